@@ -1,0 +1,1 @@
+"""The tests: the oracle, the laws, the cases."""

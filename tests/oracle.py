@@ -1,0 +1,374 @@
+"""The oracle: what a query means, by enumeration, straight from SPEC 1 to 5.
+
+It shares nothing with the engine but the frozen query model. It lists the runs of every
+predicate, tries all combinations of intervals, and settles "whatever comes next" by trying what
+can come next. It is slow and meant to be obviously right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length, Query, Symbol
+from piestream.relations import ALL_NAMES
+from tests.clock import Clock
+from tests.truth import Expression
+
+__all__ = ["Tie", "TooMany", "matches"]
+
+Row = Mapping[str, Any]
+#: Predicate truth at two symbols: O, I, Z, E of the paper's minterms.
+Letter = tuple[bool, bool]
+
+_LETTERS: tuple[Letter, ...] = ((False, False), (False, True), (True, False), (True, True))
+
+#: How far ahead "whatever comes next" is tried. Both intervals have started (before that there
+#: is no pair), so what is open can only end: x first, y first, or both at once. The three are
+#: told apart by the words O, I O and Z O, so two letters are enough; three leave room for being
+#: wrong about that (a longer word only repeats a letter, which moves no endpoint's order).
+_FUTURE = 3
+
+_INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
+
+
+class Tie(ValueError):
+    """Two events of a partition at one time, where ties are errors."""
+
+
+class TooMany(ValueError):
+    """More matches than the caller wants to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event, or the all-false one that MAX GAP puts at the end of a silence (row is None)."""
+
+    time: int
+    row: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A run: the positions of its first event and of the first event after it, if there is one."""
+
+    start: int
+    end: int | None
+    valid: int  # position of the event from which it counts
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One interval a symbol, with the positions of the events that trigger and complete it."""
+
+    intervals: dict[str, Interval]
+    trigger: int
+    completion: int | None
+
+
+def matches(
+    query: Query,
+    rows: Sequence[Row],
+    truth: Mapping[str, Expression],
+    *,
+    clock: Clock | None = None,
+    time: str = "ts",
+    ties: str = "error",
+    until: int | None = None,
+    most: int = 1_000_000,
+) -> list[dict[str, Any]]:
+    """The rows that a query has on these events, partition by partition.
+
+    ``truth`` holds the predicate of each symbol; equal ones are equal predicates. ``rows`` hold
+    their time in ticks of ``clock``; ``until`` is the time up to which time is known, by default
+    the largest one in the input.
+
+    >>> from piestream.query.model import Constraint, Duration, Endpoint, Query, Symbol
+    >>> from piestream.relations import Relation
+    >>> from tests.truth import column
+    >>> query = Query(
+    ...     symbols=(Symbol("a", None), Symbol("b", None)),
+    ...     constraints=(Constraint("a", "b", Relation.MEETS),),
+    ...     within=Duration(9, in_ticks=True),
+    ...     returns=(Endpoint("a", "ts", "a_ts"),),
+    ... )
+    >>> events = [{"ts": 4, "a": True, "b": False}, {"ts": 6, "a": False, "b": True}]
+    >>> matches(query, events, {"a": column("a"), "b": column("b")})
+    [{'detected_at': 6, 'a_ts': 4}]
+    """
+    clock = clock or Clock()
+    time = query.order_by or time
+    if until is None:
+        until = max((row[time] for row in rows), default=0)
+    partitions: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        partitions.setdefault(tuple(row[name] for name in query.partition_by), []).append(row)
+    out = []
+    for key, members in partitions.items():
+        gap = None if query.max_gap is None else clock.ticks(query.max_gap)
+        moments = _moments(_untied(members, time, ties), time, gap, until)
+        partition = _Partition(query, clock, moments, truth)
+        prefix = dict(zip(query.partition_by, key, strict=True))
+        out += [prefix | row for row in partition.rows(most)]
+    return out
+
+
+def _untied(rows: Sequence[Row], time: str, ties: str) -> list[Row]:
+    """The events in order of time, one at each time (SPEC 2.4)."""
+    chosen: dict[int, Row] = {}
+    for row in rows:
+        if row[time] in chosen and ties == "error":
+            raise Tie(f"two events at {row[time]}")
+        if row[time] not in chosen or ties == "last":
+            chosen[row[time]] = row
+    return [chosen[at] for at in sorted(chosen)]
+
+
+def _moments(rows: list[Row], time: str, gap: int | None, until: int) -> list[Moment]:
+    """The events, and the ends of the silences that are longer than MAX GAP (SPEC 2.6)."""
+    moments = []
+    for row, following in zip(rows, [*(row[time] for row in rows[1:]), until], strict=True):
+        moments.append(Moment(row[time], row))
+        if gap is not None and following - row[time] > gap:
+            moments.append(Moment(row[time] + gap, None))
+    return moments
+
+
+class _Partition:
+    """One partition: its events, the intervals of its symbols, its matches."""
+
+    def __init__(
+        self,
+        query: Query,
+        clock: Clock,
+        moments: list[Moment],
+        truth: Mapping[str, Expression],
+    ) -> None:
+        self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
+        self.true = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
+        self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
+        self.allowed: dict[tuple[str, str], frozenset[str]] = {}
+        for constraint in query.constraints:
+            names = frozenset(
+                name for bit, name in enumerate(ALL_NAMES) if constraint.relations >> bit & 1
+            )
+            self.allowed[constraint.x, constraint.y] = names
+            self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
+        self._decided: dict[tuple[str, str, int, int], int | None] = {}
+
+    def _truths(self, predicate: Expression) -> list[bool]:
+        before, truths = None, []
+        for moment in self.moments:
+            truths.append(moment.row is not None and predicate.holds(moment.row, before))
+            before = moment.row or before
+        return truths
+
+    def _intervals(self, symbol: Symbol) -> Iterator[Interval]:
+        """The longest runs that keep the symbol's duration constraint, so far as is known."""
+        true = self.true[symbol.name]
+        for start, holds in enumerate(true):
+            if holds and (start == 0 or not true[start - 1]):
+                end = next((k for k in range(start, len(true)) if not true[k]), None)
+                valid = self._valid(symbol, start, end)
+                if valid is not None:
+                    yield Interval(start, end, valid)
+
+    def _valid(self, symbol: Symbol, start: int, end: int | None) -> int | None:
+        """The event from which an interval counts (SPEC 4, first rule), if there is one."""
+        least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
+        lengths = [moment.time - self.moments[start].time for moment in self.moments]
+        if symbol.at_most is None:
+            last = len(lengths) - 1 if end is None else end
+            return next((k for k in range(start, last + 1) if lengths[k] >= least), None)
+        if end is None or not least <= lengths[end] <= self.clock.ticks(symbol.at_most):
+            return None
+        return end
+
+    # Pairs
+
+    def _outlooks(
+        self, x: str, y: str, xi: Interval, yi: Interval, now: int
+    ) -> Iterator[frozenset[str]]:
+        """For everything that can come after an event: the relations that then hold."""
+        past = list(zip(self.true[x][: now + 1], self.true[y][: now + 1], strict=True))
+        letters = _LETTERS
+        if self.truth[x] == self.truth[y]:
+            letters = tuple(letter for letter in _LETTERS if letter[0] == letter[1])
+        for future in product(letters, repeat=_FUTURE):
+            word = [*past, *future]
+            x_end = _end([letter[0] for letter in word], xi.start)
+            y_end = _end([letter[1] for letter in word], yi.start)
+            if x_end is not None and y_end is not None:
+                yield _holding(word, xi.start, x_end, yi.start, y_end)
+
+    def decided(self, x: str, y: str, xi: Interval, yi: Interval) -> int | None:
+        """The first event from which the relation is in the constraint, whatever comes next."""
+        key = x, y, xi.start, yi.start
+        if key not in self._decided:
+            allowed = self.allowed[x, y]
+            self._decided[key] = None
+            for now in range(max(xi.start, yi.start), len(self.moments)):
+                if all(outlook & allowed for outlook in self._outlooks(x, y, xi, yi, now)):
+                    self._decided[key] = now
+                    break
+                if xi.end is not None and yi.end is not None and now >= max(xi.end, yi.end):
+                    break  # both have ended: nothing changes any more
+        return self._decided[key]
+
+    def relation(self, x: str, y: str, match: Match, now: int) -> str | None:
+        """``RELATION(x, y)``: the one name that is still possible, None if there are several."""
+        names = set()
+        for outlook in self._outlooks(x, y, match.intervals[x], match.intervals[y], now):
+            holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
+            names.add(next(iter(holding & _PRECISE or holding)))
+        return names.pop() if len(names) == 1 else None
+
+    # Matches
+
+    def _bindings(self, bound: dict[str, Interval], rest: list[str]) -> Iterator[Match]:
+        """All combinations: one interval for each symbol, every constraint met (SPEC 1)."""
+        if not rest:
+            decisions = [self.decided(x, y, bound[x], bound[y]) for x, y in self.allowed if x < y]
+            ends = [interval.end for interval in bound.values()]
+            trigger = max(*(i.valid for i in bound.values()), *(d or 0 for d in decisions), 0)
+            known = [end for end in ends if end is not None]
+            yield Match(bound, trigger, max(known) if len(known) == len(ends) else None)
+            return
+        # A symbol that hangs on a bound one comes first: fewer combinations to throw away.
+        name = next((n for n in rest if any((n, b) in self.allowed for b in bound)), rest[0])
+        for interval in self.intervals[name]:
+            if all(self._agree(name, interval, other, bound[other]) for other in bound):
+                left = [n for n in rest if n != name]
+                yield from self._bindings(bound | {name: interval}, left)
+
+    def _agree(self, x: str, xi: Interval, y: str, yi: Interval) -> bool:
+        if self.truth[x] == self.truth[y] and xi.start == yi.start:
+            return False  # equal predicates never bind the same interval (SPEC 3)
+        return (x, y) not in self.allowed or self.decided(x, y, xi, yi) is not None
+
+    def rows(self, most: int) -> list[dict[str, Any]]:
+        """The rows of the partition in the order of their reports."""
+        names = sorted(symbol.name for symbol in self.query.symbols)
+        within = self.clock.ticks(self.query.within)
+        reports: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+        def report(match: Match, at: int, phase: str) -> None:
+            starts = [match.intervals[name].start for name in names]
+            place = (at, phase == "completion", starts)
+            reports.append((place, self._row(match, at, phase)))
+
+        for count, match in enumerate(self._bindings({}, names)):
+            if count >= most:
+                raise TooMany(f"more than {most} matches in one partition")
+            first = self.moments[min(i.start for i in match.intervals.values())].time
+            if self.query.emit is Emit.COMPLETION:
+                at = match.completion
+                if at is not None and self.moments[at].time - first <= within:
+                    report(match, at, "completion")
+            elif self.moments[match.trigger].time - first <= within:
+                report(match, match.trigger, "trigger")
+                if self.query.emit is Emit.BOTH and match.completion is not None:
+                    report(match, match.completion, "completion")
+        return [row for _, row in sorted(reports, key=lambda pair: pair[0])]
+
+    # RETURN (SPEC 5)
+
+    def _row(self, match: Match, at: int, phase: str) -> dict[str, Any]:
+        time = self.moments[at].time
+        # With EMIT ON BOTH one column holds the time of either phase's report.
+        completed = self.query.emit is Emit.COMPLETION
+        row: dict[str, Any] = {"completed_at" if completed else "detected_at": time}
+        if self.query.emit is Emit.BOTH:
+            row["phase"] = phase
+        for item in self.query.returns:
+            if isinstance(item, Holds):
+                row[item.alias] = self.relation(item.x, item.y, match, at)
+                continue
+            interval = match.intervals[item.symbol]
+            start = self.moments[interval.start].time
+            end = None
+            if interval.end is not None and interval.end <= at:
+                end = self.moments[interval.end].time
+            if isinstance(item, Endpoint):
+                row[item.alias] = start if item.which == "ts" else end
+            elif isinstance(item, Length):
+                row[item.alias] = None if end is None else end - start
+            else:
+                row[item.alias] = self._aggregate(item, interval, at)
+        return row
+
+    def _aggregate(self, item: Aggregate, interval: Interval, at: int) -> Any:
+        last = at if interval.end is None else min(at, interval.end - 1)
+        rows = [self.moments[k].row for k in range(interval.start, last + 1)]
+        events = [row for row in rows if row is not None]
+        if item.column is None:
+            return len(events)
+        values = [_missing(row[item.column]) for row in events]
+        return _AGGREGATES[item.function](values)
+
+
+_PRECISE = frozenset(("followed-by", "follows"))
+
+
+def _end(true: list[bool], start: int) -> int | None:
+    return next((k for k in range(start, len(true)) if not true[k]), None)
+
+
+def _holding(word: list[Letter], xs: int, xe: int, ys: int, ye: int) -> frozenset[str]:
+    """The relations of SPEC 3's table that hold between ``[xs, xe)`` and ``[ys, ye)``."""
+    quiet = all(letter == (False, False) for letter in word[min(xe, ye) : max(xs, ys)])
+    table = {
+        "before": xe < ys,
+        "followed-by": xe < ys and quiet,
+        "meets": xe == ys,
+        "overlaps": xs < ys < xe < ye,
+        "finished-by": xs < ys and xe == ye,
+        "contains": xs < ys and ye < xe,
+        "starts": xs == ys and xe < ye,
+        "equals": xs == ys and xe == ye,
+        "started-by": xs == ys and ye < xe,
+        "during": ys < xs and xe < ye,
+        "finishes": ys < xs and xe == ye,
+        "overlapped-by": ys < xs < ye < xe,
+        "met-by": ye == xs,
+        "follows": ye < xs and quiet,
+        "after": ye < xs,
+    }
+    return frozenset(name for name, holds in table.items() if holds)
+
+
+def _missing(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _deviation(values: list[Any]) -> float | None:
+    """The sample standard deviation; NULL below two values."""
+    if len(values) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+
+
+def _over_known(of: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """An aggregate that ignores NULL, and is NULL when nothing else is there."""
+
+    def value(values: list[Any]) -> Any:
+        known = [v for v in values if v is not None]
+        return of(known) if known else None
+
+    return value
+
+
+_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
+    "FIRST": lambda values: values[0],
+    "LAST": lambda values: values[-1],
+    "COUNT": lambda values: sum(v is not None for v in values),
+    "MIN": _over_known(min),
+    "MAX": _over_known(max),
+    "SUM": _over_known(lambda v: math.fsum(v) if isinstance(v[0], float) else sum(v)),
+    "AVG": _over_known(lambda v: math.fsum(v) / len(v)),
+    "STDDEV": _over_known(_deviation),
+}

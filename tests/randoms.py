@@ -1,0 +1,377 @@
+"""Random scenarios: a seed makes a query and events on which it is likely to have matches.
+
+``scenario(seed)`` is a pure function, so a seed in a failure message is enough to see it again.
+Every query is satisfiable by construction: intervals are planted first, and each constraint
+allows at least the relation of its planted pair. A parser that refuses one is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import polars as pl
+
+from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length, Return
+from piestream.relations import ALL_NAMES
+from tests.clock import CLOCKS, Clock
+from tests.oracle import Row, TooMany
+from tests.scenario import Clause, Definition, Scenario
+from tests.truth import Expression, binary, column, is_null, literal, negated, previous
+
+__all__ = ["random_scenario", "scenario"]
+
+#: Relations that are decided together before any of them is decided alone, and other families.
+_GROUPS = (
+    ("overlaps", "finished-by", "contains"),
+    ("overlapped-by", "finishes", "during"),
+    ("starts", "equals", "started-by"),
+    ("starts", "equals"),
+    ("overlaps", "contains"),
+    ("before", "meets"),
+    ("before", "followed-by"),
+    ("after", "follows"),
+    ("meets", "overlaps", "starts", "during"),
+    ("met-by", "after"),
+    ("during", "starts", "finishes", "equals"),
+    ("followed-by", "meets"),
+    ("before", "after"),
+    ALL_NAMES,
+)
+_NAMES = ("a", "b", "c", "d", "s", "x1", "Zeta", "low_speed", "m", "Q")
+#: The events of a planted match: what the constraints are made from, and most streams replay.
+_PLANTED = 7
+#: More than this many matches teach nothing and take long.
+_MOST = 400
+
+
+@lru_cache(maxsize=4096)
+def scenario(seed: int) -> Scenario:
+    """The scenario of a seed, always the same."""
+    return random_scenario(Random(seed), name=f"seed {seed}")
+
+
+def random_scenario(rng: Random, *, name: str = "") -> Scenario:
+    """A scenario drawn from a source of chance (a seeded one, or one that hypothesis drives)."""
+    count = rng.choices((1, 2, 3, 4, 5, 6), (2, 8, 7, 4, 2, 1))[0]
+    (clock,) = rng.choices([c for _, c in CLOCKS], [weight for weight, _ in CLOCKS])
+    definitions, planted = _definitions(rng, count)
+    symbols = tuple(definition.name for definition in definitions)
+    clauses = _clauses(rng, definitions, planted)
+    keys = rng.choices(((), ("k",), ("n2",), ("k", "n2")), (4, 4, 1, 1))[0]
+    emit = rng.choice(tuple(Emit))
+    within = rng.choices((rng.randint(2, 12), rng.randint(12, 40), 10_000), (2, 2, 6))[0]
+    # A window must hold the durations that are asked for (SPEC 5); a disjoint chain needs them all.
+    least = [d.at_least for d in definitions if d.at_least is not None]
+    drawn = Scenario(
+        definitions=definitions,
+        clauses=clauses,
+        rows=(),
+        schema=_SCHEMA,
+        clock=clock,
+        within=max(within, sum(least), 1),
+        max_gap=rng.randint(1, 6) if rng.random() < 0.3 else None,
+        emit=emit,
+        keys=keys,
+        returns=_returns(rng, symbols, clauses) if rng.random() < 0.6 else (),
+        ties=rng.choices(("error", "first", "last"), (6, 1, 1))[0],
+        name=name,
+    )
+    length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
+    while True:
+        rows = _rows(rng, drawn, planted, length)
+        try:
+            drawn.having(rows=rows).expected(most=_MOST)
+        except TooMany:
+            length = length * 2 // 3
+            continue
+        return drawn.having(rows=rows)
+
+
+# The query
+
+
+def _definitions(
+    rng: Random, count: int
+) -> tuple[tuple[Definition, ...], dict[str, tuple[int, int]]]:
+    names = rng.sample(_NAMES, count)
+    while True:
+        definitions: list[Definition] = []
+        planted: dict[str, tuple[int, int]] = {}
+        flags = rng.sample(("b0", "b1", "b2", "b3", "b4", "b5"), 6)
+        for name in names:
+            if definitions and rng.random() < 0.12:
+                predicate = rng.choice(definitions).predicate
+            else:
+                predicate = _predicate(rng, flags)
+            start = rng.randint(0, _PLANTED - 2)
+            end = rng.randint(start + 1, _PLANTED - 1)
+            planted[name] = start, end
+            least, most = rng.choices(
+                (
+                    (None, None),
+                    (rng.randint(0, end - start + 1), None),
+                    (None, rng.randint(1, 6)),
+                    (rng.randint(0, end - start), rng.randint(end - start, 7)),
+                ),
+                (8, 2, 1, 1),
+            )[0]
+            definitions.append(Definition(name, predicate, least, most))
+        if all(
+            planted[x.name][1] < planted[y.name][0] or planted[y.name][1] < planted[x.name][0]
+            for i, x in enumerate(definitions)
+            for y in definitions[:i]
+            if x.predicate == y.predicate
+        ):
+            return tuple(definitions), planted
+
+
+def _predicate(rng: Random, flags: list[str]) -> Expression:
+    """Mostly a boolean column of its own, which makes rich runs; sometimes anything else."""
+    kind = rng.random()
+    if kind < 0.6 and flags:
+        return column(flags.pop())
+    if kind < 0.66:
+        return negated(column(rng.choice(("b0", "b1", "b2"))))
+    if kind < 0.76:
+        sign = rng.choice((">", ">=", "<", "<=", "=", "<>"))
+        return binary(sign, column(rng.choice(("n0", "n1"))), literal(rng.randint(1, 3)))
+    if kind < 0.84:
+        sign = rng.choice((">", ">=", "<", "<="))
+        return binary(sign, column("f0"), literal(rng.choice((0.25, 0.5))))
+    if kind < 0.89:
+        return binary(rng.choice((">", ">=", "=")), column("n0"), previous("n0"))
+    if kind < 0.92:
+        return binary("=", column("w0"), literal(rng.choice(("red", "blue"))))
+    if kind < 0.94:
+        return is_null(column(rng.choice(("f0", "w0"))), negate=rng.random() < 0.5)
+    if kind < 0.96:
+        return binary("<", binary("+", column("n0"), column("n1")), literal(4))
+    inner = [_predicate(rng, []), _predicate(rng, [])]
+    return binary(rng.choice(("AND", "OR")), inner[0], inner[1])
+
+
+def _clauses(
+    rng: Random, definitions: Sequence[Definition], planted: dict[str, tuple[int, int]]
+) -> tuple[Clause, ...]:
+    """A tree, star or chain over the symbols, now and then closed to cycles."""
+    names = [definition.name for definition in definitions]
+    rng.shuffle(names)
+    shape = rng.choice(("chain", "star", "tree"))
+    pairs = []
+    for i in range(1, len(names)):
+        pairs.append(
+            (names[{"chain": i - 1, "star": 0, "tree": rng.randrange(i)}[shape]], names[i])
+        )
+    if len(names) > 2 and rng.random() < 0.3:
+        free = [(x, y) for x in names for y in names if x < y]
+        free = [p for p in free if p not in pairs and p[::-1] not in pairs]
+        pairs += rng.sample(free, rng.randint(1, min(2, len(free)))) if free else []
+    if pairs and rng.random() < 0.06:
+        pairs.append(rng.choice(pairs))  # two constraints on one pair intersect
+    clauses = []
+    for x, y in pairs:
+        if rng.random() < 0.5:
+            x, y = y, x
+        clauses.append(_clause(rng, x, y, planted[x] + planted[y], len(names)))
+    return tuple(clauses)
+
+
+def _clause(rng: Random, x: str, y: str, ends: tuple[int, int, int, int], symbols: int) -> Clause:
+    if rng.random() < 0.06:
+        of_x, of_y = rng.choice(("ts", "te")), rng.choice(("ts", "te"))
+        left = ends[0] if of_x == "ts" else ends[1]
+        right = ends[2] if of_y == "ts" else ends[3]
+        if left <= right:
+            sign = "<=" if rng.random() < 0.5 else ("<" if left < right else "=")
+            return Clause(x, y, comparison=(of_x, sign, of_y), turned=rng.random() < 0.3)
+    holds = _allen(*ends)
+    if rng.random() < 0.35:
+        holds = {"before": "followed-by", "after": "follows"}.get(holds, holds)
+    if rng.random() < 0.4:
+        groups = [group for group in _GROUPS if holds in group]
+        names = set(rng.choice(groups or [(holds,)]))
+    else:
+        more = rng.choices((0, 1, 2, 4, 7, 10), (3, 2, 2, 2, 1, 1))[0] + max(0, symbols - 2)
+        names = {holds, *rng.sample(ALL_NAMES, min(more, 15))}
+    listed = sorted(names)
+    rng.shuffle(listed)
+    written = rng.choice(("; ", ";", " | ", "full"))
+    return Clause(x, y, tuple(listed), written=written, turned=rng.random() < 0.2)
+
+
+def _allen(xs: int, xe: int, ys: int, ye: int) -> str:
+    """The Allen relation of two planted intervals."""
+    if xe < ys:
+        return "before"
+    if ye < xs:
+        return "after"
+    if xe == ys:
+        return "meets"
+    if ye == xs:
+        return "met-by"
+    starts = (xs > ys) - (xs < ys)
+    ends = (xe > ye) - (xe < ye)
+    return {
+        (-1, -1): "overlaps",
+        (-1, 0): "finished-by",
+        (-1, 1): "contains",
+        (0, -1): "starts",
+        (0, 0): "equals",
+        (0, 1): "started-by",
+        (1, -1): "during",
+        (1, 0): "finishes",
+        (1, 1): "overlapped-by",
+    }[starts, ends]
+
+
+def _returns(rng: Random, symbols: Sequence[str], clauses: Sequence[Clause]) -> tuple[Return, ...]:
+    items: list[Return] = []
+    for place in range(rng.randint(1, 6)):
+        of = rng.choice(symbols)
+        kind = rng.random()
+        if kind < 0.25:
+            which = rng.choice(("ts", "te"))
+            items.append(Endpoint(of, which, rng.choice((f"r{place}", f"{of}_{which}"))))
+        elif kind < 0.35:
+            items.append(Length(of, f"r{place}"))
+        elif kind < 0.55 and clauses:
+            x, y = rng.sample(symbols, 2)
+            if rng.random() < 0.8:
+                pair = rng.choice(clauses)
+                x, y = rng.choice(((pair.x, pair.y), (pair.y, pair.x)))
+            items.append(Holds(x, y, f"r{place}"))
+        elif kind < 0.65:
+            items.append(Aggregate("COUNT", of, None, f"r{place}"))
+        else:
+            function = rng.choice(("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV"))
+            columns = ["n0", "n1", "f0"]
+            if function in ("FIRST", "LAST", "COUNT"):
+                columns += ["w0", "b0", "k"]
+            name = rng.choice(columns)
+            default = f"{function.lower()}_{of}_{name}"
+            items.append(Aggregate(function, of, name, rng.choice((f"r{place}", default))))
+    unique = {item.alias: item for item in items}
+    return tuple(unique.values())
+
+
+# The events
+
+_SCHEMA: dict[str, pl.DataType] = {
+    "ts": pl.Int64(),
+    "k": pl.String(),
+    "n2": pl.Int64(),
+    **{f"b{i}": pl.Boolean() for i in range(6)},
+    "n0": pl.Int64(),
+    "n1": pl.Int64(),
+    "f0": pl.Float64(),
+    "w0": pl.String(),
+}
+
+
+def _value(rng: Random, name: str) -> Any:
+    if rng.random() < 0.05:
+        return None
+    if name[0] == "b":
+        return rng.random() < 0.55
+    if name[0] == "n":
+        return rng.randint(0, 4)
+    if name[0] == "f":
+        return rng.choice((0.0, 0.25, 0.5, 0.75, float("nan")))
+    return rng.choice(("red", "green", "blue"))
+
+
+def _rows(
+    rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]], length: int
+) -> tuple[Row, ...]:
+    """Events whose columns hold their values for a while, so that there are runs to relate.
+
+    Now and then the planted match is played, so that there is something to find.
+    """
+    keys = _keys(rng, drawn)
+    weights = [rng.choice((1, 1, 4)) for _ in keys]
+    held = {key: {name: _value(rng, name) for name in _SCHEMA} for key in keys}
+    playing: dict[_Key, int] = {}
+    change = rng.choice((0.3, 0.5, 0.8))
+    steps = rng.choice(((1,), (1,), (1, 1, 1, 2), (1, 2, 3), (1, 1, 1, 9), (0, 1, 1, 2)))
+    beat, origin = _origin(rng, drawn.clock)
+    at, last = origin, {key: origin - 1 for key in keys}
+    rows: list[Row] = []
+    for _ in range(length):
+        key = rng.choices(keys, weights)[0]
+        if playing and rng.random() < 0.8:
+            key = rng.choice(tuple(playing))
+        at += rng.choice(steps) * beat
+        # Two events of a partition at one time only where ties are not errors.
+        if at <= last[key] and (drawn.ties == "error" or rng.random() < 0.5):
+            at = last[key] + beat
+        last[key] = at
+        before, values = dict(held[key]), held[key]
+        for name in values:
+            if rng.random() < change:
+                values[name] = _value(rng, name)
+        if key not in playing and rng.random() < 0.35:
+            playing[key] = -1
+        if key in playing:
+            _play(rng, drawn.definitions, planted, playing[key], values, before)
+            playing[key] += 1
+            if playing[key] >= _PLANTED:
+                del playing[key]
+        rows.append({**values, "ts": at, "k": key[0], "n2": key[1]})
+    return tuple(rows)
+
+
+_Key = tuple[str | None, int | None]
+
+
+def _keys(rng: Random, drawn: Scenario) -> list[_Key]:
+    pool: list[_Key] = [("one", 1)]
+    if drawn.keys == ("n2",):
+        pool = [("one", n) for n in (1, 2, -3, None)]
+    elif drawn.keys == ("k",):
+        pool = [(k, 1) for k in ("one", "two", None, "")]
+    elif drawn.keys:
+        pool = [(k, n) for k in ("one", "two", None, "") for n in (1, 2, None)]
+    return rng.sample(pool, min(len(pool), rng.choice((1, 2, 2, 3, 4))))
+
+
+def _play(
+    rng: Random,
+    definitions: Sequence[Definition],
+    planted: dict[str, tuple[int, int]],
+    step: int,
+    values: dict[str, Any],
+    before: dict[str, Any],
+) -> None:
+    """Draws values again until every predicate is as the planted match wants it, if it can be."""
+    wanted: dict[str, bool] = {}
+    for one in definitions:
+        start, end = planted[one.name]
+        wanted[one.predicate.text] = wanted.get(one.predicate.text, False) or start <= step < end
+    for _ in range(40):
+        wrong = [
+            one
+            for one in definitions
+            if one.predicate.holds(values, before) is not wanted[one.predicate.text]
+        ]
+        if not wrong:
+            return
+        for name in _COLUMN.findall(rng.choice(wrong).predicate.text):
+            values[name] = _value(rng, name)
+
+
+_COLUMN = re.compile(r"\b[bfnw]\d\b")
+
+
+def _origin(rng: Random, clock: Clock) -> tuple[int, int]:
+    """The ticks between events, and the time of the first: also below zero."""
+    beat = clock.beats(1)
+    day = 86_400_000_000_000
+    per_day = {"int": 100, "int-ms": 100, "date": 1, "ms": day // 10**6, "ns": day}
+    base = per_day.get(clock.kind, day // 1_000) * rng.choice((0, 19_700, -3, 1))
+    if rng.random() < 0.2 and beat >= 10 and clock.kind not in ("date", "ns"):
+        beat //= 10
+    return beat, base

@@ -1,0 +1,265 @@
+"""A scenario: a query said in parts, events, and the options to run it with.
+
+The parts can be said in other ways (a clause turned round, the clauses in another order, another
+clock), which is what the laws do. The query value is put together here by hand, so the oracle
+does not depend on the parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from piestream.query.model import (
+    Constraint,
+    Emit,
+    Endpoint,
+    Holds,
+    Length,
+    Query,
+    Return,
+    Symbol,
+)
+from piestream.relations import ALL_NAMES, Relation, intersect, inverse
+from tests import oracle
+from tests.clock import Clock
+from tests.truth import Expression
+
+__all__ = ["Clause", "Definition", "Scenario", "Stream"]
+
+#: What an endpoint comparison leaves of Allen's relations: one pair of intervals for each.
+_EXAMPLES = {
+    "before": (0, 1, 2, 3),
+    "meets": (0, 1, 1, 2),
+    "overlaps": (0, 2, 1, 3),
+    "finished-by": (0, 2, 1, 2),
+    "contains": (0, 3, 1, 2),
+    "starts": (0, 1, 0, 2),
+    "equals": (0, 1, 0, 1),
+    "started-by": (0, 2, 0, 1),
+    "during": (1, 2, 0, 3),
+    "finishes": (1, 2, 0, 2),
+    "overlapped-by": (1, 3, 0, 2),
+    "met-by": (1, 2, 0, 1),
+    "after": (2, 3, 0, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """``name AS predicate AT LEAST d``: durations in beats of the clock."""
+
+    name: str
+    predicate: Expression
+    at_least: int | None = None
+    at_most: int | None = None
+
+    def text(self, clock: Clock) -> str:
+        """The definition as a query writes it."""
+        bounds = ""
+        if self.at_least is not None and self.at_most is not None:
+            bounds = f" BETWEEN {clock.text(self.at_least)} AND {clock.text(self.at_most)}"
+        elif self.at_least is not None:
+            bounds = f" AT LEAST {clock.text(self.at_least)}"
+        elif self.at_most is not None:
+            bounds = f" AT MOST {clock.text(self.at_most)}"
+        return f"{self.name} AS {self.predicate.text}{bounds}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A constraint: relation names, or comparisons of endpoints like ``("ts", "<", "te")``."""
+
+    x: str
+    y: str
+    names: tuple[str, ...] = ()
+    comparison: tuple[str, str, str] | None = None
+    written: str = "; "  # how alternatives are separated; "full": each written out
+    turned: bool = False
+
+    def relations(self) -> Relation:
+        """What it allows between x and y."""
+        names: Sequence[str] = self.names
+        if self.comparison is not None:
+            names = [name for name, ends in _EXAMPLES.items() if self._compares(ends)]
+        flags = Relation(0)
+        for name in names:
+            flags |= Relation(1 << ALL_NAMES.index(name))
+        return flags
+
+    def _compares(self, ends: tuple[int, int, int, int]) -> bool:
+        assert self.comparison is not None
+        of_x, sign, of_y = self.comparison
+        left = ends[0] if of_x == "ts" else ends[1]
+        right = ends[2] if of_y == "ts" else ends[3]
+        return {"<": left < right, "<=": left <= right, "=": left == right}[sign]
+
+    def text(self) -> str:
+        """The clause as a query writes it, the pair turned round if it says so."""
+        if self.comparison is not None:
+            of_x, sign, of_y = self.comparison
+            left, right = f"{self.x}.{of_x}", f"{self.y}.{of_y}"
+            if self.turned:
+                return f"{right} {sign.replace('<', '>')} {left}"
+            return f"{left} {sign} {right}"
+        x, y, names = self.x, self.y, list(self.names)
+        if self.turned:
+            x, y = y, x
+            names = [ALL_NAMES[-1 - ALL_NAMES.index(name)] for name in names]
+        if self.written == "full":
+            return "; ".join(f"{x} {name} {y}" for name in names)
+        return f"{x} {self.written.join(names)} {y}"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Events (time in ticks, in order of arrival), their types, and the truth of predicates."""
+
+    rows: tuple[Mapping[str, Any], ...]
+    schema: Mapping[str, pl.DataType]  # of the columns
+    truth: Mapping[str, Expression]  # the predicate of each symbol, for the oracle
+    clock: Clock = field(default_factory=Clock)
+    ties: str = "error"
+    time: str = "ts"
+
+    def matches(self, query: Query, **options: Any) -> list[dict[str, Any]]:
+        """The oracle's rows."""
+        return oracle.matches(
+            query,
+            self.rows,
+            self.truth,
+            clock=self.clock,
+            time=self.time,
+            ties=self.ties,
+            **options,
+        )
+
+    def frame(self, rows: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
+        """The events (or some of them) as a frame, with the clock's type of time."""
+        rows = self.rows if rows is None else rows
+        schema = {**self.schema, self.time: pl.Int64()}
+        frame = pl.DataFrame([dict(row) for row in rows], schema=schema, orient="row")
+        return frame.with_columns(pl.col(self.time).cast(self.clock.dtype))
+
+    def event(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """An event as a dictionary of plain Python values."""
+        return {**row, self.time: self.clock.native(row[self.time])}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A query in parts, its events (time in ticks, in order of arrival) and its options."""
+
+    definitions: tuple[Definition, ...]
+    clauses: tuple[Clause, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    schema: Mapping[str, pl.DataType]  # of the columns, the time column first
+    clock: Clock = field(default_factory=Clock)
+    within: int = 1_000
+    max_gap: int | None = None
+    emit: Emit = Emit.TRIGGER
+    keys: tuple[str, ...] = ()
+    returns: tuple[Return, ...] = ()  # empty: RETURN is left out
+    ties: str = "error"
+    name: str = field(default="", compare=False)
+
+    @property
+    def truth(self) -> dict[str, Expression]:
+        """The predicate of each symbol, for the oracle."""
+        return {definition.name: definition.predicate for definition in self.definitions}
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the symbols in the order of their definitions."""
+        return tuple(definition.name for definition in self.definitions)
+
+    def text(self) -> str:
+        """The query as text."""
+        head = "FROM events"
+        if self.keys:
+            head += " PARTITION BY " + ", ".join(self.keys)
+        head += " ORDER BY ts"
+        if self.clock.declared_unit is not None:
+            head += f" IN {self.clock.declared_unit}"
+        if self.max_gap is not None:
+            head += f" MAX GAP {self.clock.text(self.max_gap)}"
+        pattern = "\n    AND ".join(clause.text() for clause in self.clauses)
+        lines = [
+            head,
+            "DEFINE " + ",\n       ".join(d.text(self.clock) for d in self.definitions),
+            f"PATTERN {pattern or self.definitions[0].name}",
+            f"WITHIN {self.clock.text(self.within)}",
+        ]
+        if self.emit is not Emit.TRIGGER:
+            lines.append(f"EMIT ON {self.emit.value}")
+        if self.returns:
+            lines.append("RETURN " + ",\n       ".join(_written(item) for item in self.returns))
+        return "\n".join(lines) + "\n"
+
+    def query(self) -> Query:
+        """The query as a value, made without the parser."""
+        allowed: dict[tuple[str, str], Relation] = {}
+        for clause in self.clauses:
+            pair, relations = (clause.x, clause.y), clause.relations()
+            if self.symbols.index(clause.x) > self.symbols.index(clause.y):
+                pair, relations = (clause.y, clause.x), inverse(relations)
+            held = allowed.get(pair)
+            allowed[pair] = relations if held is None else intersect(held, relations)
+        symbols = []
+        for one in self.definitions:
+            least = None if one.at_least is None else self.clock.duration(one.at_least)
+            most = None if one.at_most is None else self.clock.duration(one.at_most)
+            symbols.append(Symbol(one.name, one.predicate, least, most))  # type: ignore[arg-type]
+        default = (
+            Endpoint(name, which, f"{name}_{which}")
+            for name in self.symbols
+            for which in ("ts", "te")
+        )
+        return Query(
+            symbols=tuple(symbols),
+            constraints=tuple(Constraint(x, y, set_) for (x, y), set_ in allowed.items()),
+            within=self.clock.duration(self.within),
+            returns=self.returns or tuple(default),
+            source="events",
+            partition_by=self.keys,
+            order_by="ts",
+            time_unit=self.clock.declared_unit,
+            max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
+            emit=self.emit,
+        )
+
+    @property
+    def stream(self) -> Stream:
+        """The events and how to take them."""
+        return Stream(self.rows, self.schema, self.truth, self.clock, self.ties)
+
+    def expected(self, **options: Any) -> list[dict[str, Any]]:
+        """The oracle's rows."""
+        return self.stream.matches(self.query(), **options)
+
+    def having(self, **changes: Any) -> Scenario:
+        """The scenario with some of its parts changed."""
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        """Everything that is needed to see it again."""
+        rows = "\n".join(f"    {dict(row)}," for row in self.rows)
+        return f"{self.name}\n{self.text()}-- {self.clock}, ties={self.ties!r}\nrows = [\n{rows}\n]"
+
+
+def _written(item: Return) -> str:
+    if isinstance(item, Endpoint):
+        plain, default = f"{item.symbol}.{item.which}", f"{item.symbol}_{item.which}"
+    elif isinstance(item, Length):
+        plain, default = f"DURATION({item.symbol})", ""
+    elif isinstance(item, Holds):
+        plain, default = f"RELATION({item.x}, {item.y})", ""
+    else:
+        plain, default = f"{item.function}({item.symbol})", ""
+        if item.column is not None:
+            plain = f"{item.function}({item.symbol}.{item.column})"
+            default = f"{item.function.lower()}_{item.symbol}_{item.column}"
+    return plain if item.alias == default else f"{plain} AS {item.alias}"
