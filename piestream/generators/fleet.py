@@ -291,9 +291,9 @@ class _Traffic:
         crossing = age == self._change_half
         self._lane[crossing] += self._change_to[crossing]
         side = np.where(age < self._change_half, self._change_to, -self._change_to)
-        steady = 0.1 * (2 * drawn[6] - 1)
-        pushed: Floats = np.where(changing, side * (_LANE_WIDTH / self._change_half**2), 0.0)
-        return pushed + steady
+        lateral: Floats = np.where(changing, side * (_LANE_WIDTH / self._change_half**2), 0.0)
+        lateral += 0.1 * (2 * drawn[6] - 1)  # keeping the lane
+        return lateral
 
     def _accelerate(self, tick: int, stuck: Mask, flow: Floats, drawn: Floats) -> Floats:
         wanted = self._cruise + np.where(tick < self._overtakes_until, self._overtakes_by, 0)
