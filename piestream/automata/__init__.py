@@ -1,0 +1,32 @@
+"""From a set of relations to a small automaton; and what sets of relations imply together.
+
+Nothing here knows of events or joins. automata-lib is imported when the first constraint is
+compiled, not before.
+"""
+
+from piestream.automata.allen import compose, converse, relation_of
+from piestream.automata.consistency import clash, closure
+from piestream.automata.letters import LETTERS, LL, LP, PL, read_by_automaton
+from piestream.automata.minterm import (
+    DecisionPoint,
+    PairAutomaton,
+    compile_pair,
+    decision_points,
+)
+
+__all__ = [
+    "LETTERS",
+    "LL",
+    "LP",
+    "PL",
+    "DecisionPoint",
+    "PairAutomaton",
+    "clash",
+    "closure",
+    "compile_pair",
+    "compose",
+    "converse",
+    "decision_points",
+    "read_by_automaton",
+    "relation_of",
+]
