@@ -24,6 +24,7 @@ _EPOCH = datetime(1970, 1, 1)
 _TICK = {
     "int": None,
     "int-ms": 1_000_000,
+    "int-s": NANOSECONDS["s"],
     "ms": 1_000_000,
     "us": 1_000,
     "ns": 1,
@@ -34,6 +35,7 @@ _TICK = {
 _DTYPE: dict[str, pl.DataType] = {
     "int": pl.Int64(),
     "int-ms": pl.Int64(),
+    "int-s": pl.Int64(),
     "ms": pl.Datetime("ms"),
     "us": pl.Datetime("us"),
     "ns": pl.Datetime("ns"),

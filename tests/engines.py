@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -60,14 +61,16 @@ def cuts(length: int, rng: Random) -> tuple[int, ...]:
     """The sizes of the pushes that a stream is cut into; some may be empty."""
     at = sorted(rng.randint(0, length) for _ in range(rng.randint(0, 6)))
     edges = [0, *at, length]
-    return tuple(after - before for before, after in zip(edges, edges[1:], strict=False))
+    return tuple(after - before for before, after in pairwise(edges))
 
 
 def draw(name: str, stream: Stream, rng: Random) -> Plan:
     """The plan of a session engine for a stream."""
     length = len(stream.rows)
     lateness = rng.randint(1, 8) if name.startswith("disordered") else 0
-    order = arrival(stream, lateness, rng) if lateness else tuple(range(length))
+    order = tuple(sorted(range(length), key=lambda position: stream.rows[position][stream.time]))
+    if lateness:
+        order = arrival(stream, lateness, rng)
     as_frames = not name.startswith("event") or not all(
         stream.clock.held_by_dictionaries(row[stream.time]) for row in stream.rows
     )

@@ -183,7 +183,7 @@ class Scenario:
             head += " PARTITION BY " + ", ".join(self.keys)
         head += " ORDER BY ts"
         if self.clock.declared_unit is not None:
-            head += f" IN {self.clock.declared_unit}"
+            head += f" UNIT {self.clock.declared_unit}"
         if self.max_gap is not None:
             head += f" MAX GAP {self.clock.text(self.max_gap)}"
         pattern = "\n    AND ".join(clause.text() for clause in self.clauses)

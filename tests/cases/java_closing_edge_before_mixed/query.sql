@@ -1,0 +1,6 @@
+FROM events ORDER BY ts
+DEFINE A1 AS a1 = 1,
+       A2 AS a2 = 1,
+       A3 AS a3 = 1
+PATTERN A1 before A2 AND A2 met-by; after A3 AND A1 before A3
+WITHIN 100

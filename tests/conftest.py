@@ -1,0 +1,38 @@
+"""How many random cases the laws try: ``--laws N``, ``--laws-long``, or PIESTREAM_LAWS=N."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+#: So many seeds take a minute or so on two cores; a long run takes as many minutes as hours.
+_DEFAULT = 300
+_LONG = 20_000
+#: Seeds in one test: large enough to share what is loaded, small enough for pytest-xdist.
+_CHUNK = 50
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("piestream")
+    group.addoption(
+        "--laws",
+        type=int,
+        default=int(os.environ.get("PIESTREAM_LAWS", _DEFAULT)),
+        metavar="N",
+        help=f"try the laws on N random cases (default {_DEFAULT}, or PIESTREAM_LAWS)",
+    )
+    group.addoption(
+        "--laws-long", action="store_true", help=f"try the laws on {_LONG} random cases"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for ``seeds`` gets them in chunks; ``few_seeds`` is a fifth of them."""
+    config = metafunc.config
+    count = _LONG if config.getoption("--laws-long") else config.getoption("--laws")
+    for name, many in (("seeds", count), ("few_seeds", max(1, count // 5))):
+        if name in metafunc.fixturenames:
+            chunks = [range(at, min(at + _CHUNK, many)) for at in range(0, many, _CHUNK)]
+            ids = [f"{chunk.start}-{chunk.stop - 1}" for chunk in chunks]
+            metafunc.parametrize(name, chunks, ids=ids)

@@ -1,0 +1,167 @@
+"""Makes a failing scenario small: ``python -m tests.shrink SEED ENGINE [FOLDER]``.
+
+Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
+left out. What remains is printed and written as a case folder, with the oracle's rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from piestream.query.faults import QueryError
+from piestream.query.model import Emit, Holds
+from tests import folders
+from tests.clock import Clock
+from tests.engines import ENGINES, difference, parse, run
+from tests.oracle import Tie
+from tests.randoms import scenario
+from tests.scenario import Scenario
+
+__all__ = ["fails", "shrunk"]
+
+#: A session is fed in several ways before a scenario counts as passing.
+_TRIES = 6
+
+
+def fails(drawn: Scenario, engine: str) -> str | None:
+    """Why an engine does not say what the oracle says; None if it does."""
+    try:
+        expected = drawn.expected()
+    except Tie:
+        return None
+    for attempt in range(_TRIES):
+        try:
+            query = parse(drawn.text())
+        except QueryError:  # a smaller query that is refused is no smaller failure
+            return None
+        try:
+            found, _ = run(engine, query, drawn.stream, Random(f"{attempt} {engine}"))
+        except Exception as error:  # noqa: BLE001 - a crash is a failure like any other
+            return f"{type(error).__name__}: {error}"
+        if why := difference(expected, found, drawn.keys):
+            return why
+    return None
+
+
+def shrunk(drawn: Scenario, still_fails: Callable[[Scenario], bool]) -> Scenario:
+    """The smallest scenario that leaving things out one after another leads to."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for candidate in _smaller(drawn):
+            if still_fails(candidate):
+                drawn, smaller = candidate, True
+                break
+    return drawn
+
+
+def _smaller(drawn: Scenario) -> Iterator[Scenario]:
+    """Everything that is one step smaller, the largest steps first."""
+    yield from _with_fewer_rows(drawn)
+    yield from _with_fewer_symbols(drawn)
+    for k in range(len(drawn.clauses)):
+        clauses = drawn.clauses[:k] + drawn.clauses[k + 1 :]
+        if _connected(drawn.symbols, [(clause.x, clause.y) for clause in clauses]):
+            yield drawn.having(clauses=clauses)
+    for k, clause in enumerate(drawn.clauses):
+        for name in clause.names if len(clause.names) > 1 else ():
+            fewer = replace(clause, names=tuple(n for n in clause.names if n != name))
+            yield drawn.having(clauses=(*drawn.clauses[:k], fewer, *drawn.clauses[k + 1 :]))
+    for k, one in enumerate(drawn.definitions):
+        for change in ({"at_least": None}, {"at_most": None}):
+            fewer_bounds = replace(one, **change)  # type: ignore[arg-type]
+            if fewer_bounds != one:
+                definitions = (*drawn.definitions[:k], fewer_bounds, *drawn.definitions[k + 1 :])
+                yield drawn.having(definitions=definitions)
+    for k in range(len(drawn.returns)):
+        yield drawn.having(returns=drawn.returns[:k] + drawn.returns[k + 1 :])
+    if drawn.max_gap is not None:
+        yield drawn.having(max_gap=None)
+    if drawn.emit is not Emit.TRIGGER:
+        yield drawn.having(emit=Emit.TRIGGER)
+    if drawn.within != 10_000:
+        yield drawn.having(within=10_000)
+    if drawn.keys:
+        yield drawn.having(keys=drawn.keys[1:])
+    yield from _with_plainer_times(drawn)
+    yield from _with_fewer_columns(drawn)
+
+
+def _with_fewer_rows(drawn: Scenario) -> Iterator[Scenario]:
+    rows = drawn.rows
+    size = len(rows) // 2
+    while size:
+        for at in range(0, len(rows), size):
+            yield drawn.having(rows=rows[:at] + rows[at + size :])
+        size //= 2
+
+
+def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
+    for gone in drawn.symbols if len(drawn.symbols) > 1 else ():
+        rest = tuple(one for one in drawn.definitions if one.name != gone)
+        clauses = tuple(c for c in drawn.clauses if gone not in (c.x, c.y))
+        if not _connected([one.name for one in rest], [(c.x, c.y) for c in clauses]):
+            continue
+        returns = tuple(
+            item
+            for item in drawn.returns
+            if gone not in ((item.x, item.y) if isinstance(item, Holds) else (item.symbol,))
+        )
+        yield drawn.having(definitions=rest, clauses=clauses, returns=returns)
+
+
+def _connected(symbols: list[str] | tuple[str, ...], pairs: list[tuple[str, str]]) -> bool:
+    reached, grown = {symbols[0]}, True
+    while grown:
+        more = {b for pair in pairs for a, b in (pair, pair[::-1]) if a in reached} - reached
+        reached, grown = reached | more, bool(more)
+    return len(reached) == len(symbols)
+
+
+def _with_plainer_times(drawn: Scenario) -> Iterator[Scenario]:
+    """Bare ticks, then 1, 2, 3, ..., if that is all it takes."""
+    beat = drawn.clock.beats(1)
+    first = drawn.rows[0]["ts"] if drawn.rows else 0
+    rows = [{**row, "ts": (row["ts"] - first) // beat + 1} for row in drawn.rows]
+    if drawn.clock != Clock() or first != 1:
+        yield drawn.having(clock=Clock(), rows=tuple(rows))
+    ranks = {at: rank for rank, at in enumerate(sorted({row["ts"] for row in rows}), 1)}
+    if any(at != rank for at, rank in ranks.items()):
+        yield drawn.having(
+            clock=Clock(), rows=tuple({**row, "ts": ranks[row["ts"]]} for row in rows)
+        )
+
+
+def _with_fewer_columns(drawn: Scenario) -> Iterator[Scenario]:
+    text = drawn.text()
+    for name in drawn.schema:
+        if name != "ts" and name not in text:
+            rows = tuple({n: v for n, v in row.items() if n != name} for row in drawn.rows)
+            schema = {n: dtype for n, dtype in drawn.schema.items() if n != name}
+            yield drawn.having(rows=rows, schema=schema)
+
+
+def main(arguments: list[str]) -> int:
+    """Shrinks the failure of a seed and writes it to a folder."""
+    if len(arguments) not in (2, 3) or arguments[1] not in ENGINES:
+        print(f"{__doc__}\nENGINE is one of: {', '.join(map(repr, ENGINES))}")
+        return 2
+    seed, engine = int(arguments[0]), arguments[1]
+    drawn = scenario(seed)
+    if fails(drawn, engine) is None:
+        print(f"{engine} says what the oracle says on seed {seed}")
+        return 1
+    small = shrunk(drawn, lambda candidate: fails(candidate, engine) is not None)
+    name = arguments[2] if len(arguments) == 3 else f"seed_{seed}_{engine.replace(' ', '_')}"
+    folder = folders.CASES / name if "/" not in name else Path(name)
+    folders.write(folder, small, why=f"{engine} and the oracle disagreed on seed {seed}")
+    print(f"{small}\n{fails(small, engine)}\nwritten to {folder.relative_to(Path.cwd())}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
