@@ -52,9 +52,7 @@ def read(folder: Path) -> Case:
     text = (folder / "query.sql").read_text()
     clock = Clock(options.get("time", "int"), options.get("unit"))
     types = {name: _TYPES[word] for name, word in options.get("types", {}).items()}
-    frame = pl.read_csv(
-        folder / "events.csv", schema_overrides=types, missing_utf8_is_empty_string=True
-    )
+    frame = pl.read_csv(folder / "events.csv", schema_overrides=types)
     time = options.get("time_column", "ts")
     if not frame.schema[time].is_integer():
         frame = frame.with_columns(pl.col(time).str.to_datetime(time_unit="ns"))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -22,7 +22,10 @@ from tests.oracle import Row, TooMany
 from tests.scenario import Clause, Definition, Scenario
 from tests.truth import Expression, binary, column, is_null, literal, negated, previous
 
-__all__ = ["random_scenario", "scenario"]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["random_scenario", "scenario", "scenarios"]
 
 #: Relations that are decided together before any of them is decided alone, and other families.
 _GROUPS = (
@@ -52,6 +55,13 @@ _MOST = 400
 def scenario(seed: int) -> Scenario:
     """The scenario of a seed, always the same."""
     return random_scenario(Random(seed), name=f"seed {seed}")
+
+
+def scenarios() -> SearchStrategy[Scenario]:
+    """The same scenarios as a strategy of hypothesis, which then drives the choices."""
+    from hypothesis import strategies
+
+    return strategies.randoms(use_true_random=False).map(random_scenario)
 
 
 def random_scenario(rng: Random, *, name: str = "") -> Scenario:

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from piestream.query.faults import QueryError
 from tests import folders
 from tests.engines import ENGINES, parse, run
 
@@ -22,6 +23,38 @@ def test_a_case(folder: folders.Path, engine: str) -> None:
         cells = folders.table(found, query, case.stream)
         why = folders.differs(case.matches, cells, len(query.partition_by))
         assert why is None, f"{engine} on {folder.name}, plan {plan}\n{why}"
+
+
+_HEAD = "FROM events ORDER BY ts DEFINE a AS p = 1, b AS q = 1, c AS r = 1 PATTERN "
+
+#: Queries that the authors' program ran with a window of 0, with half of a pattern, or not at all.
+REFUSED = {
+    "an unknown unit": _HEAD + "a before b AND b before c WITHIN 5 parsecs",
+    "a unit that is missing": _HEAD + "a before b AND b before c WITHIN seconds",
+    "no window": _HEAD + "a before b AND b before c",
+    "OR between clauses": _HEAD + "a before b OR b before c WITHIN 5",
+    "a symbol that is not defined": _HEAD + "a before b AND b before c AND c before e WITHIN 5",
+    "a symbol that is never used": _HEAD + "a before b WITHIN 5",
+    "an unknown function": _HEAD + "a before b AND b before c WITHIN 5 RETURN NOPE(a.zz) AS x",
+    "a symbol in RETURN that is not defined": _HEAD
+    + "a before b AND b before c WITHIN 5 RETURN e.ts",
+    "text after the end": _HEAD + "a before b AND b before c WITHIN 5 RETURN a.ts and more",
+    "a symbol that is defined twice": "FROM events DEFINE a AS p = 1, a AS q = 1, b AS r = 1 "
+    "PATTERN a before b WITHIN 5",
+    "a parenthesis that is not closed": "FROM events DEFINE a AS (p = 1, b AS q = 1 "
+    "PATTERN a before b WITHIN 5",
+    "a pattern in two pieces": "FROM events DEFINE a AS p, b AS q, c AS r, d AS s "
+    "PATTERN a before b AND c before d WITHIN 5",
+    "a symbol with itself": "FROM events DEFINE a AS p PATTERN a before a WITHIN 5",
+    "constraints that no intervals satisfy": _HEAD
+    + "a overlaps b AND b overlaps c AND a after c WITHIN 5",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
+def test_a_faulty_query_is_refused(text: str) -> None:
+    with pytest.raises(QueryError):
+        parse(text)
 
 
 def test_there_are_cases() -> None:

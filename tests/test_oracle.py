@@ -14,7 +14,7 @@ from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
 from piestream.relations import ALL_NAMES
 from tests.oracle import Tie, TooMany
 from tests.scenario import Clause, Definition, Scenario
-from tests.truth import binary, column, literal, parsed
+from tests.truth import binary, column, literal
 
 Rows = list[dict[str, Any]]
 
@@ -425,30 +425,3 @@ def test_relation_of_a_pair_without_a_constraint_is_allens() -> None:
         returns=(Holds("a", "b", "how"),)
     )
     assert values(found.expected()) == [(7, "before")]
-
-
-# The predicates of the case folders
-
-
-@pytest.mark.parametrize(
-    ("text", "row", "before", "value"),
-    [
-        ("n > 1", {"n": 2}, None, True),
-        ("n > 1", {"n": None}, None, None),
-        ("NOT n > 1", {"n": None}, None, None),
-        ("n > 1 OR TRUE", {"n": None}, None, True),
-        ("n > 1 AND FALSE", {"n": None}, None, False),
-        ("n > 1 AND TRUE", {"n": float("nan")}, None, None),
-        ("n IS NULL", {"n": float("nan")}, None, True),
-        ("n IS NOT NULL", {"n": 0}, None, True),
-        ("PREV(n) < n", {"n": 2}, None, None),
-        ("PREV(n) < n", {"n": 2}, {"n": 1}, True),
-        ("(n + 1) * 2 = 6", {"n": 2}, None, True),
-        ("w = 'red'", {"w": "red"}, None, True),
-        ("n > -1.5", {"n": -1}, None, True),
-    ],
-)
-def test_the_predicates_of_the_case_folders(
-    text: str, row: dict[str, Any], before: dict[str, Any] | None, value: object
-) -> None:
-    assert parsed(text).value(row, before) is value
