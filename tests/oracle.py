@@ -18,7 +18,7 @@ from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.truth import Expression
 
-__all__ = ["Tie", "TooMany", "matches"]
+__all__ = ["TieError", "TooManyMatchesError", "matches"]
 
 Row = Mapping[str, Any]
 #: Predicate truth at two symbols: O, I, Z, E of the paper's minterms.
@@ -35,11 +35,11 @@ _FUTURE = 3
 _INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
 
 
-class Tie(ValueError):
+class TieError(ValueError):
     """Two events of a partition at one time, where ties are errors."""
 
 
-class TooMany(ValueError):
+class TooManyMatchesError(ValueError):
     """More matches than the caller wants to see."""
 
 
@@ -121,7 +121,7 @@ def _untied(rows: Sequence[Row], time: str, ties: str) -> list[Row]:
     chosen: dict[int, Row] = {}
     for row in rows:
         if row[time] in chosen and ties == "error":
-            raise Tie(f"two events at {row[time]}")
+            raise TieError(f"two events at {row[time]}")
         if row[time] not in chosen or ties == "last":
             chosen[row[time]] = row
     return [chosen[at] for at in sorted(chosen)]
@@ -262,7 +262,7 @@ class _Partition:
 
         for count, match in enumerate(self._bindings({}, names)):
             if count >= most:
-                raise TooMany(f"more than {most} matches in one partition")
+                raise TooManyMatchesError(f"more than {most} matches in one partition")
             first = self.moments[min(i.start for i in match.intervals.values())].time
             if self.query.emit is Emit.COMPLETION:
                 at = match.completion

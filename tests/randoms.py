@@ -18,7 +18,7 @@ import polars as pl
 from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length, Return
 from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
-from tests.oracle import Row, TooMany
+from tests.oracle import Row, TooManyMatchesError
 from tests.scenario import Clause, Definition, Scenario
 from tests.truth import Expression, binary, column, is_null, literal, negated, previous
 
@@ -95,7 +95,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         rows = _rows(rng, drawn, planted, length)
         try:
             drawn.having(rows=rows).expected(most=_MOST)
-        except TooMany:
+        except TooManyMatchesError:
             length = length * 2 // 3
             continue
         return drawn.having(rows=rows)
@@ -308,7 +308,7 @@ def _rows(
     change = rng.choice((0.3, 0.5, 0.8))
     steps = rng.choice(((1,), (1,), (1, 1, 1, 2), (1, 2, 3), (1, 1, 1, 9), (0, 1, 1, 2)))
     beat, origin = _origin(rng, drawn.clock)
-    at, last = origin, {key: origin - 1 for key in keys}
+    at, last = origin, dict.fromkeys(keys, origin - 1)
     rows: list[Row] = []
     for _ in range(length):
         key = rng.choices(keys, weights)[0]

@@ -311,7 +311,7 @@ def test_ties_are_errors_that_name_the_key_and_the_time() -> None:
         schema={"ts": pl.Int64(), "k": pl.String(), "p": pl.Boolean()},
         keys=("k",),
     )
-    with pytest.raises(oracle.Tie):
+    with pytest.raises(oracle.TieError):
         drawn.expected()
     query = parse(drawn.text())
     session = query.open()

@@ -10,42 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
+from piestream.query.model import Emit
 from piestream.relations import ALL_NAMES
-from tests.oracle import Tie, TooMany
+from tests.oracle import TieError, TooManyMatchesError
 from tests.scenario import Clause, Definition, Scenario
-from tests.truth import binary, column, literal
-
-Rows = list[dict[str, Any]]
-
-
-def scene(*clauses: Clause, times: tuple[int, ...] = (), **bits: str) -> Scenario:
-    """Symbols whose predicates are the columns of their names."""
-    length = max(len(word) for word in bits.values())
-    times = times or tuple(range(1, length + 1))
-    rows = tuple(
-        {"ts": at, **{name: word[k : k + 1] == "1" for name, word in bits.items()}}
-        for k, at in enumerate(times)
-    )
-    return Scenario(
-        definitions=tuple(Definition(name, column(name)) for name in bits),
-        clauses=clauses,
-        rows=rows,
-        schema={"ts": pl.Int64(), **{name: pl.Boolean() for name in bits}},
-    )
-
-
-def lasting(scenario: Scenario, least: int | None, most: int | None) -> Scenario:
-    """The scenario with a duration constraint on its first symbol."""
-    first, *others = scenario.definitions
-    return scenario.having(
-        definitions=(Definition(first.name, first.predicate, least, most), *others)
-    )
-
-
-def values(rows: Rows) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in rows]
-
+from tests.scenes import lasting, scene, values
+from tests.truth import binary, column, literal, previous
 
 # Intervals
 
@@ -156,6 +126,11 @@ def test_followed_by_looks_at_the_gap_only() -> None:
     assert values(found) == [(4, 2, 3, 4, None)]
 
 
+def test_the_gap_of_followed_by_begins_with_the_end_of_the_earlier() -> None:
+    # b is true at 2, where a ends: [4,...) is not the first thing after a.
+    assert scene(Clause("a", "b", ("followed-by",)), a="1000", b="0101").expected() == []
+
+
 def test_followed_by_sees_runs_that_break_their_duration_constraint() -> None:
     # a = [1,4) is long enough, a = [5,6) is not, and still stands between the first and b.
     scenario = scene(Clause("a", "b", ("followed-by",)), a="11101000", b="00000001")
@@ -226,6 +201,13 @@ def test_what_a_silence_separates_does_not_meet() -> None:
     scenario = scene(Clause("a", "b", ("meets",)), times=(1, 9), a="10", b="01")
     assert values(scenario.expected()) == [(9, 1, 9, 9, None)]
     assert scenario.having(max_gap=2).expected() == []
+
+
+def test_the_end_of_a_silence_is_not_a_previous_event() -> None:
+    rising = Definition("a", binary(">", column("n"), previous("n")))
+    rows = ({"ts": 1, "n": 1}, {"ts": 10, "n": 2})
+    scenario = Scenario((rising,), (), rows, {"ts": pl.Int64(), "n": pl.Int64()}, max_gap=2)
+    assert values(scenario.expected()) == [(10, 10, None)]
 
 
 def test_time_goes_on_in_the_other_partitions() -> None:
@@ -299,9 +281,15 @@ def test_emit_on_both_windows_at_the_trigger_alone() -> None:
 
 
 def test_triggers_come_before_completions_of_the_same_moment() -> None:
-    # At 3: the first a completes and, by its length, triggers; the order is told by the phase.
-    scenario = lasting(scene(a="110"), None, 5).having(emit=Emit.BOTH)
-    assert [row["phase"] for row in scenario.expected()] == ["trigger", "completion"]
+    # a = [1,2) and [5,...), b = [1,2) and [3,5). At 5 the match of a = 1 and b = 3 completes, and
+    # that of a = 5 and b = 1 triggers.
+    scenario = scene(Clause("a", "b", ("before", "after")), a="10001", b="10110")
+    found = scenario.having(emit=Emit.BOTH).expected()
+    assert [(row["detected_at"], row["phase"], row["a_ts"], row["b_ts"]) for row in found] == [
+        (3, "trigger", 1, 3),
+        (5, "trigger", 5, 1),
+        (5, "completion", 1, 3),
+    ]
 
 
 def test_rows_of_one_moment_are_ordered_by_the_starts_of_the_symbols_in_order_of_name() -> None:
@@ -326,7 +314,7 @@ def test_partitions_are_streams_of_their_own() -> None:
 
 def test_ties_are_refused_or_one_event_is_kept() -> None:
     scenario = scene(times=(1, 2, 2), a="101")
-    with pytest.raises(Tie, match="2"):
+    with pytest.raises(TieError, match="2"):
         scenario.expected()
     both = scenario.having(emit=Emit.COMPLETION)
     assert values(both.having(ties="first").expected()) == [(2, 1, 2)]
@@ -334,94 +322,5 @@ def test_ties_are_refused_or_one_event_is_kept() -> None:
 
 
 def test_too_many_matches_are_refused() -> None:
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyMatchesError):
         scene(a="10101").expected(most=2)
-
-
-# RETURN
-
-
-def test_aggregates_see_the_events_that_are_known_at_the_report() -> None:
-    speeds = (9.0, 1.0, None, 4.0, 7.0)
-    functions = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV")
-    scenario = scene(Clause("a", "b", ("overlaps",)), a="01110", b="00011")
-    rows = tuple({**row, "v": v} for row, v in zip(scenario.rows, speeds, strict=True))
-    returns = (
-        *(Aggregate(name, "a", "v", name.lower()) for name in functions),
-        Aggregate("COUNT", "a", None, "events"),
-        *(Aggregate(name, "b", "v", f"b_{name.lower()}") for name in ("FIRST", "LAST", "STDDEV")),
-        Length("a", "a_length"),
-        Length("b", "b_length"),
-        Endpoint("b", "te", "b_te"),
-    )
-    (row,) = scenario.having(rows=rows, returns=returns).expected()
-    # a = [2,5): 1, NULL, 4. b = [4,...): 4, 7, known at 5.
-    assert row.pop("stddev") == pytest.approx(4.5**0.5)
-    assert row.pop("b_stddev") == pytest.approx(4.5**0.5)
-    assert row == {
-        "detected_at": 5,
-        "first": 1.0,
-        "last": 4.0,
-        "min": 1.0,
-        "max": 4.0,
-        "sum": 5.0,
-        "avg": 2.5,
-        "count": 2,
-        "events": 3,
-        "b_first": 4.0,
-        "b_last": 7.0,
-        "a_length": 3,
-        "b_length": None,
-        "b_te": None,
-    }
-
-
-def test_aggregates_without_values_are_null_and_first_is_the_first_even_if_null() -> None:
-    scenario = scene(a="110")
-    functions = ("FIRST", "LAST", "MIN", "SUM", "AVG", "COUNT", "STDDEV")
-    returns = tuple(Aggregate(name, "a", "v", name.lower()) for name in functions)
-    rows = tuple(
-        {**row, "v": v} for row, v in zip(scenario.rows, (None, float("nan"), 1.0), strict=True)
-    )
-    (row,) = scenario.having(rows=rows, returns=returns, emit=Emit.COMPLETION).expected()
-    assert values([row]) == [(3, None, None, None, None, None, 0, None)]
-
-
-def test_relation_is_null_while_several_are_possible() -> None:
-    names = ("overlaps", "finished-by", "contains")
-    scenario = scene(Clause("a", "b", names), a="1110", b="0111").having(
-        returns=(Holds("a", "b", "how"), Holds("b", "a", "back")), emit=Emit.BOTH
-    )
-    assert values(scenario.expected()) == [(2, "trigger", None, None)]
-    ended = scene(Clause("a", "b", names), a="11100", b="01110").having(
-        returns=(Holds("a", "b", "how"), Holds("b", "a", "back")), emit=Emit.BOTH
-    )
-    assert values(ended.expected()) == [
-        (2, "trigger", None, None),
-        (5, "completion", "overlaps", "overlapped-by"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("names", "how"),
-    [
-        (("before",), ["before", "before"]),
-        (("before", "followed-by"), ["before", "followed-by"]),
-        (("followed-by",), ["followed-by"]),
-        (("followed-by", "meets"), ["followed-by"]),
-    ],
-)
-def test_relation_names_the_precise_form_where_it_is_allowed(
-    names: tuple[str, ...], how: list[str]
-) -> None:
-    scenario = scene(Clause("a", "b", names), a="10100", b="00001")
-    found = scenario.having(returns=(Holds("a", "b", "how"),)).expected()
-    assert [row["how"] for row in found] == how
-
-
-def test_relation_of_a_pair_without_a_constraint_is_allens() -> None:
-    clauses = Clause("a", "m", ("before",)), Clause("b", "m", ("before",))
-    found = scene(*clauses, a="1000000", b="0010000", m="0000001").having(
-        returns=(Holds("a", "b", "how"),)
-    )
-    assert values(found.expected()) == [(7, "before")]
