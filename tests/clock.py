@@ -122,7 +122,7 @@ class Clock:
         for name, dtype in frame.schema.items():
             column = pl.col(name)
             if dtype.is_temporal():
-                unit = "ms" if self.kind == "date" else self.dtype.time_unit  # type: ignore[attr-defined]
+                unit: Any = getattr(self.dtype, "time_unit", "ms")
                 if isinstance(dtype, pl.Datetime | pl.Duration):
                     column = column.dt.cast_time_unit(unit)
                 column = column.to_physical().cast(pl.Int64)

@@ -29,7 +29,8 @@ def parse(text: str) -> Query:
     """The parser's query; imported late, so that the oracle can be tested without it."""
     from piestream.query import parse as parse_query
 
-    return parse_query(text)
+    query: Query = parse_query(text)
+    return query
 
 
 @dataclass(frozen=True)

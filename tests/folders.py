@@ -52,12 +52,17 @@ def read(folder: Path) -> Case:
     text = (folder / "query.sql").read_text()
     clock = Clock(options.get("time", "int"), options.get("unit"))
     types = {name: _TYPES[word] for name, word in options.get("types", {}).items()}
-    frame = pl.read_csv(folder / "events.csv", schema_overrides=types)
     time = options.get("time_column", "ts")
-    if not frame.schema[time].is_integer():
-        frame = frame.with_columns(pl.col(time).str.to_datetime(time_unit="ns"))
-        unit = clock.dtype.time_unit  # type: ignore[attr-defined]
-        frame = frame.with_columns(pl.col(time).dt.cast_time_unit(unit).to_physical())
+    if clock.dtype != pl.Int64():
+        types[time] = pl.String()
+    frame = pl.read_csv(folder / "events.csv", schema_overrides=types)
+    if clock.dtype == pl.Date():
+        frame = frame.with_columns(pl.col(time).str.to_date().to_physical().cast(pl.Int64))
+    elif clock.dtype != pl.Int64():
+        unit: Any = getattr(clock.dtype, "time_unit", None)
+        zone = getattr(clock.dtype, "time_zone", None)
+        moments = pl.col(time).str.to_datetime(time_unit=unit, time_zone=zone)
+        frame = frame.with_columns(moments.to_physical())
     with (folder / "matches.csv").open(newline="") as lines:
         matches = list(csv.reader(lines))
     rows = tuple(frame.to_dicts())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ _FOLDERS = sorted(path.parent for path in folders.CASES.glob("*/query.sql"))
 
 @pytest.mark.parametrize("folder", _FOLDERS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_case(folder: folders.Path, engine: str) -> None:
+def test_a_case(folder: Path, engine: str) -> None:
     case = folders.read(folder)
     query = parse(case.text)
     for attempt in range(1 if engine in ("oracle", "event") else 4):

@@ -13,13 +13,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
 
 from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
 from tests.clock import Clock
 from tests.engines import ENGINES, Rows, by_partition, difference, parse, run
-from tests.randoms import scenario
+from tests.randoms import scenario, scenarios
 from tests.scenario import Clause, Definition, Scenario
 from tests.truth import column
 
@@ -62,6 +63,12 @@ def test_an_engine_says_what_the_oracle_says(engine: str, seeds: range) -> None:
             error.add_note(report(engine, drawn, f"{type(error).__name__}: {error}"))
             raise
         check(engine, drawn, drawn.expected(), found)
+
+
+@settings(max_examples=30, deadline=None)
+@given(scenarios())
+def test_frames_say_what_the_oracle_says_wherever_hypothesis_looks(drawn: Scenario) -> None:
+    check("frame", drawn, drawn.expected(), told("frame", drawn))
 
 
 def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
