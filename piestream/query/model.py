@@ -5,14 +5,19 @@ Nothing here knows of engines or frames. Two queries are equal when they say the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
+from piestream.query.faults import Fault, Finding, Origin, QueryError, located, plain
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
     from piestream.query.predicates import Predicate
+
+#: Names one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
+Where = tuple[str, ...]
 
 #: Nanoseconds in each unit of time, from the canonical name.
 NANOSECONDS = {
@@ -32,6 +37,44 @@ class Duration:
 
     amount: int
     in_ticks: bool = False
+
+    def __str__(self) -> str:
+        from piestream.query.durations import printed
+
+        return printed(self)
+
+    def ticks(self, nanoseconds_per_tick: int | None, what: str) -> int:
+        """The duration as a count of ticks of a time column.
+
+        ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared.
+
+        >>> Duration(5_000_000_000).ticks(1_000_000, "WITHIN")
+        5000
+        """
+        if self.in_ticks:
+            return self.amount
+        if nanoseconds_per_tick is None:
+            raise QueryError(
+                (
+                    plain(
+                        f"{what} is {self}, but the time column is an integer column "
+                        "whose unit was not declared",
+                        "declare the unit of a tick with `ORDER BY ts UNIT s`, "
+                        "or write a bare number of ticks",
+                    ),
+                )
+            )
+        whole, rest = divmod(self.amount, nanoseconds_per_tick)
+        if rest:
+            raise QueryError(
+                (
+                    plain(
+                        f"{what} is {self}, which is not a whole number of ticks: "
+                        f"one tick is {Duration(nanoseconds_per_tick)}"
+                    ),
+                )
+            )
+        return whole
 
 
 class Emit(Enum):
@@ -101,17 +144,98 @@ Return = Union[Aggregate, Endpoint, Length, Holds]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything a query says. ``Query`` (the public class) is this with the user's methods."""
+class Query:
+    """Everything a query says, frozen. Its methods hand the work to the rooms that do it.
+
+    ``str(query)`` is its canonical text, which parses back into an equal query. A bare FROM name
+    only labels the stream and a text's layout says nothing, so neither takes part in ``==``;
+    the path of a FROM does.
+    """
 
     symbols: tuple[Symbol, ...]  # in DEFINE order; all of them appear in the pattern
     constraints: tuple[Constraint, ...]  # normalised: one a pair; x is defined before y
     within: Duration
     returns: tuple[Return, ...]  # never empty: the default is written out
-    source: str | None = None  # FROM name, or a path
+    source: str | None = field(default=None, compare=False)  # FROM name, or a path
     source_is_path: bool = False
     partition_by: tuple[str, ...] = ()
     order_by: str | None = None
     time_unit: str | None = None  # declared unit of an integer time column: a key of NANOSECONDS
     max_gap: Duration | None = None
     emit: Emit = Emit.TRIGGER
+    #: Where the parts stand in the text that the query was read from; None from the builder.
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+    #: The path of FROM, None when FROM only names the stream.
+    path: str | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", self.source if self.source_is_path else None)
+
+    def __str__(self) -> str:
+        from piestream.query.text import canonical_text
+
+        return canonical_text(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(symbol.name for symbol in self.symbols)
+        pairs = len(self.constraints)
+        return (
+            f"<Query of {names}: {pairs} constraint{'' if pairs == 1 else 's'}, "
+            f"within {self.within}, {len(self.returns)} returns>"
+        )
+
+    def symbol(self, name: str) -> Symbol:
+        """The symbol of that name; KeyError if there is none."""
+        for symbol in self.symbols:
+            if symbol.name == name:
+                return symbol
+        raise KeyError(name)
+
+    def fault(self, where: Where | None, message: str, hint: str | None = None) -> QueryError:
+        """An error at one part of this query, with carets if the query came from text.
+
+        ``where`` names the part as `Origin` does; a part that the text does not show
+        (a default RETURN, the builder) gives an error without a place.
+        """
+        return self.faults([(where, message, hint)])
+
+    def faults(self, found: Sequence[tuple[Where | None, str, str | None]]) -> QueryError:
+        """One error of several faults, each as in `fault`."""
+        origin = self.origin
+        placed: list[Fault] = []
+        for where, message, hint in found:
+            span = origin.spans.get(where) if origin is not None and where is not None else None
+            text = origin.text if origin is not None else None
+            placed.append(located(Finding(span, message, hint), text))
+        return QueryError(placed, origin.text if origin is not None else None)
+
+    def ticks(self, where: Where, duration: Duration, nanoseconds_per_tick: int | None) -> int:
+        """`Duration.ticks` of a duration of this query, with a fault that stands in its place."""
+        what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
+            where[0], where[0].upper()
+        )
+        if len(where) > 1:
+            what = f"{what} of {where[1]}"
+        try:
+            return duration.ticks(nanoseconds_per_tick, what)
+        except QueryError as error:
+            fault = error.faults[0]
+            raise self.fault(where, fault.message, fault.hint) from None
+
+    def run(self, frame: Any = None, **options: Any) -> Any:
+        """Every match in a frame, as a frame of the same kind; without one, FROM's files."""
+        from piestream import frames
+
+        return frames.run(self, frame, **options)
+
+    def open(self, state: bytes | None = None, **options: Any) -> Any:
+        """A session: push events, get the matches that became known."""
+        from piestream import session
+
+        return session.Session(self, state=state, **options)
+
+    def explain(self) -> Any:
+        """How the query will be worked: predicates, automata, decision points, join plan."""
+        from piestream import show
+
+        return show.explain(self)

@@ -1,0 +1,63 @@
+"""piestream: interval temporal patterns in event streams.
+
+>>> import piestream as ps
+>>> q = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from piestream.errors import (
+        LateEventError,
+        OrderError,
+        SchemaError,
+        StateError,
+        StreamError,
+        TieError,
+        TimeError,
+    )
+    from piestream.query.builder import define, pattern
+    from piestream.query.faults import QueryError
+    from piestream.query.model import Query
+    from piestream.query.reading import parse as query
+    from piestream.session import Session
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "query": ("piestream.query", "parse"),
+    "define": ("piestream.query.builder", "define"),
+    "pattern": ("piestream.query.builder", "pattern"),
+    "Query": ("piestream.query.model", "Query"),
+    "QueryError": ("piestream.query.faults", "QueryError"),
+    "Session": ("piestream.session", "Session"),
+    **{
+        name: ("piestream.errors", name)
+        for name in (
+            "LateEventError",
+            "OrderError",
+            "SchemaError",
+            "StateError",
+            "StreamError",
+            "TieError",
+            "TimeError",
+        )
+    },
+}
+
+__all__ = [*_PLACES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that importing piestream is quick."""
+    if name not in _PLACES:
+        raise AttributeError(f"module piestream has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

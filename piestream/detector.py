@@ -1,0 +1,163 @@
+"""The detector: all state of one query over any number of partitions, as integers.
+
+It takes batches of rows sorted by partition and time, and time alone. It knows neither frames nor
+predicates nor where rows come from; batch, sessions and Spark all drive this one class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piestream.intervals.runs import find_changes
+from piestream.joins import detect as loops
+from piestream.joins import layout as at
+from piestream.joins import state as whole
+from piestream.joins.tables import Tables
+
+Words = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of several partitions, those of a partition together and in order of time.
+
+    ``bits[p]`` are the bits of distinct predicate p, ``columns`` the attributes that RETURN
+    aggregates, as words, and ``known`` where they have a value.
+    """
+
+    partitions: Words
+    row_offsets: Words
+    times: Words
+    bits: NDArray[np.uint64]
+    columns: Words
+    known: NDArray[np.uint8]
+
+
+class Detector:
+    """State and compiled tables of one query."""
+
+    def __init__(self, tables: Tables, bit_of_symbol: tuple[int, ...]) -> None:
+        self.tables = tables
+        self.code = tables.code
+        self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
+        self.words = int(self.code[at.PARTITION_WORDS])
+        self.gap = int(self.code[at.GAP])
+        self.window = int(self.code[at.WINDOW])
+        self.n_partitions = 0
+        self.parts = np.zeros(0, np.int64)
+        self.pool = np.zeros(1024, np.int64)
+        self.pool[at.POOL_USED] = at.POOL_WORDS
+        self.waiting = np.zeros(64, np.int64)
+        self.waiting[at.WAITING_FREE] = at.NOWHERE
+        self.next_silence = at.INT64_MAX  # a lower bound
+        self.result_words = at.ROW_OUTPUTS + tables.n_outputs
+        self.free: list[int] = []
+
+    def add_partitions(self, count: int) -> Words:
+        """New partitions, without any event yet."""
+        again = [self.free.pop() for _ in range(min(count, len(self.free)))]
+        first = self.n_partitions
+        self.n_partitions += count - len(again)
+        if self.n_partitions * self.words > self.parts.size:
+            larger = np.zeros(2 * self.n_partitions * self.words, np.int64)
+            larger[: self.parts.size] = self.parts
+            self.parts = larger
+        new = np.array([*again, *range(first, self.n_partitions)], np.int64)
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        rows[new] = 0
+        rows[new, at.DUE] = at.INT64_MAX
+        rows[new, at.USED] = 1
+        rows[new, at.LAST_TIME] = at.INT64_MIN
+        return new
+
+    def last_times(self, partitions: Words) -> Words:
+        """The time of the last event of each partition."""
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        return rows[partitions, at.LAST_TIME]
+
+    def detect(self, batch: Batch) -> Words:
+        """Work through a batch; a row of words for every match that became known."""
+        changes = find_changes(
+            batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
+        )
+        self.pool, self.waiting, rows, count = loops.detect(
+            self.code,
+            self.parts,
+            self.pool,
+            self.waiting,
+            batch.partitions,
+            batch.row_offsets,
+            batch.times,
+            *changes,
+            batch.columns,
+            batch.known,
+        )
+        if self.gap != at.NOWHERE and len(batch.partitions):
+            earliest = int(self.last_times(batch.partitions).min())
+            self.next_silence = min(self.next_silence, earliest + self.gap)
+        return rows[: count * self.result_words].reshape(count, self.result_words)
+
+    def advance(self, now: int) -> Words:
+        """Time is ``now`` in all partitions: end what silence has ended."""
+        none = np.empty((0, self.result_words), np.int64)
+        if self.gap == at.NOWHERE or now <= self.next_silence:
+            return none
+        ends = loops.next_silences(self.code, self.parts, self.n_partitions)
+        silent = np.flatnonzero(ends < now)
+        rest = ends[ends >= now]
+        self.next_silence = int(rest.min()) if rest.size else at.INT64_MAX
+        if not silent.size:
+            return none
+        self.pool, self.waiting, rows, count = loops.close_silences(
+            self.code, self.parts, self.pool, self.waiting, silent, now
+        )
+        return rows[: count * self.result_words].reshape(count, self.result_words)
+
+    def forget(self, now: int) -> Words:
+        """Free what can no longer take part in a match; gives the partitions that hold nothing."""
+        self.pool, idle = whole.compact(
+            self.code, self.parts, self.n_partitions, self.pool, now
+        )
+        return idle
+
+    def release(self, partitions: Words) -> None:
+        """Give back partitions that hold nothing."""
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        rows[partitions, at.USED] = 0
+        self.free.extend(int(p) for p in partitions)
+
+    def live_intervals(self) -> int:
+        """How many intervals are held."""
+        return int(whole.live_intervals(self.code, self.parts, self.n_partitions))
+
+    def state_bytes(self) -> int:
+        """How many bytes of state are in use."""
+        words = self.n_partitions * self.words + self.pool[at.POOL_USED]
+        record = 1 + 2 * self.tables.n_symbols + self.tables.n_outputs
+        return 8 * int(words + self.waiting[at.WAITING_USED] * record)
+
+    def recode(self, column: int, moved: Words) -> None:
+        """Values of a column have new codes: ``moved[old]`` is the new one."""
+        self._visit(column, moved, np.zeros(moved.size, np.int64), True)
+
+    def held_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
+        """Which codes of a column anything still holds."""
+        held = np.zeros(n_codes, np.int64)
+        self._visit(column, held, held, False)
+        return held > 0
+
+    def _visit(self, column: int, moved: Words, held: Words, rename: bool) -> None:
+        whole.visit_codes(
+            self.code,
+            self.parts,
+            self.n_partitions,
+            self.pool,
+            self.waiting,
+            column,
+            moved,
+            held,
+            rename,
+        )

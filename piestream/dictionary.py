@@ -1,0 +1,45 @@
+"""Values that are no numbers, as numbers that keep their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+
+class Dictionary:
+    """The distinct values of a column in ascending order; a value's code is its place.
+
+    Order makes MIN and MAX of strings a comparison of integers. A new value moves the places of
+    others, so `learn` says where each old code has gone.
+    """
+
+    def __init__(self, dtype: pl.DataType) -> None:
+        self.values = pl.Series(dtype=dtype)
+
+    def learn(self, column: pl.Series) -> NDArray[np.int64] | None:
+        """Enter a column's values; gives the new code of every old code if any has moved."""
+        distinct = column.drop_nulls().unique()
+        if self._holds(distinct):
+            return None
+        old = self.values
+        self.values = pl.concat([old, distinct]).unique().sort()
+        return self.codes(old).to_numpy().astype(np.int64)
+
+    def keep(self, held: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Drop the values whose codes nobody holds; gives the new code of every old one."""
+        self.values = self.values.filter(pl.Series(held))
+        return np.cumsum(held, dtype=np.int64) - 1
+
+    def codes(self, column: pl.Series) -> pl.Series:
+        """The code of each value; NULL for NULL."""
+        places = pl.DataFrame({"value": self.values}).with_row_index("code")
+        looked_up = pl.DataFrame({"value": column}).join(
+            places, on="value", how="left", maintain_order="left"
+        )
+        return looked_up["code"].cast(pl.Int64)
+
+    def _holds(self, distinct: pl.Series) -> bool:
+        if not len(distinct):
+            return True
+        return len(self.values) > 0 and self.codes(distinct).null_count() == 0

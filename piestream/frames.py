@@ -1,0 +1,151 @@
+"""Any DataFrame in, the same kind back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from piestream.binding import Binding, bind
+from piestream.query.model import Duration, Query
+from piestream.stream import OnLate, Stream, Ties
+
+#: Rows worked on at a time where an input can be cut: enough to amortise, small enough to stay in
+#: the cache.
+CHUNK_ROWS = 1 << 18
+
+_SOURCES: dict[str, Callable[..., pl.LazyFrame]] = {
+    ".parquet": pl.scan_parquet,
+    ".csv": pl.scan_csv,
+    ".ndjson": pl.scan_ndjson,
+    ".jsonl": pl.scan_ndjson,
+}
+
+
+def run(
+    query: Query,
+    frame: Any = None,
+    *,
+    ties: Ties = "error",
+    lateness: str | int | timedelta | None = None,
+    on_late: OnLate = "error",
+) -> Any:
+    """Every match in a bounded input; see `piestream.Query.run`."""
+    check_options(ties, on_late)
+    if frame is None:
+        return run_polars(query, scan(query), ties=ties).collect()
+    if isinstance(frame, pl.DataFrame):
+        return run_polars(query, frame, ties=ties)
+    if isinstance(frame, pl.LazyFrame):
+        return run_polars(query, frame, ties=ties)
+    columns, back = _converted(frame)
+    return back(run_polars(query, columns, ties=ties))
+
+
+def check_options(ties: str, on_late: str) -> None:
+    """Refuse options that are not there."""
+    for name, value, allowed in (
+        ("ties", ties, ("error", "first", "last")),
+        ("on_late", on_late, ("error", "drop")),
+    ):
+        if value not in allowed:
+            raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, not {value!r}")
+
+
+def run_polars(query: Query, frame: pl.DataFrame | pl.LazyFrame, *, ties: Ties = "error") -> Any:
+    """Run over a Polars frame."""
+    lazy = isinstance(frame, pl.LazyFrame)
+    schema = frame.collect_schema()
+    binding = bound(query, schema)
+    needed = frame.select(binding.columns)
+    if isinstance(needed, pl.LazyFrame):
+        needed = needed.collect()
+    stream = Stream(binding, ties=ties, lateness=None)
+    results = [stream.take(chunk) for chunk in _cut(binding, needed)]
+    results.append(stream.finish())
+    result = pl.concat(results)
+    return result.lazy() if lazy else result
+
+
+def _cut(binding: Binding, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The frame in pieces if it is one partition in order of time, else whole."""
+    times = frame[binding.time.name]
+    if (
+        binding.query.partition_by
+        or len(frame) <= CHUNK_ROWS
+        or times.null_count()
+        or not times.is_sorted()
+    ):
+        yield frame
+        return
+    yield from frame.iter_slices(CHUNK_ROWS)
+
+
+def bound(query: Query, schema: pl.Schema | dict[str, pl.DataType]) -> Binding:
+    """`bind`, remembered."""
+    return _bound(query, query.origin is None, tuple(schema.items()))
+
+
+@lru_cache(maxsize=64)
+def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ...]) -> Binding:
+    return bind(query, dict(schema))
+
+
+def scan(query: Query) -> pl.LazyFrame:
+    """The files that a query's FROM names."""
+    if query.path is None:
+        raise query.fault(
+            ("source",),
+            "the query names no file to read",
+            "give a frame, or write FROM 'path/*.parquet'",
+        )
+    return scan_path(query.path)
+
+
+def scan_path(path: str) -> pl.LazyFrame:
+    """A Parquet, CSV or NDJSON file, or a glob of them, without reading it yet."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SOURCES:
+        known = ", ".join(_SOURCES)
+        raise ValueError(f"{path}: what kind of file is this? Its name should end in {known}")
+    if suffix == ".csv":
+        return pl.scan_csv(path, try_parse_dates=True)
+    return _SOURCES[suffix](path)
+
+
+def _converted(frame: Any) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]:
+    """A foreign frame as a Polars frame, and the way back."""
+    import narwhals as nw
+
+    try:
+        known = nw.from_native(frame)
+    except TypeError:
+        raise TypeError(
+            f"a {type(frame).__name__} is no DataFrame that piestream knows: give a Polars, "
+            "pandas, PyArrow, DuckDB or Spark one"
+        ) from None
+    implementation = known.implementation
+    if implementation.is_duckdb():
+        import duckdb
+
+        columns = known.collect(backend="polars").to_native()
+        return columns, lambda result: duckdb.from_arrow(result.to_arrow())
+    if isinstance(known, nw.LazyFrame):
+        raise TypeError(f"{implementation} frames are not supported")
+    if implementation.is_pandas():
+        return known.to_polars(), lambda result: result.to_pandas()
+    if implementation.is_pyarrow():
+        return known.to_polars(), lambda result: result.to_arrow()
+    return known.to_polars(), lambda result: result
+
+
+def lateness_ticks(query: Query, binding: Binding, lateness: Any) -> int:
+    """The lateness of a session in ticks of its time column."""
+    from piestream.query.durations import as_duration
+
+    duration: Duration = as_duration(lateness, "the lateness")
+    return duration.ticks(binding.time.nanoseconds_per_tick, "the lateness")

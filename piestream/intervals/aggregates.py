@@ -1,0 +1,108 @@
+"""Running aggregates: what RETURN needs of an interval's events, kept in words of its slot.
+
+A cell is one step of one aggregate. Cells of an open interval are brought up to date only when
+somebody looks: at its end, at a report, at the end of a batch. So every row is added once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from piestream.joins.layout import CELL_COLUMN, CELL_KIND, CELL_WORD, CELL_WORDS
+
+ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = range(11)
+
+#: Words a cell takes: FIRST and LAST are (known, value), SPREAD is Welford's (n, mean, M2).
+CELL_SIZE = {FIRST: 2, LAST: 2, SPREAD: 3}
+
+UNKNOWN_YET = -1
+_INFINITY_BITS = int(np.array(np.inf).view(np.int64))
+_MINUS_INFINITY_BITS = int(np.array(-np.inf).view(np.int64))
+_MAX = np.iinfo(np.int64).max
+_MIN = np.iinfo(np.int64).min
+
+
+@njit("void(int64[::1], int64, int64, int64[::1], int64)", cache=True, nogil=True)
+def clear_cells(code, cell, cell_end, pool, slot):
+    """Start the aggregates of an interval."""
+    while cell < cell_end:
+        kind = code[cell + CELL_KIND]
+        at = slot + code[cell + CELL_WORD]
+        pool[at] = 0
+        if kind == MIN_INT:
+            pool[at] = _MAX
+        elif kind == MAX_INT:
+            pool[at] = _MIN
+        elif kind == MIN_FLOAT:
+            pool[at] = _INFINITY_BITS
+        elif kind == MAX_FLOAT:
+            pool[at] = _MINUS_INFINITY_BITS
+        elif kind == FIRST or kind == LAST:
+            pool[at] = UNKNOWN_YET
+            pool[at + 1] = 0
+        elif kind == SPREAD:
+            pool[at + 1] = 0
+            pool[at + 2] = 0
+        cell += CELL_WORDS
+
+
+@njit(
+    "void(int64[::1], int64, int64, int64[::1], int64, int64[:,::1], uint8[:,::1], int64, int64)",
+    cache=True,
+    nogil=True,
+)
+def add_rows(code, cell, cell_end, pool, slot, columns, known, row, row_end):
+    """Add the rows ``[row, row_end)`` to the aggregates of one interval."""
+    if row >= row_end:
+        return
+    floats = columns.view(np.float64)
+    words = pool.view(np.float64)
+    while cell < cell_end:
+        kind = code[cell + CELL_KIND]
+        c = code[cell + CELL_COLUMN]
+        at = slot + code[cell + CELL_WORD]
+        if kind == ROWS:
+            pool[at] += row_end - row
+        elif kind == COUNT:
+            for r in range(row, row_end):
+                pool[at] += np.int64(known[c, r])
+        elif kind == SUM_INT:
+            for r in range(row, row_end):
+                if known[c, r]:
+                    pool[at] += columns[c, r]
+        elif kind == SUM_FLOAT:
+            for r in range(row, row_end):
+                if known[c, r]:
+                    words[at] += floats[c, r]
+        elif kind == MIN_INT:
+            for r in range(row, row_end):
+                if known[c, r] and columns[c, r] < pool[at]:
+                    pool[at] = columns[c, r]
+        elif kind == MAX_INT:
+            for r in range(row, row_end):
+                if known[c, r] and columns[c, r] > pool[at]:
+                    pool[at] = columns[c, r]
+        elif kind == MIN_FLOAT:
+            for r in range(row, row_end):
+                if known[c, r] and floats[c, r] < words[at]:
+                    words[at] = floats[c, r]
+        elif kind == MAX_FLOAT:
+            for r in range(row, row_end):
+                if known[c, r] and floats[c, r] > words[at]:
+                    words[at] = floats[c, r]
+        elif kind == FIRST:
+            if pool[at] == UNKNOWN_YET:
+                pool[at] = np.int64(known[c, row])
+                pool[at + 1] = columns[c, row]
+        elif kind == LAST:
+            pool[at] = np.int64(known[c, row_end - 1])
+            pool[at + 1] = columns[c, row_end - 1]
+        else:  # SPREAD, by Welford's update
+            for r in range(row, row_end):
+                if known[c, r]:
+                    pool[at] += 1
+                    off = floats[c, r] - words[at + 1]
+                    words[at + 1] += off / pool[at]
+                    words[at + 2] += off * (floats[c, r] - words[at + 1])
+        cell += CELL_WORDS

@@ -1,0 +1,114 @@
+"""Runs: where, in rows sorted by partition and time, the matcher has to look.
+
+A predicate arrives as a bit per row, 64 rows a word. The rows where some bit differs from the row
+before are found 64 at a time; all others are never looked at again (DESIGN: runs, not rows).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, types
+from numba.cpython.unsafe.numbers import trailing_zeros
+
+#: Times are often a view of a column that is not ours to write.
+TIMES = types.Array(types.int64, 1, "C", readonly=True)
+
+_ONE = np.uint64(1)
+
+
+@njit(
+    types.Tuple((types.int64[::1],) * 3)(
+        types.uint64[:, ::1], types.int64[::1], types.int64[::1], TIMES, types.int64
+    ),
+    cache=True,
+    nogil=True,
+)
+def find_changes(bits, bit_of_symbol, row_offsets, times, gap):
+    """The rows at which a partition begins, a mask changes or a silence exceeds ``gap``.
+
+    ``bits[p]`` holds predicate p's bits, ``bit_of_symbol[s]`` says which predicate symbol s has.
+    Gives the rows, the symbols' masks there, and for each partition where its rows begin in them.
+    """
+    n_symbols = bit_of_symbol.size
+    n_predicates = bits.shape[0]
+    n_groups = row_offsets.size - 1
+    n_rows = row_offsets[n_groups]
+    n_words = (n_rows + 63) >> 6
+
+    capacity = n_groups + (n_rows >> 3) + 64
+    rows = np.empty(capacity, np.int64)
+    masks = np.empty(capacity, np.int64)
+    change_offsets = np.empty(n_groups + 1, np.int64)
+    carry = np.zeros(n_predicates, np.uint64)
+    found = 0
+    group = 0
+    last_row_of_word = 0
+
+    for word in range(n_words):
+        changed = np.uint64(0)
+        for p in range(n_predicates):
+            w = bits[p, word]
+            changed |= w ^ ((w << _ONE) | carry[p])
+            carry[p] = w >> np.uint64(63)
+        first = word << 6
+        last_row_of_word = min(first + 64, n_rows)
+        if gap >= 0:
+            for row in range(max(first, 1), last_row_of_word):
+                if np.uint64(times[row]) - np.uint64(times[row - 1]) > np.uint64(gap):
+                    changed |= _ONE << np.uint64(row - first)
+        at = group
+        while at < n_groups and row_offsets[at] < last_row_of_word:
+            changed |= _ONE << np.uint64(row_offsets[at] - first)
+            at += 1
+        if last_row_of_word - first < 64:
+            changed &= (_ONE << np.uint64(last_row_of_word - first)) - _ONE
+        if changed == 0:
+            continue
+        if found + 64 > capacity:
+            capacity = 2 * capacity
+            more_rows = np.empty(capacity, np.int64)
+            more_rows[:found] = rows[:found]
+            rows = more_rows
+            more_masks = np.empty(capacity, np.int64)
+            more_masks[:found] = masks[:found]
+            masks = more_masks
+        while changed != 0:
+            shift = trailing_zeros(changed)
+            changed &= changed - _ONE
+            mask = np.uint64(0)
+            for s in range(n_symbols):
+                bit = (bits[bit_of_symbol[s], word] >> shift) & _ONE
+                mask |= bit << np.uint64(s)
+            row = first + np.int64(shift)
+            while group < n_groups and row_offsets[group] <= row:
+                change_offsets[group] = found
+                group += 1
+            rows[found] = row
+            masks[found] = np.int64(mask)
+            found += 1
+    while group <= n_groups:
+        change_offsets[group] = found
+        group += 1
+    return rows[:found], masks[:found], change_offsets
+
+
+@njit(types.int64(TIMES, types.int64, types.int64, types.int64), cache=True, nogil=True)
+def first_row_at(times, row, end, due):
+    """The first of the rows ``[row, end)`` whose time is at least ``due``, else ``end``.
+
+    Gallops, because the row is nearly always close by.
+    """
+    step = 1
+    low = row
+    while row < end and times[row] < due:
+        low = row + 1
+        row += step
+        step <<= 1
+    high = min(row, end)
+    while low < high:
+        middle = (low + high) >> 1
+        if times[middle] < due:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,1 @@
+"""From decided pairs to matches: the rings, the pair index, the endpoint index, the join plan."""

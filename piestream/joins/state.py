@@ -1,0 +1,177 @@
+"""All of the state at once: forgetting what is dead, counting what lives, renaming values."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from piestream.intervals.aggregates import FIRST, LAST, MAX_INT, MIN_INT
+from piestream.joins.event import minus
+from piestream.joins.layout import (
+    CELL_COLUMN,
+    CELL_KIND,
+    CELL_WORD,
+    CELL_WORDS,
+    CELLS_AT,
+    LAST_TIME,
+    MASK,
+    N_OUTPUTS,
+    N_SYMBOLS,
+    OUT_SYMBOL,
+    OUT_WORD,
+    OUT_WORDS,
+    OUTPUTS_AT,
+    PARTITION_WORDS,
+    POOL_USED,
+    POOL_WASTED,
+    POOL_WORDS,
+    RING_BASE,
+    RING_CAPACITY,
+    RING_HEAD,
+    RING_TAIL,
+    RING_WORDS,
+    RINGS,
+    SYM_CELLS,
+    SYM_CELLS_END,
+    SYM_WIDTH,
+    SYM_WORDS,
+    SYMBOLS_AT,
+    USED,
+    WAITING,
+    WAITING_OPEN,
+    WAITING_USED,
+    WAITING_WORDS,
+    WINDOW,
+)
+from piestream.joins.rings import expire, slot_of
+
+
+@njit(
+    "Tuple((int64[::1], int64[::1]))(int64[::1], int64[::1], int64, int64[::1], int64)",
+    cache=True,
+    nogil=True,
+)
+def compact(code, parts, n_partitions, pool, now):
+    """Copy what is alive at ``now`` to a new pool, and find the partitions without any state.
+
+    Gives the pool and the partitions that hold nothing: no interval, open or alive, no waiting
+    match, nor an event that a tie could still meet. Rings keep their two latest slots: an automaton
+    may still point to them.
+    """
+    n = code[N_SYMBOLS]
+    words = code[PARTITION_WORDS]
+    floor = minus(now, code[WINDOW])
+    fresh = np.empty(POOL_WORDS + pool[POOL_USED] - pool[POOL_WASTED], np.int64)
+    to = POOL_WORDS
+    idle = np.empty(n_partitions, np.int64)
+    n_idle = 0
+    for partition in range(n_partitions):
+        part = parts[partition * words : (partition + 1) * words]
+        if not part[USED]:
+            continue
+        alive = 0
+        for s in range(n):
+            ring = RINGS + s * RING_WORDS
+            if part[ring + RING_CAPACITY]:
+                width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
+                alive += part[ring + RING_TAIL] - expire(part, pool, ring, width, floor)
+        if not (alive or part[MASK] or part[WAITING] or part[LAST_TIME] >= now):
+            idle[n_idle] = partition
+            n_idle += 1
+            for s in range(n):
+                ring = RINGS + s * RING_WORDS
+                part[ring + RING_CAPACITY] = 0
+                part[ring + RING_HEAD] = part[ring + RING_TAIL]
+            continue
+        for s in range(n):
+            ring = RINGS + s * RING_WORDS
+            capacity = part[ring + RING_CAPACITY]
+            if not capacity:
+                continue
+            width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
+            tail = part[ring + RING_TAIL]
+            first = max(0, min(part[ring + RING_HEAD], tail - 2))
+            smaller = 4
+            while smaller < tail - first + 1:
+                smaller *= 2
+            smaller = min(smaller, capacity)
+            first = max(first, tail - smaller)
+            base = part[ring + RING_BASE]
+            for slot_id in range(first, tail):
+                source = base + (slot_id & (capacity - 1)) * width
+                target = to + (slot_id & (smaller - 1)) * width
+                for word in range(width):
+                    fresh[target + word] = pool[source + word]
+            part[ring + RING_BASE] = to
+            part[ring + RING_CAPACITY] = smaller
+            to += smaller * width
+    fresh[POOL_USED] = to
+    fresh[POOL_WASTED] = 0
+    return fresh, idle[:n_idle]
+
+
+@njit("int64(int64[::1], int64[::1], int64)", cache=True, nogil=True)
+def live_intervals(code, parts, n_partitions):
+    """How many intervals are held."""
+    words = code[PARTITION_WORDS]
+    total = 0
+    for partition in range(n_partitions):
+        for s in range(code[N_SYMBOLS]):
+            ring = partition * words + RINGS + s * RING_WORDS
+            total += parts[ring + RING_TAIL] - parts[ring + RING_HEAD]
+    return total
+
+
+@njit("int64(int64, int64[::1], int64[::1], boolean)", inline="always")
+def _visit_code(word, moved, held, rename):
+    """Note a code as held, or give its new name. Words that are no code yet stay."""
+    if word < 0 or word >= held.size:
+        return word
+    held[word] = 1
+    return moved[word] if rename else word
+
+
+@njit(
+    "void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1],"
+    " boolean)",
+    cache=True,
+    nogil=True,
+)
+def visit_codes(code, parts, n_partitions, pool, waiting, column, moved, held, rename):
+    """Go through all words that hold codes of a column: mark them in ``held``, or rename them."""
+    words = code[PARTITION_WORDS]
+    n = code[N_SYMBOLS]
+    n_outputs = code[N_OUTPUTS]
+    record_words = 1 + 2 * n + n_outputs
+    for s in range(n):
+        sym = code[SYMBOLS_AT] + s * SYM_WORDS
+        for c in range(code[sym + SYM_CELLS], code[sym + SYM_CELLS_END]):
+            cell = code[CELLS_AT] + c * CELL_WORDS
+            kind = code[cell + CELL_KIND]
+            if code[cell + CELL_COLUMN] != column:
+                continue
+            if kind == FIRST or kind == LAST:
+                word = code[cell + CELL_WORD] + 1
+            elif kind == MIN_INT or kind == MAX_INT:
+                word = code[cell + CELL_WORD]
+            else:
+                continue
+            for partition in range(n_partitions):
+                part = parts[partition * words : (partition + 1) * words]
+                ring = RINGS + s * RING_WORDS
+                capacity = part[ring + RING_CAPACITY]
+                if not part[USED] or not capacity:
+                    continue
+                tail = part[ring + RING_TAIL]
+                for slot_id in range(max(0, tail - capacity), tail):
+                    place = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id) + word
+                    pool[place] = _visit_code(pool[place], moved, held, rename)
+            for o in range(n_outputs):
+                out = code[OUTPUTS_AT] + o * OUT_WORDS
+                if code[out + OUT_SYMBOL] != s or code[out + OUT_WORD] != word:
+                    continue
+                for record in range(waiting[WAITING_USED]):
+                    place = WAITING_WORDS + record * record_words
+                    if waiting[place + WAITING_OPEN] > 0:
+                        place += 1 + 2 * n + o
+                        waiting[place] = _visit_code(waiting[place], moved, held, rename)

@@ -1,0 +1,296 @@
+"""A query as the compiled loops read it: one array of integers (layout.py says what is where)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piestream.automata.minterm import compile_pair
+from piestream.intervals.aggregates import CELL_SIZE
+from piestream.joins import layout as at
+from piestream.joins.plan import Edge, Step, steps_from
+from piestream.query.model import Emit, Query
+from piestream.relations import Relation, inverse
+
+MAX_SYMBOLS = 64
+
+_BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
+_PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """The durations of a query in ticks of its time column; None where there is none."""
+
+    within: int
+    max_gap: int | None
+    at_least: tuple[int | None, ...]
+    at_most: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One running aggregate: of which symbol, which kind (intervals.aggregates), which column."""
+
+    symbol: int
+    kind: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A word that RETURN needs in a result row. ``what``: "ts", "te", a Cell or a follower."""
+
+    symbol: int
+    what: str | Cell
+    part: int = 0  # which word of a cell
+    other: int = 0  # for "follows": the symbol that this one may follow immediately
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The compiled query, and in which word of a result row each wanted thing is found."""
+
+    code: NDArray[np.int64]
+    words: Mapping[Wanted, int]
+    n_symbols: int
+    n_outputs: int
+    steps: Mapping[str, tuple[Step, ...]] = field(repr=False)  # by what seeds them, for explain
+
+
+def range_free(relations: Relation, same_predicate: bool) -> Relation:
+    """What of a constraint is kept as pairs: not before and after, nor what they include."""
+    pairs = relations & ~(_BEFORE | _AFTER)
+    if relations & _BEFORE:
+        pairs &= ~Relation.FOLLOWED_BY
+    if relations & _AFTER:
+        pairs &= ~Relation.FOLLOWS
+    return pairs & _PRECISE if same_predicate else pairs
+
+
+def walk_of(relations: Relation) -> int:
+    """How an interval's partners lie between the lowest and the highest (layout.WALK_*)."""
+    checked = bool(relations & _PRECISE)
+    if relations & Relation.CONTAINS:
+        return at.WALK_ALL_CHECKED if checked else at.WALK_ALL
+    return at.WALK_ENDS_CHECKED if checked else at.WALK_ENDS
+
+
+class _Slots:
+    """Hands out the words of each symbol's slot."""
+
+    def __init__(self, n_symbols: int) -> None:
+        self.widths = [at.SLOT_EDGES] * n_symbols
+
+    def take(self, symbol: int, words: int = 1) -> int:
+        first = self.widths[symbol]
+        self.widths[symbol] += words
+        return first
+
+
+def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Tables:
+    """Everything that the loops need to know of a query."""
+    names = [symbol.name for symbol in query.symbols]
+    number = {name: i for i, name in enumerate(names)}
+    n = len(names)
+    constraints = query.constraints
+    same = [
+        query.symbols[number[c.x]].predicate == query.symbols[number[c.y]].predicate
+        for c in constraints
+    ]
+    edges = [
+        Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER))) for c in constraints
+    ]
+    tied = {frozenset((e.x, e.y)) for e in edges}
+    twins = [
+        frozenset((i, j))
+        for i in range(n)
+        for j in range(i)
+        if query.symbols[i].predicate == query.symbols[j].predicate
+        and frozenset((i, j)) not in tied
+    ]
+    # automata that only tell followed-by from before, where somebody asks
+    namers = sorted({(w.symbol, w.other) for w in wanted if w.what == "follows"})
+    naming = [
+        c
+        for c, edge in enumerate(edges)
+        if {(edge.x, edge.y), (edge.y, edge.x)} & set(namers)
+    ]
+
+    slots = _Slots(n)
+    dfa_words: list[int] = []
+    blocks: list[list[int]] = []
+    seeds: list[tuple[Step, ...]] = []
+    seed_names: dict[str, tuple[Step, ...]] = {}
+
+    def seed(name: str, steps: tuple[Step, ...]) -> int:
+        seeds.append(steps)
+        seed_names[name] = steps
+        return len(seeds) - 1
+
+    def reader(relations: Relation, same_predicate: bool) -> tuple[int, int]:
+        automaton = compile_pair(relations, same_predicate)
+        first = len(dfa_words)
+        dfa_words.extend(int(v) for v in automaton.next_state.ravel())
+        second = len(dfa_words)
+        dfa_words.extend(int(v) for v in automaton.decides.ravel())
+        return first, second
+
+    name_word: dict[tuple[int, int], int] = {}
+    for c, constraint in enumerate(constraints):
+        edge = edges[c]
+        pairs = range_free(constraint.relations, same[c])
+        block = [at.NOWHERE] * at.CON_WORDS
+        block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 0
+        if pairs:
+            block[at.CON_NEXT], block[at.CON_DECIDES] = reader(pairs, same[c])
+        label = f"{constraint.x}, {constraint.y}"
+        block[at.CON_SEED] = seed(label, steps_from((edge.x, edge.y), edges, twins))
+        for side, symbol in enumerate((edge.x, edge.y)):
+            seen = constraint.relations if side == 0 else inverse(constraint.relations)
+            kept = pairs if side == 0 else inverse(pairs)
+            base = at.CON_SIDES + side * at.SIDE_WORDS
+            block[base + at.SIDE_LO] = slots.take(symbol, 2)
+            block[base + at.SIDE_WALK] = walk_of(kept)
+            block[base + at.SIDE_ALLOWED] = int(kept)
+            if seen & _BEFORE:
+                block[base + at.SIDE_EARLIER] = slots.take(symbol)
+            if seen & _AFTER:
+                block[base + at.SIDE_LATER] = slots.take(symbol)
+                other = edge.other(symbol)
+                first = Step(other, c, side, at.PIECE_LATER, ())
+                block[base + at.SIDE_SEED] = seed(
+                    f"{names[other]} before {names[symbol]}",
+                    steps_from((symbol,), edges, twins, first),
+                )
+        blocks.append(block)
+    for c in naming:
+        edge = edges[c]
+        block = [at.NOWHERE] * at.CON_WORDS
+        block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 1
+        block[at.CON_NEXT], block[at.CON_DECIDES] = reader(_PRECISE, same[c])
+        for side, symbol in enumerate((edge.x, edge.y)):
+            word = slots.take(symbol)
+            block[at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_NAME] = word
+            name_word[symbol, edge.other(symbol)] = word
+        blocks.append(block)
+
+    incident: list[list[int]] = [[] for _ in range(n)]
+    for c, block in enumerate(blocks):
+        incident[block[at.CON_X]] += [c, 0]
+        incident[block[at.CON_Y]] += [c, 1]
+
+    at_completion = query.emit is Emit.COMPLETION
+    symbol_words: list[int] = []
+    watch: list[int] = []
+    to_length = 0
+    cells: dict[Cell, int] = {}
+    cell_words: list[int] = []
+    incident_words: list[int] = []
+    for s in range(n):
+        watch.append(slots.take(s) if query.emit is Emit.BOTH else at.NOWHERE)
+        at_least, at_most = ticks.at_least[s], ticks.at_most[s]
+        deferred = at.DEFERRED_NOT
+        if at_completion or at_most is not None:
+            deferred = at.DEFERRED_TO_END
+        elif at_least is not None:
+            deferred = at.DEFERRED_TO_LENGTH
+            to_length |= 1 << s
+        first_cell = len(cell_words) // at.CELL_WORDS
+        for cell in dict.fromkeys(w.what for w in wanted if isinstance(w.what, Cell)):
+            if cell.symbol == s:
+                cells[cell] = slots.take(s, CELL_SIZE.get(cell.kind, 1))
+                cell_words += [cell.kind, cell.column, cells[cell]]
+        seeded = at.NOWHERE
+        if deferred != at.DEFERRED_NOT or n == 1:
+            seeded = seed(names[s], steps_from((s,), edges, twins))
+        first_incident = len(incident_words) // at.INC_WORDS
+        incident_words += incident[s]
+        symbol_words += [
+            slots.widths[s],
+            at.NOWHERE if at_least is None else at_least,
+            at.NOWHERE if at_most is None else at_most,
+            deferred,
+            first_incident,
+            len(incident_words) // at.INC_WORDS,
+            first_cell,
+            len(cell_words) // at.CELL_WORDS,
+            watch[s],
+            seeded,
+        ]
+
+    seed_words: list[int] = []
+    step_words: list[int] = []
+    check_words: list[int] = []
+    for steps in seeds:
+        begin = len(step_words) // at.STEP_WORDS
+        for step in steps:
+            first_check = len(check_words) // at.CHECK_WORDS
+            for check in step.checks:
+                c_number = at.NOWHERE if check.constraint is None else check.constraint
+                check_words += [c_number, check.side, check.other]
+            step_words += [
+                step.target,
+                step.constraint,
+                step.side,
+                step.pieces,
+                first_check,
+                len(check_words) // at.CHECK_WORDS,
+            ]
+        seed_words += [begin, len(step_words) // at.STEP_WORDS]
+
+    output_words: list[int] = []
+    words: dict[Wanted, int] = {}
+    for want in dict.fromkeys(wanted):
+        words[want] = len(output_words) // at.OUT_WORDS
+        if isinstance(want.what, Cell):
+            entry = [at.OUT_SLOT_WORD, want.symbol, cells[want.what] + want.part, 0]
+        elif want.what == "follows":
+            entry = [at.OUT_NAMED, want.symbol, name_word[want.symbol, want.other], want.other]
+        else:
+            entry = [at.OUT_SLOT_WORD, want.symbol, at.START if want.what == "ts" else at.END, 0]
+        output_words += entry
+
+    header = [0] * at.HEADER_WORDS
+    body: list[int] = []
+
+    def place(word: int, words: list[int]) -> None:
+        header[word] = at.HEADER_WORDS + len(body)
+        body.extend(words)
+
+    dfa_at = at.HEADER_WORDS
+    body += dfa_words
+    for block in blocks:
+        if block[at.CON_NEXT] != at.NOWHERE:
+            block[at.CON_NEXT] += dfa_at
+            block[at.CON_DECIDES] += dfa_at
+    place(at.SYMBOLS_AT, symbol_words)
+    place(at.INCIDENT_AT, incident_words)
+    place(at.CONSTRAINTS_AT, [word for block in blocks for word in block])
+    place(at.SEEDS_AT, seed_words)
+    place(at.STEPS_AT, step_words)
+    place(at.CHECKS_AT, check_words)
+    place(at.OUTPUTS_AT, output_words)
+    place(at.ORDER_AT, sorted(range(n), key=names.__getitem__))
+    place(at.CELLS_AT, cell_words)
+    header[at.N_SYMBOLS] = n
+    header[at.N_CONSTRAINTS] = len(constraints)
+    header[at.N_READERS] = len(blocks)
+    header[at.WINDOW] = ticks.within
+    header[at.GAP] = at.NOWHERE if ticks.max_gap is None else ticks.max_gap
+    header[at.EMIT_BOTH] = int(query.emit is Emit.BOTH)
+    header[at.PARTITION_WORDS] = at.RINGS + n * at.RING_WORDS + len(blocks)
+    header[at.N_OUTPUTS] = len(output_words) // at.OUT_WORDS
+    header[at.HAS_CELLS] = int(bool(cell_words))
+    header[at.TO_LENGTH] = to_length - (1 << 64) if to_length >> 63 else to_length
+    return Tables(
+        np.array(header + body, np.int64),
+        words,
+        n,
+        header[at.N_OUTPUTS],
+        seed_names,
+    )
+

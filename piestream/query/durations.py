@@ -1,0 +1,108 @@
+"""Lengths of time as they are written: units, their spellings, canonical print."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+from piestream.query.faults import QueryError, did_you_mean
+from piestream.query.model import NANOSECONDS, Duration
+
+__all__ = ["UNIT_SPELLINGS", "as_duration", "duration_of", "printed", "unit_named"]
+
+#: Every way to write a unit, with its length in nanoseconds.
+UNIT_SPELLINGS: dict[str, int] = {
+    spelling: NANOSECONDS[unit] * count
+    for unit, count, spellings in (
+        ("ns", 1, "ns nanosecond nanoseconds"),
+        ("us", 1, "us µs μs microsecond microseconds"),
+        ("ms", 1, "ms msec millisecond milliseconds"),
+        ("s", 1, "s sec secs second seconds"),
+        ("min", 1, "m min mins minute minutes"),
+        ("h", 1, "h hr hrs hour hours"),
+        ("d", 1, "d day days"),
+        ("d", 7, "w week weeks"),
+    )
+    for spelling in spellings.split()
+}
+
+
+def unit_named(word: str) -> int | None:
+    """The nanoseconds of a unit, however it is spelt, or None.
+
+    >>> unit_named("Minutes")
+    60000000000
+    """
+    return UNIT_SPELLINGS.get(word.lower())
+
+
+def duration_of(number: str, unit: str | None) -> Duration | str:
+    """The duration that a number and a unit say, or what is wrong with it.
+
+    >>> duration_of("1.5", "s")
+    Duration(amount=1500000000, in_ticks=False)
+    """
+    amount = Decimal(number)
+    if unit is None:
+        if amount != amount.to_integral_value():
+            return f"a duration without a unit counts ticks, and {number} is not a whole number"
+        return Duration(int(amount), in_ticks=True)
+    nanoseconds = amount * UNIT_SPELLINGS[unit.lower()]
+    if nanoseconds != nanoseconds.to_integral_value():
+        return f"{number} {unit} is not a whole number of nanoseconds"
+    if nanoseconds >= 2**63:
+        return f"{number} {unit} is longer than a 64-bit count of nanoseconds can say"
+    return Duration(int(nanoseconds))
+
+
+def printed(duration: Duration) -> str:
+    """The canonical text: the largest unit that divides; bare ticks as they are.
+
+    >>> printed(Duration(300_000_000_000))
+    '5 min'
+    """
+    if duration.in_ticks:
+        return str(duration.amount)
+    if duration.amount == 0:
+        return "0 s"
+    unit = next(u for u in reversed(NANOSECONDS) if duration.amount % NANOSECONDS[u] == 0)
+    return f"{duration.amount // NANOSECONDS[unit]} {unit}"
+
+
+_WRITTEN = re.compile(r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]+)?\s*")
+
+
+def as_duration(value: str | int | timedelta | Duration, what: str = "the duration") -> Duration:
+    """A duration from text (``"5 minutes"``), a timedelta, or an int that counts ticks.
+
+    >>> as_duration("5s") == as_duration(timedelta(seconds=5)) == Duration(5_000_000_000)
+    True
+    """
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, timedelta):
+        microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        if microseconds < 0:
+            raise QueryError(f"{what} is negative: {value}")
+        return Duration(microseconds * 1_000)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise QueryError(
+            f"{what} is a {type(value).__name__}; give text such as '5 minutes', "
+            "a datetime.timedelta, or an int that counts ticks"
+        )
+    if isinstance(value, int):
+        if value < 0:
+            raise QueryError(f"{what} is negative: {value}")
+        return Duration(value, in_ticks=True)
+    match = _WRITTEN.fullmatch(value)
+    if match is None:
+        raise QueryError(f"{what} is not a duration: {value!r} (write it like '5 minutes')")
+    number, unit = match.groups()
+    if unit is not None and unit_named(unit) is None:
+        near = did_you_mean(unit, UNIT_SPELLINGS)
+        raise QueryError(f"{what} has an unknown unit: {unit}" + (f" ({near})" if near else ""))
+    duration = duration_of(number, unit)
+    if isinstance(duration, str):
+        raise QueryError(f"{what}: {duration}")
+    return duration

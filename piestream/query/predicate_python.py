@@ -1,0 +1,419 @@
+"""Typed predicates as one generated Python function over an event that is a dict.
+
+A session that is given one event at a time cannot afford a DataFrame for it. SQL's three truth
+values become two Python expressions for every condition, *it is true* and *it is false*; NOT
+exchanges them, and NULL is where neither holds. A NaN needs no test in a comparison: Python
+finds every comparison with it false but ``!=``, which is therefore never generated for floats.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from piestream.query.predicate_polars import NUMBER, WHOLE_NUMBER, like_pattern
+from piestream.query.predicate_types import (
+    Both,
+    Choose,
+    Coalesce,
+    Compare,
+    Const,
+    Convert,
+    Core,
+    Either,
+    Extreme,
+    Field,
+    Function,
+    IsNull,
+    Kind,
+    LikeText,
+    Math,
+    Member,
+    Negation,
+    Type,
+)
+
+__all__ = ["Event", "MaskFunction", "PredicateFunction", "mask_function", "truth_function"]
+
+Event = Mapping[str, Any]
+PredicateFunction = Callable[[Event, Event | None], bool]
+MaskFunction = Callable[[Event, Event | None], int]
+
+
+def truth_function(core: Core) -> PredicateFunction:
+    """A function of (event, previous event) that is true where the predicate is."""
+    writer = _Writer()
+    condition = writer.true(core)
+    return writer.compiled([*writer.loads(), f"return True if {condition} else False"])
+
+
+def mask_function(cores: Sequence[Core]) -> MaskFunction:
+    """A function of (event, previous event): bit i is set where predicate i is true."""
+    writer = _Writer()
+    body = ["mask = 0"]
+    for bit, core in enumerate(cores):
+        body.append(f"if {writer.true(core)}: mask |= {1 << bit}")
+    return writer.compiled([*writer.loads(), *body, "return mask"])
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.variables: dict[tuple[str, bool], str] = {}
+        self.types: dict[str, Type] = {}
+        self.namespace: dict[str, Any] = {}
+        self.temporaries = 0
+
+    def compiled(self, body: list[str]) -> Any:
+        source = "def predicate(event, previous):\n" + "".join(f"    {line}\n" for line in body)
+        exec(compile(source, "<piestream predicate>", "exec"), self.namespace)
+        return self.namespace["predicate"]
+
+    def loads(self) -> list[str]:
+        lines = []
+        for (name, previous), variable in self.variables.items():
+            if previous:
+                lines.append(f"{variable} = None if previous is None else previous[{name!r}]")
+            else:
+                lines.append(f"{variable} = event[{name!r}]")
+        return lines
+
+    def constant(self, value: Any) -> str:
+        name = f"k{len(self.namespace)}"
+        self.namespace[name] = value
+        return name
+
+    def temporary(self) -> str:
+        self.temporaries += 1
+        return f"t{self.temporaries}"
+
+    # Conditions
+
+    def true(self, core: Core) -> str:
+        """An expression that is truthy exactly where the condition is TRUE."""
+        match core:
+            case Both(operands):
+                return "(" + " and ".join(self.true(o) for o in operands) + ")"
+            case Either(operands):
+                return "(" + " or ".join(self.true(o) for o in operands) + ")"
+            case Negation(operand):
+                return self.false(operand)
+            case Compare(sign, left, right):
+                return self._compared(sign, left, right)
+            case IsNull(Const(value)):
+                return str(value is None)
+            case IsNull(operand):
+                return f"({self.maybe(operand)} is None)"
+            case Member() | LikeText():
+                return self._tested(core, "")
+            case Const(value):
+                return "True" if value else "False"
+        guards, value = self.value(core)
+        return "(" + " and ".join([*guards, value]) + ")"
+
+    def false(self, core: Core) -> str:
+        """An expression that is truthy exactly where the condition is FALSE."""
+        match core:
+            case Both(operands):
+                return "(" + " or ".join(self.false(o) for o in operands) + ")"
+            case Either(operands):
+                return "(" + " and ".join(self.false(o) for o in operands) + ")"
+            case Negation(operand):
+                return self.true(operand)
+            case Compare(sign, left, right):
+                return self._compared(_OPPOSITE[sign], left, right)
+            case IsNull(Const(value)):
+                return str(value is not None)
+            case IsNull(operand):
+                return f"({self.maybe(operand)} is not None)"
+            case Member() | LikeText():
+                return self._tested(core, "not ")
+            case Const(value):
+                return "True" if value is False else "False"
+        guards, value = self.value(core)
+        return "(" + " and ".join([*guards, f"not {value}"]) + ")"
+
+    def _compared(self, sign: str, left: Core, right: Core) -> str:
+        if isinstance(right, Const) and isinstance(left, Convert) and right.value is not None:
+            # Below 2**53 a whole number compares with a float as its float does.
+            small = isinstance(right.value, float) and abs(right.value) < 2**53
+            if small and left.operand.type.kind is Kind.INT:
+                left = left.operand
+        guards, a = self.value(left)
+        more, b = self.value(right)
+        guards = guards + more
+        if sign == "<>" and left.type.kind is Kind.FLOAT:
+            x, y = self.temporary(), self.temporary()
+            test = f"(({x} := {a}) < ({y} := {b}) or {x} > {y})"
+        else:
+            test = f"{a} {_PYTHON_SIGN.get(sign, sign)} {b}"
+        return "(" + " and ".join([*guards, test]) + ")"
+
+    def _tested(self, core: Member | LikeText, negation: str) -> str:
+        guards, value = self.value(core.operand)
+        if isinstance(core, Member):
+            members = frozenset(_python_constant(v, core.operand.type) for v in core.values)
+            if core.operand.type.kind is Kind.FLOAT:
+                name = self.temporary()
+                guards = [*guards, f"({name} := {value}) == {name}"]
+                value = name
+            test = f"{value} in {self.constant(members)}"
+        else:
+            pattern = re.compile(like_pattern(core.parts, r"\Z"))
+            test = f"{self.constant(pattern.match)}({value}) is not None"
+        return "(" + " and ".join([*guards, f"{negation}({test})"]) + ")"
+
+    # Values
+
+    def maybe(self, core: Core) -> str:
+        """An expression for the value, None where it is NULL or a NaN."""
+        if isinstance(core, Const):
+            return self.value(core)[1]
+        if core.type.kind is Kind.NULL:
+            return "None"
+        if core.type.kind is Kind.BOOL and not isinstance(core, (Field, Choose, Coalesce, Extreme)):
+            return f"(True if {self.true(core)} else False if {self.false(core)} else None)"
+        guards, value = self.value(core)
+        if core.type.kind is Kind.FLOAT:
+            name = self.temporary()
+            guards = [*guards, f"({name} := {value}) == {name}"]
+            value = name
+        return f"({value} if {' and '.join(guards)} else None)" if guards else value
+
+    def value(self, core: Core) -> tuple[list[str], str]:
+        """Conditions, and an expression for the value that holds where they all do."""
+        match core:
+            case Field(name, previous, type):
+                return self._field(name, previous, type)
+            case Const(None):
+                return ["False"], "None"
+            case Const(value, type):
+                ready = _python_constant(value, type)
+                plain = isinstance(ready, (int, float, str))
+                return [], repr(ready) if plain else self.constant(ready)
+            case Math(sign, left, right, type):
+                return self._math(sign, left, right, type)
+            case Choose(branches, otherwise):
+                chain = self.maybe(otherwise)
+                for condition, result in reversed(branches):
+                    chain = f"({self.maybe(result)} if {self.true(condition)} else {chain})"
+                return self._held(chain)
+            case Coalesce(operands):
+                *firsts, chain = (self.maybe(o) for o in operands)
+                for first in reversed(firsts):
+                    name = self.temporary()
+                    chain = f"({name} if ({name} := ({first})) is not None else {chain})"
+                return self._held(chain)
+            case Extreme(greatest, operands):
+                pick = self.constant(_greatest if greatest else _least)
+                return self._held(f"{pick}({', '.join(self.maybe(o) for o in operands)})")
+            case Function(name, arguments, type):
+                return self._function(name, arguments)
+            case Convert(operand, type):
+                return self._convert(operand, type)
+        return self._held(self.maybe(core))
+
+    def _held(self, expression: str) -> tuple[list[str], str]:
+        name = self.temporary()
+        return [f"({name} := {expression}) is not None"], name
+
+    def _field(self, name: str, previous: bool, type: Type) -> tuple[list[str], str]:
+        variable = self.variables.setdefault((name, previous), f"v{len(self.variables)}")
+        if type.kind is Kind.NULL:
+            return ["False"], variable
+        return [f"{variable} is not None"], variable
+
+    def _math(
+        self, sign: str, left: Core, right: Core, type: Type
+    ) -> tuple[list[str], str]:
+        guards, a = self.value(left)
+        more, b = self.value(right)
+        guards = guards + more
+        if sign in "/%":
+            if not (isinstance(right, Const) and right.value):
+                name = self.temporary()
+                guards.append(f"({name} := {b}) != 0")
+                b = name
+            if sign == "/":
+                return guards, f"({a} / {b})"
+            return guards, f"{self.constant(_remainder)}({a}, {b})"
+        if type.kind is Kind.FLOAT:
+            return guards, f"({a} {sign} {b})"
+        name = self.temporary()
+        guards.append(f"{-(2**63)} <= ({name} := {a} {sign} {b}) <= {2**63 - 1}")
+        return guards, name
+
+    def _convert(self, operand: Core, type: Type) -> tuple[list[str], str]:
+        if operand.type.kind is Kind.BOOL:
+            held, name = self._held(self.maybe(operand))
+            function = {Kind.STRING: _truth_word, Kind.INT: int, Kind.FLOAT: float}[type.kind]
+            return held, f"{self.constant(function)}({name})"
+        guards, value = self.value(operand)
+        source = operand.type.kind
+        if source is Kind.INT and type.kind is Kind.FLOAT:
+            return guards, f"{self.constant(float)}({value})"
+        if type.kind is Kind.BOOL:
+            if source is Kind.FLOAT:
+                name = self.temporary()
+                return [*guards, f"({name} := {value}) == {name}"], f"({name} != 0)"
+            return guards, f"({value} != 0)"
+        function: Any
+        if source is Kind.FLOAT:
+            function = _cut
+        elif source is Kind.STRING:
+            function = _whole_number_in if type.kind is Kind.INT else _number_in
+        elif source is Kind.DATE and type.kind is Kind.DATETIME:
+            zone = ZoneInfo(type.zone) if type.zone else None
+            return guards, f"{self.constant(_midnight)}({value}, {self.constant(zone)})"
+        elif source is Kind.DATETIME:
+            return guards, value
+        else:
+            return guards, f"{self.constant(str)}({value})"
+        held, name = self._held(f"{self.constant(function)}({value})")
+        return guards + held, name
+
+    def _function(self, name: str, arguments: tuple[Core, ...]) -> tuple[list[str], str]:
+        guards: list[str] = []
+        values: list[str] = []
+        for argument in arguments:
+            more, value = self.value(argument)
+            guards += more
+            values.append(value)
+        if name in _METHODS:
+            return guards, f"{values[0]}{_METHODS[name]}"
+        if name == "CONCAT":
+            return guards, "(" + " + ".join(values) + ")"
+        if name == "SUBSTRING":
+            start = int(values[1]) - 1
+            end = start + int(values[2]) if len(values) > 2 else ""
+            return guards, f"{values[0]}[{start}:{end}]"
+        held, result = self._held(f"{self.constant(_FUNCTIONS[name])}({', '.join(values)})")
+        return guards + held, result
+
+
+def _python_constant(value: Any, type: Type) -> Any:
+    if type.kind is not Kind.DATETIME or type.zone is None:
+        return value
+    zone = ZoneInfo(type.zone)
+    return value.replace(tzinfo=zone) if value.tzinfo is None else value.astimezone(zone)
+
+
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_PYTHON_SIGN = {"=": "==", "<>": "!="}
+
+
+def _greatest(*values: Any) -> Any:
+    present = [value for value in values if value is not None]
+    return max(present) if present else None
+
+
+def _least(*values: Any) -> Any:
+    present = [value for value in values if value is not None]
+    return min(present) if present else None
+
+
+def _remainder(a: int, b: int) -> int:
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
+def _truth_word(value: Any) -> str:
+    return "true" if value else "false"
+
+
+def _cut(value: float) -> int | None:
+    if not -(2.0**63) <= value < 2.0**63:  # also where it is a NaN
+        return None
+    return int(value)
+
+
+_IS_WHOLE = re.compile(WHOLE_NUMBER[:-1] + r"\Z").match
+_IS_NUMBER = re.compile(NUMBER[:-1] + r"\Z").match
+
+
+def _whole_number_in(text: str) -> int | None:
+    text = text.strip(" ")
+    if not _IS_WHOLE(text):
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _number_in(text: str) -> float | None:
+    text = text.strip(" ")
+    return float(text) if _IS_NUMBER(text) else None
+
+
+def _midnight(day: date, zone: ZoneInfo | None) -> datetime:
+    return datetime.combine(day, time(0), zone)
+
+
+def _absolute(value: Any) -> Any:
+    result = abs(value)
+    return None if type(result) is int and result >= 2**63 else result
+
+
+def _sign(value: Any) -> int | None:
+    return None if value != value else (value > 0) - (value < 0)
+
+
+def _rounded(value: float) -> float:
+    if not abs(value) < 2.0**52:  # already whole, infinite or NaN
+        return value
+    whole = math.trunc(value)
+    if abs(value - whole) >= 0.5:
+        whole += 1 if value > 0 else -1
+    return float(whole)
+
+
+def _floor(value: float) -> float:
+    return float(math.floor(value)) if abs(value) < 2.0**52 else value
+
+
+def _ceiling(value: float) -> float:
+    return float(math.ceil(value)) if abs(value) < 2.0**52 else value
+
+
+def _power(base: float, exponent: float) -> float | None:
+    if base != base or exponent != exponent:
+        return None
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        odd = exponent == math.floor(exponent) and exponent % 2 == 1
+        return -math.inf if base < 0 and odd else math.inf
+    except ValueError:  # 0 to a negative power, or a negative base to a broken one
+        return math.inf if base == 0 else None
+
+
+def _exponential(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ABS": _absolute,
+    "SIGN": _sign,
+    "ROUND": _rounded,
+    "FLOOR": _floor,
+    "CEIL": _ceiling,
+    "SQRT": lambda x: math.sqrt(x) if x >= 0 else None,
+    "LN": lambda x: math.log(x) if x > 0 else None,
+    "EXP": _exponential,
+    "POWER": _power,
+    "LENGTH": len,
+    "EXTRACT DOW": lambda moment: moment.isoweekday() % 7,
+}
+_METHODS = {
+    "LOWER": ".lower()",
+    "UPPER": ".upper()",
+    "TRIM": ".strip(' ')",
+    "LTRIM": ".lstrip(' ')",
+    "RTRIM": ".rstrip(' ')",
+    **{f"EXTRACT {part}": f".{part.lower()}" for part in "YEAR MONTH DAY HOUR MINUTE SECOND".split()},
+}

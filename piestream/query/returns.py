@@ -1,0 +1,123 @@
+"""RETURN: what a match puts into its row."""
+
+from __future__ import annotations
+
+from piestream.query.faults import Span, did_you_mean
+from piestream.query.model import Aggregate, Endpoint, Holds, Length, Return
+from piestream.query.reading import Reader
+from piestream.query.text import alias_of
+from piestream.query.tokens import Token
+
+__all__ = ["AGGREGATES", "read_returns"]
+
+AGGREGATES = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV")
+FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
+
+_OTHER_SPELLINGS = {"MEAN": "AVG", "STD": "STDDEV", "STDDEV_SAMP": "STDDEV"}
+
+
+def read_returns(
+    reader: Reader, column_spans: dict[tuple[str, ...], Span]
+) -> list[tuple[Return, Span | None]]:
+    """The items of a RETURN clause with their places; faults go to the reader's list."""
+    if reader.at_end:
+        reader.fault(reader.peek(), "RETURN is empty", "leave it out, or write RETURN a.ts, a.te")
+        return []
+    found: list[tuple[Return, Span | None]] = []
+    for item in reader.parts(","):
+        if not item.tokens:
+            reader.fault(item.end, "something to return is missing here")
+            continue
+        read = _item(item, column_spans)
+        if read is not None:
+            found.append((read, item.span()))
+    return found
+
+
+def _item(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | None:
+    first = item.peek()
+    if first.is_sign("*"):
+        item.fault(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
+        return None
+    if item.peek(1).is_sign("("):
+        return _call(item, column_spans)
+    symbol = item.name("a symbol")
+    if symbol is None:
+        return None
+    if not item.sign("."):
+        item.fault(symbol, f"what of {symbol.text}?", f"write {symbol.text}.ts or {symbol.text}.te")
+        return None
+    which = item.name("ts or te")
+    if which is None:
+        return None
+    end = which.text.lower()
+    if end not in ("ts", "te"):
+        operand = f"{symbol.text}.{which.text}"
+        item.fault(
+            symbol.span.joined(which.span),
+            f"an interval has many values of {which.text}: one must be chosen",
+            f"write FIRST({operand}), LAST({operand}), AVG({operand}) or another of "
+            + ", ".join(AGGREGATES),
+        )
+        return None
+    alias = _alias(item, f"{symbol.text}_{end}")
+    return None if alias is None else Endpoint(symbol.text, end, alias)
+
+
+def _call(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | None:
+    function = item.take()
+    name = function.upper
+    if name not in FUNCTIONS:
+        meant = _OTHER_SPELLINGS.get(name)
+        near = f"did you mean {meant}?" if meant else did_you_mean(name, FUNCTIONS)
+        hint = near or f"the functions are {', '.join(FUNCTIONS)}"
+        item.fault(function, f"RETURN has no function {function.text}", hint)
+        return None
+    item.sign("(")
+    symbol = item.name("a symbol")
+    if symbol is None:
+        return None
+    column: Token | None = None
+    other: Token | None = None
+    if name == "RELATION":
+        if not item.sign(","):
+            item.fault(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
+            return None
+        other = item.name("a symbol")
+        if other is None:
+            return None
+    elif item.sign("."):
+        column = item.name("a column")
+        if column is None:
+            return None
+        if name == "DURATION":
+            item.fault(column, "DURATION takes a symbol", f"write DURATION({symbol.text})")
+            return None
+    elif name not in ("DURATION", "COUNT"):
+        hint = f"write {name}({symbol.text}.speed)"
+        item.fault(symbol, f"{name} needs an attribute of {symbol.text}", hint)
+        return None
+    if not item.sign(")"):
+        item.fault(item.peek(), ") is missing here")
+        return None
+    operands = [symbol.text, (column or other).text if column or other else None]
+    alias = _alias(item, alias_of(name, *operands))
+    if alias is None:
+        return None
+    if column is not None:
+        column_spans.setdefault(("column", alias), symbol.span.joined(column.span))
+    if name == "DURATION":
+        return Length(symbol.text, alias)
+    if other is not None:
+        return Holds(symbol.text, other.text, alias)
+    return Aggregate(name, symbol.text, column.text if column else None, alias)
+
+
+def _alias(item: Reader, default: str) -> str | None:
+    alias: str | None = default
+    if item.word("AS"):
+        token = item.name("the name of a column")
+        alias = None if token is None else token.text
+    if alias is not None:
+        item.nothing_more("this")
+    return alias

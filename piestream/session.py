@@ -1,0 +1,186 @@
+"""A session: push events as they come, get the matches that became known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from piestream.binding import Binding
+from piestream.errors import SchemaError, StateError
+from piestream.frames import _converted, bound, check_options, lateness_ticks
+from piestream.query.model import Query
+from piestream.snapshots import restore, schema_of, snapshot
+from piestream.stream import OnLate, Statistics, Stream, Ties
+
+_TYPES: dict[type, pl.DataType] = {
+    bool: pl.Boolean(),
+    int: pl.Int64(),
+    float: pl.Float64(),
+    str: pl.String(),
+    bytes: pl.Binary(),
+    datetime: pl.Datetime("us"),
+    date: pl.Date(),
+    timedelta: pl.Duration("us"),
+}
+
+
+class Session:
+    """An open stream of one query.
+
+    The types of the columns are those of the first frame or event pushed, or ``schema``. Rows may
+    come in any order within ``lateness``; what is older than the largest time seen less the
+    lateness is late. What a push gives back has the kind of what was pushed: a frame for a frame,
+    a list of dicts for an event.
+
+    >>> import piestream as ps
+    >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
+    >>> session.push({"t": 1, "x": 5})
+    [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        *,
+        state: bytes | None = None,
+        lateness: str | int | timedelta = 0,
+        on_late: OnLate = "error",
+        ties: Ties = "error",
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_options(ties, on_late)
+        self.query = query
+        self._options: dict[str, Any] = {"ties": ties, "on_late": on_late}
+        self._lateness = lateness
+        self._stream: Stream | None = None
+        self._early: list[Mapping[str, Any]] = []  # events before all types are known
+        self._as_events = False
+        self._back: Any = lambda result: result
+        self._closed = False
+        if state is not None:
+            stored = schema_of(state)
+            self._stream = restore(bound(query, stored), state)
+        elif schema is not None:
+            self._bind({name: pl.DataType.from_python(t) if isinstance(t, type) and t in _TYPES
+                        else t for name, t in schema.items()})
+
+    def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
+        binding: Binding = bound(self.query, dict(schema))
+        lateness = lateness_ticks(self.query, binding, self._lateness)
+        self._stream = Stream(binding, lateness=lateness, **self._options)
+        return self._stream
+
+    def push(self, rows: Any) -> Any:
+        """Take in an event (a mapping) or a frame; gives the matches that became known."""
+        self._check_open()
+        if isinstance(rows, Mapping):
+            self._as_events = True
+            return self._push_event(rows)
+        if isinstance(rows, pl.LazyFrame):
+            rows = rows.collect()
+        if isinstance(rows, pl.DataFrame):
+            columns, back = rows, lambda result: result
+        else:
+            columns, back = _converted(rows)
+        self._as_events, self._back = False, back
+        stream = self._stream or self._bind(columns.schema)
+        return back(stream.take(self._checked(columns, stream.binding)))
+
+    def _push_event(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        stream = self._stream
+        if stream is None:
+            self._early.append(event)
+            schema = _types_of(self._early)
+            if None in schema.values():
+                return []
+            stream = self._bind({n: t for n, t in schema.items() if t is not None})
+            events, self._early = self._early, []
+        else:
+            events = [event]
+        schema = {name: stream.binding.schema[name] for name in stream.binding.columns}
+        try:
+            frame = pl.DataFrame(
+                {n: pl.Series([e[n] for e in events], dtype=t) for n, t in schema.items()}
+            )
+        except KeyError as missing:
+            raise SchemaError(f"an event has no value for the column {missing}") from None
+        return stream.take(frame).to_dicts()
+
+    def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
+        for name in binding.columns:
+            if name not in frame.columns:
+                raise SchemaError(f"the rows have no column {name}, which earlier rows had")
+            if frame.schema[name] != binding.schema[name]:
+                raise SchemaError(
+                    f"column {name} has type {frame.schema[name]}; "
+                    f"it had {binding.schema[name]} before"
+                )
+        return frame
+
+    def advance(self, time: Any) -> Any:
+        """Time moves on to ``time`` without events: all events before it have come."""
+        self._check_open()
+        stream = self._need_stream()
+        if stream is None:
+            return self._given(None)
+        column = stream.binding.time
+        ticks = pl.Series([time], dtype=column.dtype).to_physical().cast(pl.Int64)[0]
+        return self._given(stream.advance(ticks))
+
+    def close(self) -> Any:
+        """End the stream: work on all that waits for the watermark."""
+        self._check_open()
+        stream = self._need_stream()
+        self._closed = True
+        return self._given(None if stream is None else stream.finish())
+
+    def snapshot(self) -> bytes:
+        """The state of the session as bytes, for ``query.open(state=...)``."""
+        self._check_open()
+        if self._stream is None:
+            raise StateError("nothing was pushed yet, so there is no state: open a new session")
+        return snapshot(self._stream)
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the session has seen and holds."""
+        return Statistics() if self._stream is None else self._stream.statistics
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+
+    def _need_stream(self) -> Stream | None:
+        if self._stream is None and self._early:
+            schema = {n: t or pl.Float64() for n, t in _types_of(self._early).items()}
+            stream = self._bind(schema)
+            events, self._early = self._early, []
+            stream.take(pl.DataFrame(events, schema=schema))
+        return self._stream
+
+    def _given(self, result: pl.DataFrame | None) -> Any:
+        if result is None:
+            return [] if self._as_events else pl.DataFrame()
+        return result.to_dicts() if self._as_events else self._back(result)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("this session is closed")
+
+
+def _types_of(events: list[Mapping[str, Any]]) -> dict[str, pl.DataType | None]:
+    """The types of events' columns; None where all values so far are missing."""
+    types: dict[str, pl.DataType | None] = {}
+    for event in events:
+        for name, value in event.items():
+            if value is None:
+                types.setdefault(name, None)
+            elif types.get(name) is None:
+                kind = type(value)
+                types[name] = _TYPES.get(kind) or pl.Series([value]).dtype
+    return types

@@ -1,0 +1,166 @@
+"""State as data: a versioned binary form of a stream, without pickle.
+
+``magic | version | fingerprint of query and types | sections | checksum``. A section is a length and
+its bytes: numbers as little-endian 64-bit words, columns as Arrow IPC, the rest as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+from dataclasses import asdict
+
+import numpy as np
+import polars as pl
+
+from piestream.binding import Binding
+from piestream.errors import StateError
+from piestream.joins.layout import INT64_MIN
+from piestream.stream import Statistics, Stream
+
+_MAGIC = b"PIESTREAM\x00"
+VERSION = 1
+_CHECKSUM_BYTES = 16
+_WORD = np.dtype("<i8")
+
+
+def snapshot(stream: Stream) -> bytes:
+    """Everything that a stream knows, as bytes."""
+    detector = stream.detector
+    stream.detector.forget(INT64_MIN if stream.lateness is None else stream.swept)
+    used = stream.partitions.used()
+    numbers = np.array(used, np.int64)
+    parts = detector.parts[: detector.n_partitions * detector.words].reshape(-1, detector.words)
+    facts = {
+        "ties": stream.ties,
+        "lateness": stream.lateness,
+        "on_late": stream.on_late,
+        "latest": stream.latest,
+        "swept": stream.swept,
+        "next_silence": detector.next_silence,
+        "seen": asdict(stream.seen),
+        "bound": _as_text(stream.binding),
+    }
+    sections = [
+        json.dumps(facts).encode(),
+        _words(parts[numbers]),
+        _words(detector.pool[: detector.pool[0]]),
+        _words(detector.waiting),
+        _columns(stream.partitions.keys(numbers)),
+        _columns(stream.buffer),
+        _columns(pl.DataFrame({n: v.gather(used) for n, v in _padded(stream).items()})),
+        *[_columns(kept.values.to_frame("value")) for kept in stream.dictionaries.values()],
+    ]
+    body = b"".join(struct.pack("<Q", len(section)) + section for section in sections)
+    head = _MAGIC + struct.pack("<I", VERSION) + stream.binding.fingerprint
+    return head + body + _checksum(head + body)
+
+
+def restore(binding: Binding, state: bytes) -> Stream:
+    """The stream that a snapshot was taken of. Refuses what is not one of this query."""
+    sections = _sections(state)
+    fingerprint = state[len(_MAGIC) + 4 : len(_MAGIC) + 36]
+    if fingerprint != binding.fingerprint:
+        raise StateError(
+            "this state belongs to another query, or to columns of other types; "
+            "open it with the query that it was taken with"
+        )
+    facts = json.loads(sections[0])
+    stream = Stream(
+        binding, ties=facts["ties"], lateness=facts["lateness"], on_late=facts["on_late"]
+    )
+    stream.latest = facts["latest"]
+    stream.swept = facts["swept"]
+    stream.seen = Statistics(**facts["seen"])
+    detector = stream.detector
+    parts = _from_words(sections[1]).reshape(-1, detector.words)
+    keys = _from_columns(sections[4])
+    if stream.partitions.schema and keys is not None:
+        stream.partitions.numbers(keys)
+    elif len(parts):
+        stream.partitions.numbers(pl.DataFrame({"only": [0]}))
+    detector.parts[: parts.size] = parts.ravel()
+    detector.pool = _from_words(sections[2])
+    detector.waiting = _from_words(sections[3])
+    detector.next_silence = facts["next_silence"]
+    stream.buffer = _from_columns(sections[5])
+    previous = _from_columns(sections[6])
+    if previous is not None:
+        stream.previous = {column.name: column for column in previous}
+    for dictionary, section in zip(stream.dictionaries.values(), sections[7:], strict=True):
+        values = _from_columns(section)
+        if values is not None:
+            dictionary.values = values.to_series()
+    return stream
+
+
+def schema_of(state: bytes) -> dict[str, pl.DataType]:
+    """The columns that the stored stream was bound to."""
+    facts = json.loads(_sections(state)[0])
+    empty = pl.DataFrame.deserialize(io.BytesIO(bytes.fromhex(facts["bound"])))
+    return dict(empty.schema)
+
+
+def _as_text(binding: Binding) -> str:
+    out = io.BytesIO()
+    pl.DataFrame(schema={n: binding.schema[n] for n in binding.columns}).serialize(out)
+    return out.getvalue().hex()
+
+
+def _padded(stream: Stream) -> dict[str, pl.Series]:
+    missing = {n: stream.detector.n_partitions - len(v) for n, v in stream.previous.items()}
+    return {n: v.extend_constant(None, missing[n]) for n, v in stream.previous.items()}
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
+def _sections(state: bytes) -> list[bytes]:
+    if not isinstance(state, bytes | bytearray | memoryview):
+        raise StateError(f"a state is bytes, as snapshot() gives them, not {type(state).__name__}")
+    state = bytes(state)
+    at = len(_MAGIC)
+    if state[:at] != _MAGIC:
+        raise StateError("these bytes are not a piestream state")
+    if len(state) < at + 4:
+        raise StateError("this state is damaged: it is cut short")
+    (version,) = struct.unpack_from("<I", state, at)
+    if version != VERSION:
+        raise StateError(
+            f"this state has version {version}; this piestream reads version {VERSION}"
+        )
+    if len(state) < at + 36 + _CHECKSUM_BYTES or (
+        _checksum(state[:-_CHECKSUM_BYTES]) != state[-_CHECKSUM_BYTES:]
+    ):
+        raise StateError("this state is damaged: its checksum does not agree with its content")
+    at += 36
+    end = len(state) - _CHECKSUM_BYTES
+    sections = []
+    while at < end:
+        (length,) = struct.unpack_from("<Q", state, at)
+        sections.append(state[at + 8 : at + 8 + length])
+        at += 8 + length
+    return sections
+
+
+def _words(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array, _WORD).tobytes()
+
+
+def _from_words(section: bytes) -> np.ndarray:
+    return np.frombuffer(section, _WORD).astype(np.int64)
+
+
+def _columns(frame: pl.DataFrame | None) -> bytes:
+    if frame is None or not frame.width:
+        return b""
+    out = io.BytesIO()
+    frame.write_ipc(out)
+    return out.getvalue()
+
+
+def _from_columns(section: bytes) -> pl.DataFrame | None:
+    return pl.read_ipc(io.BytesIO(section), memory_map=False) if section else None
