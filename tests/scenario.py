@@ -7,6 +7,7 @@ does not depend on the parser.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,6 +49,9 @@ _EXAMPLES = {
 }
 
 
+_COMPARISON = re.compile(r"\w+ (?:[<>]=?|=|<>) \S+")
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """``name AS predicate AT LEAST d``: durations in beats of the clock."""
@@ -62,6 +66,9 @@ class Definition:
         bounds = ""
         if self.at_least is not None and self.at_most is not None:
             bounds = f" BETWEEN {clock.text(self.at_least)} AND {clock.text(self.at_most)}"
+            if clock.unit is None and not _COMPARISON.fullmatch(self.predicate.text):
+                # After a value, BETWEEN two bare numbers is SQL's.
+                bounds = bounds.replace("BETWEEN", "AT LEAST").replace("AND", "AT MOST")
         elif self.at_least is not None:
             bounds = f" AT LEAST {clock.text(self.at_least)}"
         elif self.at_most is not None:

@@ -33,6 +33,7 @@ REFUSED = {
     "an unknown unit": _HEAD + "a before b AND b before c WITHIN 5 parsecs",
     "a unit that is missing": _HEAD + "a before b AND b before c WITHIN seconds",
     "no window": _HEAD + "a before b AND b before c",
+    "a window of more than 64 bits": _HEAD + "a before b AND b before c WITHIN 10000000000 s",
     "OR between clauses": _HEAD + "a before b OR b before c WITHIN 5",
     "a symbol that is not defined": _HEAD + "a before b AND b before c AND c before e WITHIN 5",
     "a symbol that is never used": _HEAD + "a before b WITHIN 5",

@@ -2,5 +2,5 @@ FROM events ORDER BY ts
 DEFINE a AS p = 1,
        b AS q = 1
 PATTERN a before b
-WITHIN 10000000000 s
+WITHIN 9000000000 s
 RETURN a.ts, b.ts
