@@ -64,6 +64,9 @@ class Parts:
     emit: Emit = Emit.TRIGGER
     spans: dict[Where, Span] = field(default_factory=dict)
     text: str | None = None
+    #: Names in a PATTERN that has faults of its own, None when it was read whole: what follows
+    #: from those faults is not reported again.
+    pattern_words: frozenset[str] | None = None
 
 
 def checked(parts: Parts, findings: list[Finding]) -> Query | None:
@@ -160,7 +163,7 @@ class _Check:
         used: set[str] = set()
         pairs: dict[tuple[str, str], Relation] = {}
         places: dict[tuple[str, str], Span | None] = {}
-        complete = True
+        complete, related_to_itself = True, False
         for stated in parts.stated:
             ends = [(stated.x, stated.x_span)]
             if stated.y is not None:
@@ -174,6 +177,7 @@ class _Check:
                 message = f"{stated.x} is put in relation to itself"
                 hint = "define a second symbol with the same predicate"
                 self.fault(stated.span, message, hint)
+                related_to_itself = True
                 continue
             x, y, relations = stated.x, stated.y, stated.relations
             if self.order[x] > self.order[y]:
@@ -195,8 +199,10 @@ class _Check:
             if span is not None:
                 parts.spans[("constraint", x, y)] = span
         # A constraint with a misspelt symbol hides what is used and connected.
-        if parts.stated and complete:
-            self.unused(used)
+        broken = parts.pattern_words
+        if complete and (parts.stated or broken is not None):
+            self.unused(used | (broken or frozenset()))
+        if complete and broken is None and not related_to_itself:
             self.connected(used, pairs)
         position = self.order.__getitem__
         ordered = sorted(pairs, key=lambda pair: (position(pair[0]), position(pair[1])))

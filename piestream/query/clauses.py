@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from piestream.query.faults import Finding, Span
 from piestream.query.reading import Reader, depths
@@ -25,7 +26,19 @@ CLAUSES = (
 
 #: Clauses of SQL and of other pattern languages that this language does not have.
 _FOREIGN = frozenset(
-    "SELECT WHERE HAVING LIMIT GROUP JOIN UNION WINDOW MEASURES MATCH_RECOGNIZE INSERT".split()
+    [
+        "SELECT",
+        "WHERE",
+        "HAVING",
+        "LIMIT",
+        "GROUP",
+        "JOIN",
+        "UNION",
+        "WINDOW",
+        "MEASURES",
+        "MATCH_RECOGNIZE",
+        "INSERT",
+    ]
 )
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
 _ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "PARTITION BY", "ORDER BY", "MAX GAP"})
@@ -48,7 +61,7 @@ def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
     depth = depths(tokens)
     defined = {
         token.text
-        for token, after in zip(tokens, tokens[1:], strict=False)
+        for token, after in pairwise(tokens)
         if after.upper == "AS" and token.kind is Kind.WORD
     }
     starts: list[tuple[int, int, str]] = []
@@ -138,7 +151,26 @@ def _misspelt(
 
 
 _JOINING = frozenset(
-    "AND OR NOT IN LIKE ILIKE BETWEEN IS CASE WHEN THEN ELSE ESCAPE DISTINCT AS AT BY ON".split()
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "LIKE",
+        "ILIKE",
+        "BETWEEN",
+        "IS",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "ESCAPE",
+        "DISTINCT",
+        "AS",
+        "AT",
+        "BY",
+        "ON",
+    ]
 )
 
 

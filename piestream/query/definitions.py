@@ -99,9 +99,7 @@ def _predicate(
         item.fault(whole, "a Polars expression cannot be written in text", hint)
         return None
     predicate, findings = Predicate.read(text[start:end], text, start, qualifiers, symbols)
-    item.findings.extend(
-        Finding(f.span or Span(start, end), f.message, f.hint) for f in findings
-    )
+    item.findings.extend(Finding(f.span or Span(start, end), f.message, f.hint) for f in findings)
     return predicate
 
 
@@ -146,7 +144,14 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
     while isinstance(before, (tree.And, tree.Or, tree.Not)):
         before = before.operand if isinstance(before, tree.Not) else before.operands[-1]
     truths = (tree.Between, tree.OneOf, tree.Like, tree.Is)
-    compares = isinstance(before, tree.Operation) and before.sign in ("=", "<>", "<", "<=", ">", ">=")
+    compares = isinstance(before, tree.Operation) and before.sign in (
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+    )
     return start if compares or isinstance(before, truths) else None
 
 

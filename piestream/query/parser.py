@@ -144,14 +144,15 @@ class _Parser:
             reader.nothing_more("MAX GAP")
 
     def define(self, reader: Reader) -> None:
-        self.parts.symbols = read_definitions(
-            reader, self.text, self.qualifiers, self.parts.spans
-        )
+        self.parts.symbols = read_definitions(reader, self.text, self.qualifiers, self.parts.spans)
 
     def pattern(self, reader: Reader) -> None:
         self.mark(reader, "pattern")
         symbols = [part.name for part in self.parts.symbols]
+        before = len(self.findings)
         self.parts.stated = read_pattern(reader, symbols)
+        if len(self.findings) > before:
+            self.parts.pattern_words = frozenset(token.text for token in reader.tokens)
 
     def within(self, reader: Reader) -> None:
         self.mark(reader, "within")

@@ -53,7 +53,7 @@ def _conjuncts(reader: Reader) -> list[Reader]:
     found: list[Reader] = []
     current: list[Token] = []
     for token in [*reader.tokens, reader.end]:
-        if token.kind is Kind.END and token is reader.end or token.upper == "AND":
+        if (token.kind is Kind.END and token is reader.end) or token.upper == "AND":
             part = Reader(current, token.span, reader.findings)
             if not current:
                 reader.fault(token, "a constraint is missing here", "write: a meets b")
@@ -147,17 +147,13 @@ def _readings(words: list[_Word]) -> list[_Reading]:
     return found
 
 
-def _resolved(
-    segments: list[list[_Word]], symbols: Sequence[str], reader: Reader
-) -> list[Stated]:
+def _resolved(segments: list[list[_Word]], symbols: Sequence[str], reader: Reader) -> list[Stated]:
     """Each alternative with both its symbols: the first to its left, the next to its right."""
     chosen: list[_Reading] = []
     for position, words in enumerate(segments):
         readings = _readings(words)
         is_first, is_last = position == 0, position == len(segments) - 1
-        readings = [
-            r for r in readings if (r.x or not is_first) and (r.y or not is_last)
-        ]
+        readings = [r for r in readings if (r.x or not is_first) and (r.y or not is_last)]
         if not readings:
             _unread(words, is_first, is_last, symbols, reader)
             return []

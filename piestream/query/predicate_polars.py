@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
-from piestream.query.predicate_types import (
+import polars as pl
+
+from piestream.query.predicate_core import (
+    NUMBER,
+    WHOLE_NUMBER,
     Both,
     Choose,
     Coalesce,
@@ -25,12 +29,10 @@ from piestream.query.predicate_types import (
     Member,
     Negation,
     Type,
+    like_pattern,
 )
 
-if TYPE_CHECKING:
-    import polars as pl
-
-__all__ = ["NUMBER", "WHOLE_NUMBER", "like_pattern", "polars_expression"]
+__all__ = ["polars_expression"]
 
 
 def polars_expression(core: Core, previous_prefix: str, schema: Mapping[str, Any]) -> pl.Expr:
@@ -40,9 +42,6 @@ def polars_expression(core: Core, previous_prefix: str, schema: Mapping[str, Any
 
 class _Writer:
     def __init__(self, previous_prefix: str, schema: Mapping[str, Any]) -> None:
-        import polars as pl
-
-        self.pl = pl
         self.previous_prefix = previous_prefix
         self.schema = schema
         self.types = {
@@ -56,12 +55,11 @@ class _Writer:
 
     def dtype(self, type: Type) -> Any:
         if type.kind is Kind.DATETIME:
-            return self.pl.Datetime("us", type.zone)
+            return pl.Datetime("us", type.zone)
         return self.types[type.kind]
 
     def write(self, core: Core) -> pl.Expr:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
-        pl = self.pl
         match core:
             case Field(name, previous, type):
                 return self._field(name, previous, type)
@@ -114,18 +112,18 @@ class _Writer:
         return written
 
     def _field(self, name: str, previous: bool, type: Type) -> pl.Expr:
-        column = self.pl.col(self.previous_prefix + name if previous else name)
+        column = pl.col(self.previous_prefix + name if previous else name)
         own = self.schema[name]
         if type.kind is Kind.FLOAT:
-            if own != self.pl.Float64:
-                column = column.cast(self.pl.Float64)
+            if own != pl.Float64:
+                column = column.cast(pl.Float64)
             return column.fill_nan(None)
-        if type.kind is Kind.INT and own != self.pl.Int64:
-            return column.cast(self.pl.Int64, strict=False)
-        if type.kind is Kind.STRING and own != self.pl.String:
-            return column.cast(self.pl.String)
+        if type.kind is Kind.INT and own != pl.Int64:
+            return column.cast(pl.Int64, strict=False)
+        if type.kind is Kind.STRING and own != pl.String:
+            return column.cast(pl.String)
         if type.kind is Kind.NULL:
-            return self.pl.lit(None, dtype=self.pl.Boolean)
+            return pl.lit(None, dtype=pl.Boolean)
         return column
 
     def _const(self, value: Any, type: Type) -> pl.Expr:
@@ -133,16 +131,15 @@ class _Writer:
             # A column with a zone reads a timestamp without one on its own clock.
             assert isinstance(value, datetime)
             if type.zone is None:
-                return self.pl.lit(value, dtype=self.pl.Datetime("us"))
+                return pl.lit(value, dtype=pl.Datetime("us"))
             if value.tzinfo is None:
-                wall = self.pl.lit(value, dtype=self.pl.Datetime("us"))
+                wall = pl.lit(value, dtype=pl.Datetime("us"))
                 return wall.dt.replace_time_zone(type.zone, ambiguous="earliest")
-            instant = self.pl.lit(value.astimezone(timezone.utc).replace(tzinfo=None))
+            instant = pl.lit(value.astimezone(UTC).replace(tzinfo=None))
             return instant.dt.replace_time_zone("UTC").dt.convert_time_zone(type.zone)
-        return self.pl.lit(value, dtype=self.dtype(type))
+        return pl.lit(value, dtype=self.dtype(type))
 
     def _math(self, sign: str, left: pl.Expr, right: pl.Expr, type: Type) -> pl.Expr:
-        pl = self.pl
         if sign == "/":
             return left / pl.when(right != 0).then(right)
         if type.kind is Kind.FLOAT:
@@ -157,7 +154,6 @@ class _Writer:
         return wide.cast(pl.Int64, strict=False)
 
     def _convert(self, operand: Core, type: Type) -> pl.Expr:
-        pl = self.pl
         written = self.clean(operand)
         if operand.type.kind is Kind.STRING:
             trimmed = written.str.strip_chars(" ")
@@ -178,7 +174,6 @@ class _Writer:
         return written.cast(self.dtype(type), strict=False)
 
     def _function(self, name: str, arguments: tuple[Core, ...], type: Type) -> pl.Expr:
-        pl = self.pl
         if name == "SUBSTRING":
             text = self.write(arguments[0])
             start, *length = (a.value for a in arguments[1:] if isinstance(a, Const))
@@ -211,22 +206,6 @@ def _balanced(parts: list[pl.Expr], join: Callable[[Any, Any], Any]) -> pl.Expr:
 def _like(text: pl.Expr, parts: Sequence[tuple[bool, str]]) -> pl.Expr:
     return text.str.contains(like_pattern(parts, r"\z"))
 
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in r"\.+*?()|[]{}^$#&-~" else c for c in text)
-
-
-def like_pattern(parts: Sequence[tuple[bool, str]], end: str) -> str:
-    """A regular expression that matches what the LIKE pattern does."""
-    body = "".join(
-        _escaped(text) if not is_sign else {"%": ".*", "_": "."}[text] for is_sign, text in parts
-    )
-    return rf"(?s)\A(?:{body}){end}"
-
-
-#: Texts that CAST reads as numbers; no engine's own taste (``1.5d``, ``Infinity``) counts.
-WHOLE_NUMBER = "^[+-]?[0-9]+$"
-NUMBER = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": lambda a, b: a == b,

@@ -15,8 +15,9 @@ from datetime import date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from piestream.query.predicate_polars import NUMBER, WHOLE_NUMBER, like_pattern
-from piestream.query.predicate_types import (
+from piestream.query.predicate_core import (
+    NUMBER,
+    WHOLE_NUMBER,
     Both,
     Choose,
     Coalesce,
@@ -35,6 +36,7 @@ from piestream.query.predicate_types import (
     Member,
     Negation,
     Type,
+    like_pattern,
 )
 
 __all__ = ["Event", "MaskFunction", "PredicateFunction", "mask_function", "truth_function"]
@@ -48,7 +50,10 @@ def truth_function(core: Core) -> PredicateFunction:
     """A function of (event, previous event) that is true where the predicate is."""
     writer = _Writer()
     condition = writer.true(core)
-    return writer.compiled([*writer.loads(), f"return True if {condition} else False"])
+    compiled: PredicateFunction = writer.compiled(
+        [*writer.loads(), f"return True if {condition} else False"]
+    )
+    return compiled
 
 
 def mask_function(cores: Sequence[Core]) -> MaskFunction:
@@ -57,7 +62,8 @@ def mask_function(cores: Sequence[Core]) -> MaskFunction:
     body = ["mask = 0"]
     for bit, core in enumerate(cores):
         body.append(f"if {writer.true(core)}: mask |= {1 << bit}")
-    return writer.compiled([*writer.loads(), *body, "return mask"])
+    compiled: MaskFunction = writer.compiled([*writer.loads(), *body, "return mask"])
+    return compiled
 
 
 class _Writer:
@@ -226,9 +232,7 @@ class _Writer:
             return ["False"], variable
         return [f"{variable} is not None"], variable
 
-    def _math(
-        self, sign: str, left: Core, right: Core, type: Type
-    ) -> tuple[list[str], str]:
+    def _math(self, sign: str, left: Core, right: Core, type: Type) -> tuple[list[str], str]:
         guards, a = self.value(left)
         more, b = self.value(right)
         guards = guards + more
@@ -249,8 +253,8 @@ class _Writer:
     def _convert(self, operand: Core, type: Type) -> tuple[list[str], str]:
         if operand.type.kind is Kind.BOOL:
             held, name = self._held(self.maybe(operand))
-            function = {Kind.STRING: _truth_word, Kind.INT: int, Kind.FLOAT: float}[type.kind]
-            return held, f"{self.constant(function)}({name})"
+            reader = {Kind.STRING: _truth_word, Kind.INT: int, Kind.FLOAT: float}[type.kind]
+            return held, f"{self.constant(reader)}({name})"
         guards, value = self.value(operand)
         source = operand.type.kind
         if source is Kind.INT and type.kind is Kind.FLOAT:
@@ -415,5 +419,8 @@ _METHODS = {
     "TRIM": ".strip(' ')",
     "LTRIM": ".lstrip(' ')",
     "RTRIM": ".rstrip(' ')",
-    **{f"EXTRACT {part}": f".{part.lower()}" for part in "YEAR MONTH DAY HOUR MINUTE SECOND".split()},
+    **{
+        f"EXTRACT {part}": f".{part.lower()}"
+        for part in ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"]
+    },
 }

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
-from piestream.query.predicate_polars import NUMBER, WHOLE_NUMBER
-from piestream.query.predicate_types import (
+from piestream.query.predicate_core import (
+    NUMBER,
     NUMERIC,
+    WHOLE_NUMBER,
     Both,
     Choose,
     Coalesce,
@@ -81,17 +82,15 @@ class _Writer:
             case LikeText(operand, parts):
                 return f"({self.write(operand)} LIKE {_text(_like_pattern(parts))} ESCAPE '!')"
             case Choose(branches, otherwise):
-                whens = "".join(
-                    f" WHEN {self.write(c)} THEN {self.clean(r)}" for c, r in branches
-                )
+                whens = "".join(f" WHEN {self.write(c)} THEN {self.clean(r)}" for c, r in branches)
                 return f"(CASE{whens} ELSE {self.clean(otherwise)} END)"
             case Coalesce(operands):
                 return f"coalesce({', '.join(self.clean(o) for o in operands)})"
             case Extreme(greatest, operands):
-                listed = [self.clean(o) for o in operands]
-                if len(listed) == 1:
-                    return listed[0]
-                return f"{'greatest' if greatest else 'least'}({', '.join(listed)})"
+                cleaned = [self.clean(o) for o in operands]
+                if len(cleaned) == 1:
+                    return cleaned[0]
+                return f"{'greatest' if greatest else 'least'}({', '.join(cleaned)})"
             case Function(name, arguments, type):
                 return self._function(name, arguments, type.kind)
             case Convert(operand, type):
@@ -143,7 +142,9 @@ class _Writer:
             pattern = WHOLE_NUMBER if kind is Kind.INT else NUMBER
             text = f"trim({written})"
             # Java's $ also stands before a last line break; (?!.) excludes that.
-            return f"(CASE WHEN {text} RLIKE '(?s){pattern}(?!.)' THEN try_cast({text} AS {to}) END)"
+            return (
+                f"(CASE WHEN {text} RLIKE '(?s){pattern}(?!.)' THEN try_cast({text} AS {to}) END)"
+            )
         if kind is Kind.BOOL and operand.type.kind in NUMERIC:
             return f"({written} <> 0)"
         if kind is Kind.FLOAT:

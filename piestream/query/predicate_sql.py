@@ -28,15 +28,15 @@ from piestream.query.predicate_tree import (
     Operation,
     Or,
 )
-from piestream.query.tokens import Kind, Token, quoted, tokenize, without_comments
-
-__all__ = ["ALLOWED_FUNCTIONS", "EXPRESSION_WORDS", "read_predicate"]
-
-#: Words that mean something inside an expression; every other word is the name of a column.
-EXPRESSION_WORDS = frozenset(
-    "AND OR NOT IN LIKE ILIKE BETWEEN IS NULL TRUE FALSE CASE WHEN THEN ELSE END ESCAPE "
-    "DISTINCT FROM AS SYMMETRIC COLLATE DIV XOR SELECT ANY ALL EXISTS".split()
+from piestream.query.predicate_words import (
+    DATES,
+    TIMESTAMPS,
+    syntax_fault,
+    with_names_quoted,
 )
+from piestream.query.tokens import Kind, tokenize, without_comments
+
+__all__ = ["ALLOWED_FUNCTIONS", "read_predicate"]
 
 _OPERATIONS = {
     "Add": "+",
@@ -86,13 +86,11 @@ _HARMLESS = {"safe", "coalesce", "ignore_nulls", "big_int", "_type"}
 _ARGUMENT_ORDER = ("this", "expression", "expressions", "decimals", "start", "length")
 
 _CASTS = {
-    **dict.fromkeys("TINYINT SMALLINT INT BIGINT".split(), "BIGINT"),
-    **dict.fromkeys("FLOAT DOUBLE".split(), "DOUBLE"),
+    **dict.fromkeys(["TINYINT", "SMALLINT", "INT", "BIGINT"], "BIGINT"),
+    **dict.fromkeys(["FLOAT", "DOUBLE"], "DOUBLE"),
     "BOOLEAN": "BOOLEAN",
-    **dict.fromkeys("TEXT VARCHAR CHAR STRING".split(), "STRING"),
+    **dict.fromkeys(["TEXT", "VARCHAR", "CHAR", "STRING"], "STRING"),
 }
-_DATES = {"DATE"}
-_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME"}
 
 _WRITTEN_FUNCTIONS = sorted({f.split()[0] for f in FUNCTIONS} - {"EXTRACT"})
 ALLOWED_FUNCTIONS = (*_WRITTEN_FUNCTIONS, "CASE", "CAST", "EXTRACT", "IF", "PREV")
@@ -115,83 +113,17 @@ def read_predicate(
         return None, findings
     if tokens[0].kind is Kind.END:
         return None, [Finding(None, "the predicate is missing")]
-    sql, places = _with_names_quoted(clean, tokens)
+    sql, places = with_names_quoted(clean, tokens)
     whole = Span(tokens[0].span.start, tokens[-2].span.end)
     try:
         tree = sqlglot.parse_one(sql)
         reading = _Reading(places, whole, qualifiers, symbols)
         node = reading.node(tree)
     except SqlglotError as error:
-        return None, [_syntax_fault(error, sql, places, whole)]
+        return None, [syntax_fault(error, sql, places, whole)]
     except RecursionError:
         return None, [Finding(whole, "this predicate is nested too deeply")]
     return (None if reading.findings else node), reading.findings
-
-
-def _with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
-    """The text with every column name quoted, and for each character its place before.
-
-    sqlglot reserves words of many dialects (``lateral``, ``user``, ``current_date``); here they
-    are columns like any other.
-    """
-    pieces: list[str] = []
-    places: list[int] = []
-    position = 0
-    for index, token in enumerate(tokens[:-1]):
-        if token.kind is not Kind.WORD or not _is_name(tokens, index):
-            continue
-        pieces.append(text[position : token.span.start])
-        places.extend(range(position, token.span.start))
-        name = quoted(token.text)
-        pieces.append(name)
-        places.extend(
-            min(max(token.span.start + i - 1, token.span.start), token.span.end - 1)
-            for i in range(len(name))
-        )
-        position = token.span.end
-    pieces.append(text[position:])
-    places.extend(range(position, len(text) + 1))
-    return "".join(pieces), places
-
-
-def _is_name(tokens: list[Token], index: int) -> bool:
-    token, after = tokens[index], tokens[index + 1]
-    before = tokens[index - 1] if index else None
-    if before is not None and before.is_sign("."):
-        return True
-    if token.upper in EXPRESSION_WORDS or after.is_sign("("):
-        return False
-    if after.kind is Kind.STRING and token.upper in (_DATES | _TIMESTAMPS | {"INTERVAL"}):
-        return False
-    if before is None:
-        return True
-    if before.is_sign("::") or before.upper == "AS":
-        return False
-    opens_extract = (
-        before.is_sign("(") and index >= 2 and tokens[index - 2].upper in ("EXTRACT", "TRIM")
-    )
-    return not (opens_extract and (after.upper == "FROM" or after.kind is Kind.STRING))
-
-
-def _syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Finding:
-    details = getattr(error, "errors", None) or [{}]
-    first = details[0]
-    line, column, word = first.get("line"), first.get("col"), first.get("highlight") or ""
-    description = str(first.get("description") or error).split("\n")[0].rstrip(".")
-    if line is None or column is None:
-        return Finding(whole, f"this is not a predicate: {description}")
-    line_start = sum(len(part) + 1 for part in sql.split("\n")[: line - 1])
-    end = min(line_start + column, len(sql))
-    start = max(end - len(word), 0)
-    span = Span(places[start], places[max(end - 1, start)] + 1)
-    shown = word.strip('"')
-    if "Unexpected token" in description:
-        return Finding(span, f"{shown} does not belong here")
-    if description.startswith("Required keyword") or "No expression" in description:
-        return Finding(span, f"something is missing after {shown}")
-    if description.startswith("Expecting )"):
-        return Finding(span, "a bracket is not closed: ) is missing")
-    return Finding(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")
 
 
 class _Reading:
@@ -408,7 +340,7 @@ class _Reading:
         name = getattr(to.this, "name", str(to.this))
         if not self._only(tree, "this", "to", "safe") or to.expressions:
             return self.fault(tree, f"CAST to {to.sql()} is not allowed", _CAST_HINT)
-        if name in _DATES or name in _TIMESTAMPS:
+        if name in DATES or name in TIMESTAMPS:
             return self._moment(tree, name)
         if name not in _CASTS:
             return self.fault(tree, f"CAST to {name} is not allowed", _CAST_HINT)
@@ -423,11 +355,11 @@ class _Reading:
                 tree, f"CAST to {name} takes a text in quotes", "write DATE '2026-01-31'"
             )
         try:
-            if name in _DATES:
+            if name in DATES:
                 return Literal(date.fromisoformat(text.this.strip()), self.span(tree))
             return Literal(datetime.fromisoformat(text.this.strip()), self.span(tree))
         except ValueError:
-            wanted = "2026-01-31" if name in _DATES else "2026-01-31 12:00:00"
+            wanted = "2026-01-31" if name in DATES else "2026-01-31 12:00:00"
             return self.fault(text, f"this is not a {name.lower()}", f"write it as '{wanted}'")
 
     def _read_trim(self, tree: Any) -> Node:

@@ -62,7 +62,7 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "SUBSTRING": (2, 3),
     "TRIM": (1, 1),
     "UPPER": (1, 1),
-    **{f"EXTRACT {f}": (1, 1) for f in "YEAR MONTH DAY HOUR MINUTE SECOND DOW".split()},
+    **{f"EXTRACT {f}": (1, 1) for f in ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "DOW"]},
 }
 
 
@@ -183,9 +183,7 @@ class Cast:
     span: Span = field(default=_NOWHERE, compare=False)
 
 
-Node = Union[
-    Column, Literal, Operation, And, Or, Not, Between, OneOf, Like, Is, Case, Call, Cast
-]
+Node = Union[Column, Literal, Operation, And, Or, Not, Between, OneOf, Like, Is, Case, Call, Cast]
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -1,234 +1,41 @@
-"""A predicate with types: few kinds of node, every conversion written out.
-
-The three engines (Polars, Python, Spark) translate this form, so what an expression means is
-decided here, once:
-
-* A value is NULL or it is there; a NaN, read or calculated, is NULL.
-* Whole numbers are 64-bit; a result that does not fit is NULL. ``/`` divides floats.
-* Dividing by zero, ``SQRT`` of a negative and ``LN`` of a number not positive are NULL.
-* ``AND``, ``OR``, ``NOT`` are Kleene's; a predicate that is NULL is false.
-"""
+"""From a predicate as it was written to its typed form, over a schema or without one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, time
-from enum import Enum
-from typing import Any, Union
+from typing import Any
 
 from piestream.query import predicate_tree as tree
 from piestream.query.faults import Finding, did_you_mean
+from piestream.query.predicate_core import (
+    BOOL,
+    FLOAT,
+    INT,
+    NUMERIC,
+    STRING,
+    Both,
+    Choose,
+    Coalesce,
+    Compare,
+    Const,
+    Convert,
+    Core,
+    Either,
+    Extreme,
+    Field,
+    Function,
+    IsNull,
+    Kind,
+    LikeText,
+    Math,
+    Member,
+    Negation,
+    Type,
+    type_of_dtype,
+)
 
-__all__ = [
-    "Both",
-    "Choose",
-    "Coalesce",
-    "Compare",
-    "Const",
-    "Convert",
-    "Core",
-    "Either",
-    "Extreme",
-    "Field",
-    "Function",
-    "IsNull",
-    "Kind",
-    "LikeText",
-    "Math",
-    "Member",
-    "Negation",
-    "Type",
-    "lowered",
-    "type_of_dtype",
-]
-
-
-class Kind(Enum):
-    """The kind of a value. UNKNOWN and NUMBER occur only where there is no schema."""
-
-    BOOL = "a truth value"
-    INT = "a whole number"
-    FLOAT = "a number"
-    STRING = "a string"
-    DATE = "a date"
-    DATETIME = "a timestamp"
-    NULL = "NULL"
-    NUMBER = "a number of unknown width"
-    UNKNOWN = "of unknown type"
-
-
-NUMERIC = (Kind.INT, Kind.FLOAT, Kind.NUMBER)
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A kind, and for timestamps the time zone of the column."""
-
-    kind: Kind
-    zone: str | None = None
-
-
-BOOL, INT, FLOAT, STRING = (Type(k) for k in (Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING))
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A column of the current or the previous event."""
-
-    name: str
-    previous: bool
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """A constant; None is NULL."""
-
-    value: Any
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Math:
-    """``+ - * / %`` of two operands of one type; ``/`` only of floats, ``%`` only of integers."""
-
-    sign: str
-    left: Core
-    right: Core
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """``= <> < <= > >=`` of two operands of one type."""
-
-    sign: str
-    left: Core
-    right: Core
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    """AND."""
-
-    operands: tuple[Core, ...]
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """OR."""
-
-    operands: tuple[Core, ...]
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class Negation:
-    """NOT."""
-
-    operand: Core
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    """Whether a value is NULL; never NULL itself."""
-
-    operand: Core
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """Whether a value is one of some constants of its type, none of them NULL."""
-
-    operand: Core
-    values: tuple[Any, ...]
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class LikeText:
-    """LIKE: ``parts`` are literal texts, and ``%`` and ``_`` as (True, sign)."""
-
-    operand: Core
-    parts: tuple[tuple[bool, str], ...]
-    type: Type = BOOL
-
-
-@dataclass(frozen=True, slots=True)
-class Choose:
-    """The result of the first branch whose condition is true, else ``otherwise``."""
-
-    branches: tuple[tuple[Core, Core], ...]
-    otherwise: Core
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Coalesce:
-    """The first operand that is not NULL."""
-
-    operands: tuple[Core, ...]
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """GREATEST or LEAST of the operands that are not NULL."""
-
-    greatest: bool
-    operands: tuple[Core, ...]
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function that is NULL when an argument is."""
-
-    name: str
-    arguments: tuple[Core, ...]
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Convert:
-    """A value as another type; NULL where it cannot be."""
-
-    operand: Core
-    type: Type
-
-
-Core = Union[
-    Field, Const, Math, Compare, Both, Either, Negation, IsNull, Member, LikeText, Choose,
-    Coalesce, Extreme, Function, Convert,
-]  # fmt: skip
-
-_BY_NAME = {
-    **dict.fromkeys(
-        "Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 UInt128 int".split(), Kind.INT
-    ),
-    **dict.fromkeys("Float16 Float32 Float64 Decimal float".split(), Kind.FLOAT),
-    **dict.fromkeys("String Utf8 Categorical Enum str".split(), Kind.STRING),
-    **dict.fromkeys("Boolean bool".split(), Kind.BOOL),
-    **dict.fromkeys("Date date".split(), Kind.DATE),
-    **dict.fromkeys("Datetime datetime".split(), Kind.DATETIME),
-    **dict.fromkeys("Null NoneType".split(), Kind.NULL),
-}
-
-
-def type_of_dtype(dtype: Any) -> Type | None:
-    """The type of a Polars dtype or of a Python class; None if predicates cannot use it.
-
-    >>> type_of_dtype(float)
-    Type(kind=<Kind.FLOAT: 'a number'>, zone=None)
-    """
-    name = dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
-    kind = _BY_NAME.get(name)
-    return None if kind is None else Type(kind, getattr(dtype, "time_zone", None))
+__all__ = ["lowered"]
 
 
 def lowered(node: tree.Node, schema: Mapping[str, Any] | None) -> tuple[Core, list[Finding]]:
@@ -242,7 +49,7 @@ def lowered(node: tree.Node, schema: Mapping[str, Any] | None) -> tuple[Core, li
     return core, lowering.findings
 
 
-_LESS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 
 
 class _Lowering:
@@ -257,7 +64,7 @@ class _Lowering:
     def wanted(self, core: Core, type: Type, node: tree.Node, why: str) -> Core:
         """The operand as the wanted type, if it is that, could be, or is NULL."""
         kind = core.type.kind
-        if kind is type.kind or self.findings and kind is Kind.UNKNOWN:
+        if kind is type.kind or (self.findings and kind is Kind.UNKNOWN):
             return core
         if kind is Kind.NULL:
             return Const(None, type)
@@ -294,7 +101,7 @@ class _Lowering:
                 return _const(value)
             case tree.Operation("||", left, right):
                 return Function("CONCAT", (self.text(left, "||"), self.text(right, "||")), STRING)
-            case tree.Operation(sign, left, right) if sign in _LESS:
+            case tree.Operation(sign, left, right) if sign in _COMPARISONS:
                 return self._compare(sign, left, right, node)
             case tree.Operation(sign, left, right):
                 return self._math(sign, left, right)
@@ -310,15 +117,16 @@ class _Lowering:
             case tree.OneOf(value, members):
                 return self._one_of(value, members, node)
             case tree.Like(value, pattern, escape, any_case):
-                operand = self.text(value, "LIKE")
+                text = self.text(value, "LIKE")
                 if any_case:
-                    operand, pattern = Function("LOWER", (operand,), STRING), pattern.lower()
-                return LikeText(operand, _like_parts(pattern, escape))
+                    text, pattern = Function("LOWER", (text,), STRING), pattern.lower()
+                return LikeText(text, _like_parts(pattern, escape))
             case tree.Is(value, tree.Literal(None)):
                 return IsNull(self.lower(value))
             case tree.Is(value, tree.Literal(True | False as truth)):
-                operand = self.truth(value, "IS TRUE or IS FALSE")
-                return Coalesce((operand if truth else Negation(operand), _const(False)), BOOL)
+                condition = self.truth(value, "IS TRUE or IS FALSE")
+                holds = condition if truth else Negation(condition)
+                return Coalesce((holds, _const(False)), BOOL)
             case tree.Is(value, other):
                 return self._same(value, other, node)
             case tree.Case(branches, otherwise):
@@ -378,13 +186,9 @@ class _Lowering:
             return cores
         return [_number_as(c, type) if c.type.kind in NUMERIC else _retyped(c, type) for c in cores]
 
-    def _moments(
-        self, cores: list[Core], nodes: list[tree.Node], kinds: set[Kind]
-    ) -> list[Core]:
+    def _moments(self, cores: list[Core], nodes: list[tree.Node], kinds: set[Kind]) -> list[Core]:
         zones = {
-            c.type.zone
-            for c in cores
-            if c.type.kind is Kind.DATETIME and not isinstance(c, Const)
+            c.type.zone for c in cores if c.type.kind is Kind.DATETIME and not isinstance(c, Const)
         }
         written = any(isinstance(c, Const) and c.type.zone is not None for c in cores)
         if None in zones and (len(zones) > 1 or written):
@@ -436,7 +240,9 @@ class _Lowering:
         equal = Coalesce((Compare("=", left, right), _const(False)), BOOL)
         return Either((Both((IsNull(left), IsNull(right))), equal))
 
-    def _case(self, branches: tuple[tuple[tree.Node, tree.Node], ...], otherwise: tree.Node) -> Core:
+    def _case(
+        self, branches: tuple[tuple[tree.Node, tree.Node], ...], otherwise: tree.Node
+    ) -> Core:
         conditions = [self.truth(condition, "WHEN") for condition, _ in branches]
         nodes = [result for _, result in branches] + [otherwise]
         results = self._alike([self.lower(n) for n in nodes], nodes, "CASE")
@@ -470,7 +276,9 @@ class _Lowering:
         if function == "NULLIF":
             nodes = list(arguments)
             value, other = self._alike([self.lower(n) for n in nodes], nodes, function)
-            return Choose(((Compare("=", value, other), Const(None, value.type)),), value, value.type)
+            return Choose(
+                ((Compare("=", value, other), Const(None, value.type)),), value, value.type
+            )
         if function in ("LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM", "CONCAT"):
             return Function(function, tuple(self.text(a, function) for a in arguments), STRING)
         if function == "LENGTH":
@@ -490,9 +298,9 @@ class _Lowering:
         return Function(function, tuple(self.float(a, function) for a in arguments), FLOAT)
 
     def _whole(self, node: tree.Node, what: str, least: int, most: int) -> int:
-        if isinstance(node, tree.Literal) and type(node.value) is int:
-            if least <= node.value <= most:
-                return node.value
+        value = node.value if isinstance(node, tree.Literal) else None
+        if type(value) is int and least <= value <= most:
+            return value
         self.fault(node, f"{what} must be written as a whole number from {least} to {most}")
         return least
 

@@ -1,7 +1,7 @@
 """Predicates: what must hold of an event while a symbol's interval lasts.
 
 A predicate is parsed once and means the same in Polars, in Python and in Spark; what it means
-is decided in `piestream.query.predicate_types`.
+is decided in `piestream.query.predicate_core`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from piestream.query.predicate_tree import Node, columns_of, sql
 if TYPE_CHECKING:
     import polars as pl
 
+    from piestream.query.predicate_core import Core
     from piestream.query.predicate_python import MaskFunction, PredicateFunction
-    from piestream.query.predicate_types import Core
 
 __all__ = ["PREVIOUS_PREFIX", "Predicate", "compile_mask"]
 
@@ -66,8 +66,9 @@ class Predicate:
     ) -> tuple[Predicate | None, list[Finding]]:
         """As `parse`, of a text that stands at ``offset`` in a query's source; faults are given
         back with their places in the source."""
-        from piestream.query.predicate_sql import EXPRESSION_WORDS, read_predicate
+        from piestream.query.predicate_sql import read_predicate
         from piestream.query.predicate_types import lowered
+        from piestream.query.predicate_words import EXPRESSION_WORDS
 
         tree, findings = read_predicate(text, qualifiers, symbols)
         try:
@@ -178,9 +179,7 @@ class Predicate:
             source = self.source if self.source is not None else self.text
             raise QueryError(
                 [
-                    located(
-                        Finding(self._place(f.span), f.message, f.hint), source
-                    )
+                    located(Finding(self._place(f.span), f.message, f.hint), source)
                     for f in findings
                 ],
                 source,
@@ -229,9 +228,7 @@ class Predicate:
         )
 
 
-def compile_mask(
-    predicates: Sequence[Predicate], schema: Mapping[str, Any]
-) -> MaskFunction | None:
+def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> MaskFunction | None:
     """One function of (event, previous event) whose bit i is set where predicate i holds.
 
     None if one of them is a Polars expression.

@@ -100,8 +100,9 @@ def _call(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | N
     if not item.sign(")"):
         item.fault(item.peek(), ") is missing here")
         return None
-    operands = [symbol.text, (column or other).text if column or other else None]
-    alias = _alias(item, alias_of(name, *operands))
+    operand = column or other
+    default = alias_of(name, symbol.text, operand.text if operand else None)
+    alias = _alias(item, default)
     if alias is None:
         return None
     if column is not None:

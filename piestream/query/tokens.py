@@ -42,7 +42,23 @@ class Token:
 
 #: Words that are names only when they are quoted.
 RESERVED = frozenset(
-    "FROM PARTITION ORDER BY DEFINE PATTERN WITHIN EMIT RETURN AS AND OR NOT AT BETWEEN".split()
+    [
+        "FROM",
+        "PARTITION",
+        "ORDER",
+        "BY",
+        "DEFINE",
+        "PATTERN",
+        "WITHIN",
+        "EMIT",
+        "RETURN",
+        "AS",
+        "AND",
+        "OR",
+        "NOT",
+        "AT",
+        "BETWEEN",
+    ]
 )
 
 _TOKEN = re.compile(
