@@ -43,6 +43,7 @@ class Plan:
     restored: frozenset[int] = field(default_factory=frozenset)  # after which pushes
     lateness: int = 0  # in beats
     on_late: str = "error"
+    typed: bool = False  # the types of the columns are told beforehand
 
 
 def arrival(stream: Stream, lateness: int, rng: Random) -> tuple[int, ...]:
@@ -79,7 +80,9 @@ def draw(name: str, stream: Stream, rng: Random) -> Plan:
     restored: frozenset[int] = frozenset()
     if "restored" in name:
         restored = frozenset(k for k in range(len(pushes)) if rng.random() < 0.4)
-    return Plan(order, pushes, as_frames, restored, lateness)
+    # Without types, events that have no value yet are held back until one tells the type.
+    typed = name.startswith("event") and ("restored" in name or rng.random() < 0.5)
+    return Plan(order, pushes, as_frames, restored, lateness, typed=typed)
 
 
 def play(query: Any, stream: Stream, plan: Plan) -> list[Rows]:
@@ -88,6 +91,8 @@ def play(query: Any, stream: Stream, plan: Plan) -> list[Rows]:
     if plan.lateness:
         beats = stream.clock.text(plan.lateness)
         options["lateness"] = beats if stream.clock.unit else int(beats)
+    if plan.typed:
+        options["schema"] = stream.frame([]).schema
     session = query.open(**options)
     given, at = [], 0
     for number, size in enumerate(plan.pushes):
