@@ -305,7 +305,7 @@ class _Binder:
             attribute = Attribute(item.column, _own_form(dtype))
             return Output(item, pl.Int64(), (count,), attribute)
         if function in ("SUM", "AVG", "STDDEV"):
-            if not (dtype.is_numeric() or dtype == pl.Boolean):
+            if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
                 self.fault(
                     ("column", item.alias),
                     f"{function} needs a numeric column; {item.column} has type {dtype}",
@@ -333,8 +333,8 @@ class _Binder:
             ("MIN", CODE): agg.MIN_INT,
             ("MAX", CODE): agg.MAX_INT,
         }
-        extreme = Wanted(symbol, cell(kinds[function, form]))
-        return Output(item, dtype, (count, extreme), attribute)
+        words = tuple(Wanted(symbol, cell(kinds[function, form]), part) for part in (0, 1))
+        return Output(item, dtype, words, attribute)
 
 
 def _of_column(wanted: Wanted, column: int) -> Wanted:
@@ -354,7 +354,7 @@ def _own_form(dtype: pl.DataType) -> str:
         return FLOAT
     if dtype in (pl.UInt64, pl.Int128, pl.UInt128) or isinstance(dtype, pl.Decimal):
         return CODE
-    if dtype.is_integer() or dtype.is_temporal() or dtype == pl.Boolean:
+    if dtype.is_integer() or dtype.is_temporal() or dtype in (pl.Boolean, pl.Null):
         return INTEGER
     return CODE
 

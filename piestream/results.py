@@ -86,12 +86,9 @@ def _aggregate(
     cell = output.wanted[-1].what
     attribute = output.attribute
     assert isinstance(cell, Cell) and attribute is not None
-    if item.function in ("FIRST", "LAST"):
+    if item.function in ("FIRST", "LAST", "MIN", "MAX"):
         known, value = words
         return _valued(output, cell, value, known != 1, values)
-    if item.function in ("MIN", "MAX"):
-        count, value = words
-        return _valued(output, cell, value, count == 0, values)
     if item.function == "STDDEV":
         count, spread = words
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -56,13 +56,14 @@ class Session:
         self._options: dict[str, Any] = {"ties": ties, "on_late": on_late}
         self._lateness = lateness
         self._stream: Stream | None = None
-        self._early: list[Mapping[str, Any]] = []  # events before all types are known
+        self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
         self._as_events = False
         self._back: Any = lambda result: result
         self._closed = False
         if state is not None:
             stored = schema_of(state)
             self._stream = restore(bound(query, stored), state)
+            self._note_untyped()
         elif schema is not None:
             self._bind({name: pl.DataType.from_python(t) if isinstance(t, type) and t in _TYPES
                         else t for name, t in schema.items()})
@@ -71,7 +72,13 @@ class Session:
         binding: Binding = bound(self.query, dict(schema))
         lateness = lateness_ticks(self.query, binding, self._lateness)
         self._stream = Stream(binding, lateness=lateness, **self._options)
+        self._note_untyped()
         return self._stream
+
+    def _note_untyped(self) -> None:
+        assert self._stream is not None
+        binding = self._stream.binding
+        self._untyped = tuple(n for n in binding.columns if binding.schema[n] == pl.Null)
 
     def push(self, rows: Any) -> Any:
         """Take in an event (a mapping) or a frame; gives the matches that became known."""
@@ -92,22 +99,21 @@ class Session:
     def _push_event(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         stream = self._stream
         if stream is None:
-            self._early.append(event)
-            schema = _types_of(self._early)
-            if None in schema.values():
-                return []
-            stream = self._bind({n: t for n, t in schema.items() if t is not None})
-            events, self._early = self._early, []
-        else:
-            events = [event]
-        schema = {name: stream.binding.schema[name] for name in stream.binding.columns}
+            stream = self._bind({name: _type_of(value) for name, value in event.items()})
+        if self._untyped and any(event.get(name) is not None for name in self._untyped):
+            found = {n: _type_of(event.get(n)) for n in self._untyped}
+            stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
+            self._note_untyped()
+        return stream.take(self._frame_of([event], stream.binding)).to_dicts()
+
+    def _frame_of(self, events: list[Mapping[str, Any]], binding: Binding) -> pl.DataFrame:
+        schema = {name: binding.schema[name] for name in binding.columns}
         try:
-            frame = pl.DataFrame(
+            return pl.DataFrame(
                 {n: pl.Series([e[n] for e in events], dtype=t) for n, t in schema.items()}
             )
         except KeyError as missing:
             raise SchemaError(f"an event has no value for the column {missing}") from None
-        return stream.take(frame).to_dicts()
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -123,19 +129,17 @@ class Session:
     def advance(self, time: Any) -> Any:
         """Time moves on to ``time`` without events: all events before it have come."""
         self._check_open()
-        stream = self._need_stream()
-        if stream is None:
-            return self._given(None)
-        column = stream.binding.time
+        if self._stream is None:
+            return self._given(pl.DataFrame())
+        column = self._stream.binding.time
         ticks = pl.Series([time], dtype=column.dtype).to_physical().cast(pl.Int64)[0]
-        return self._given(stream.advance(ticks))
+        return self._given(self._stream.advance(ticks))
 
     def close(self) -> Any:
         """End the stream: work on all that waits for the watermark."""
         self._check_open()
-        stream = self._need_stream()
         self._closed = True
-        return self._given(None if stream is None else stream.finish())
+        return self._given(pl.DataFrame() if self._stream is None else self._stream.finish())
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``."""
@@ -155,17 +159,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    def _need_stream(self) -> Stream | None:
-        if self._stream is None and self._early:
-            schema = {n: t or pl.Float64() for n, t in _types_of(self._early).items()}
-            stream = self._bind(schema)
-            events, self._early = self._early, []
-            stream.take(pl.DataFrame(events, schema=schema))
-        return self._stream
-
-    def _given(self, result: pl.DataFrame | None) -> Any:
-        if result is None:
-            return [] if self._as_events else pl.DataFrame()
+    def _given(self, result: pl.DataFrame) -> Any:
         return result.to_dicts() if self._as_events else self._back(result)
 
     def _check_open(self) -> None:
@@ -173,14 +167,8 @@ class Session:
             raise ValueError("this session is closed")
 
 
-def _types_of(events: list[Mapping[str, Any]]) -> dict[str, pl.DataType | None]:
-    """The types of events' columns; None where all values so far are missing."""
-    types: dict[str, pl.DataType | None] = {}
-    for event in events:
-        for name, value in event.items():
-            if value is None:
-                types.setdefault(name, None)
-            elif types.get(name) is None:
-                kind = type(value)
-                types[name] = _TYPES.get(kind) or pl.Series([value]).dtype
-    return types
+def _type_of(value: Any) -> pl.DataType:
+    """The column type of an event's value; Null while it is missing."""
+    if value is None:
+        return pl.Null()
+    return _TYPES.get(type(value)) or pl.Series([value]).dtype

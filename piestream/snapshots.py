@@ -163,4 +163,4 @@ def _columns(frame: pl.DataFrame | None) -> bytes:
 
 
 def _from_columns(section: bytes) -> pl.DataFrame | None:
-    return pl.read_ipc(io.BytesIO(section), memory_map=False) if section else None
+    return pl.read_ipc(io.BytesIO(section)) if section else None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from piestream.binding import CODE, FLOAT, Binding, stack_bits
 from piestream.detector import Batch, Detector
 from piestream.dictionary import Dictionary
-from piestream.errors import LateEventError, OrderError, TieError, TimeError
+from piestream.errors import LateEventError, OrderError, SchemaError, TieError, TimeError
 from piestream.intervals.runs import TIMES
 from piestream.joins.layout import INT64_MAX, INT64_MIN, PHASE_TRIGGER, ROW_PARTITION, ROW_PHASE
 from piestream.partitions import Partitions
@@ -141,6 +141,29 @@ class Stream:
             live_intervals=self.detector.live_intervals(),
             state_bytes=self.detector.state_bytes(),
         )
+
+    def rebind(self, binding: Binding) -> None:
+        """Go on with types for columns that have been NULL in every row so far."""
+        old = self.detector.code
+        new = binding.tables.code
+        same_words = list(self.binding.tables.words.values()) == list(binding.tables.words.values())
+        if old.size != new.size or not same_words:
+            raise SchemaError(
+                "the type of a column came up too late: say the types when the session is opened, "
+                "query.open(schema={...})"
+            )
+        self.binding = binding
+        self.detector.code = new
+        self.partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
+        self.dictionaries = {
+            number: self.dictionaries.get(number) or Dictionary(binding.schema[attribute.name])
+            for number, attribute in enumerate(binding.attributes)
+            if attribute.form == CODE
+        }
+        self.previous = {n: v.cast(binding.schema[n]) for n, v in self.previous.items()}
+        if self.buffer is not None:
+            typed = self.narrow(pl.DataFrame(schema=dict(binding.schema))).schema
+            self.buffer = self.buffer.cast(dict(typed))
 
     # -- from a user's columns to narrow rows ------------------------------------------------------
 

@@ -13,14 +13,12 @@ from piestream.joins.layout import CELL_COLUMN, CELL_KIND, CELL_WORD, CELL_WORDS
 
 ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = range(11)
 
-#: Words a cell takes: FIRST and LAST are (known, value), SPREAD is Welford's (n, mean, M2).
-CELL_SIZE = {FIRST: 2, LAST: 2, SPREAD: 3}
+#: Words a cell takes if not one: single values are (known, value), SPREAD is Welford's
+#: (n, mean, M2). All begin as zeros, whatever the type, but for FIRST and LAST.
+CELL_SIZE = {MIN_INT: 2, MAX_INT: 2, MIN_FLOAT: 2, MAX_FLOAT: 2, FIRST: 2, LAST: 2, SPREAD: 3}
 
+#: Of FIRST and LAST: there was no event yet; known 0 is an event whose value is NULL.
 UNKNOWN_YET = -1
-_INFINITY_BITS = int(np.array(np.inf).view(np.int64))
-_MINUS_INFINITY_BITS = int(np.array(-np.inf).view(np.int64))
-_MAX = np.iinfo(np.int64).max
-_MIN = np.iinfo(np.int64).min
 
 
 @njit("void(int64[::1], int64, int64, int64[::1], int64)", cache=True, nogil=True)
@@ -30,19 +28,11 @@ def clear_cells(code, cell, cell_end, pool, slot):
         kind = code[cell + CELL_KIND]
         at = slot + code[cell + CELL_WORD]
         pool[at] = 0
-        if kind == MIN_INT:
-            pool[at] = _MAX
-        elif kind == MAX_INT:
-            pool[at] = _MIN
-        elif kind == MIN_FLOAT:
-            pool[at] = _INFINITY_BITS
-        elif kind == MAX_FLOAT:
-            pool[at] = _MINUS_INFINITY_BITS
-        elif kind == FIRST or kind == LAST:
+        if kind >= MIN_INT:
+            pool[at + 1] = 0
+        if kind == FIRST or kind == LAST:
             pool[at] = UNKNOWN_YET
-            pool[at + 1] = 0
         elif kind == SPREAD:
-            pool[at + 1] = 0
             pool[at + 2] = 0
         cell += CELL_WORDS
 
@@ -77,20 +67,24 @@ def add_rows(code, cell, cell_end, pool, slot, columns, known, row, row_end):
                     words[at] += floats[c, r]
         elif kind == MIN_INT:
             for r in range(row, row_end):
-                if known[c, r] and columns[c, r] < pool[at]:
-                    pool[at] = columns[c, r]
+                if known[c, r] and (pool[at] == 0 or columns[c, r] < pool[at + 1]):
+                    pool[at] = 1
+                    pool[at + 1] = columns[c, r]
         elif kind == MAX_INT:
             for r in range(row, row_end):
-                if known[c, r] and columns[c, r] > pool[at]:
-                    pool[at] = columns[c, r]
+                if known[c, r] and (pool[at] == 0 or columns[c, r] > pool[at + 1]):
+                    pool[at] = 1
+                    pool[at + 1] = columns[c, r]
         elif kind == MIN_FLOAT:
             for r in range(row, row_end):
-                if known[c, r] and floats[c, r] < words[at]:
-                    words[at] = floats[c, r]
+                if known[c, r] and (pool[at] == 0 or floats[c, r] < words[at + 1]):
+                    pool[at] = 1
+                    words[at + 1] = floats[c, r]
         elif kind == MAX_FLOAT:
             for r in range(row, row_end):
-                if known[c, r] and floats[c, r] > words[at]:
-                    words[at] = floats[c, r]
+                if known[c, r] and (pool[at] == 0 or floats[c, r] > words[at + 1]):
+                    pool[at] = 1
+                    words[at + 1] = floats[c, r]
         elif kind == FIRST:
             if pool[at] == UNKNOWN_YET:
                 pool[at] = np.int64(known[c, row])

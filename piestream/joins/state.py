@@ -150,12 +150,9 @@ def visit_codes(code, parts, n_partitions, pool, waiting, column, moved, held, r
             kind = code[cell + CELL_KIND]
             if code[cell + CELL_COLUMN] != column:
                 continue
-            if kind == FIRST or kind == LAST:
-                word = code[cell + CELL_WORD] + 1
-            elif kind == MIN_INT or kind == MAX_INT:
-                word = code[cell + CELL_WORD]
-            else:
+            if kind != FIRST and kind != LAST and kind != MIN_INT and kind != MAX_INT:
                 continue
+            word = code[cell + CELL_WORD] + 1
             for partition in range(n_partitions):
                 part = parts[partition * words : (partition + 1) * words]
                 ring = RINGS + s * RING_WORDS

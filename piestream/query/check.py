@@ -185,7 +185,7 @@ class _Check:
             if not relations:
                 self.fault(stated.span, f"no relation of {x} to {y} satisfies this")
             elif (x, y) in pairs and not intersect(pairs[x, y], relations):
-                if pairs[x, y]:
+                if pairs[x, y] and parts.pattern_words is None:
                     self.fault(
                         stated.span,
                         f"this leaves no relation of {x} to {y}: an earlier constraint allows "
@@ -256,7 +256,7 @@ class _Check:
 
     def outputs(self) -> None:
         parts = self.parts
-        taken: dict[str, str] = dict.fromkeys(RESERVED_COLUMNS, "every output")
+        taken = dict.fromkeys(RESERVED_COLUMNS, "which is reserved")
         for column in parts.partition_by:
             if column in taken:
                 reserved = column in RESERVED_COLUMNS
@@ -268,7 +268,7 @@ class _Check:
                 self.fault_at(("partition_by", column), message)
             elif column == parts.order_by:
                 self.fault_at(("order_by",), f"{column} is in PARTITION BY and in ORDER BY")
-            taken.setdefault(column, "PARTITION BY")
+            taken.setdefault(column, "from PARTITION BY")
         items: list[tuple[Return, Span | None]] = list(parts.returns)
         if not items:
             symbols = [Symbol(p.name, p.predicate) for p in parts.symbols if p.predicate]
@@ -283,10 +283,10 @@ class _Check:
             if item.alias in taken:
                 self.fault(
                     span,
-                    f"the output already has a column {item.alias}, from {taken[item.alias]}",
+                    f"the output already has a column {item.alias}, {taken[item.alias]}",
                     "name it differently with AS",
                 )
-            taken.setdefault(item.alias, "RETURN")
+            taken.setdefault(item.alias, "from RETURN")
             if span is not None:
                 parts.spans.setdefault(("return", item.alias), span)
                 if isinstance(item, Aggregate) and item.column is not None:

@@ -88,7 +88,9 @@ def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
         span = tokens[0].span.joined(tokens[first - 1].span)
         hint = "a query begins with FROM, and each clause with its keyword"
         findings.append(Finding(span, "this is not a clause of a query", hint))
-    clauses = []
+    clauses: list[Clause] = []
+    if not starts:
+        return clauses
     bounds = [*(start for start, _, _ in starts[1:]), len(tokens)]
     for (start, length, keyword), stop in zip(starts, bounds, strict=True):
         span = tokens[start].span.joined(tokens[start + length - 1].span)
@@ -113,6 +115,8 @@ def _clause_at(
     if before is not None and before.is_sign("."):
         return None
     following = after.upper if after is not None else ""
+    if token.text in defined:
+        return None  # a reserved word used as a symbol: said so where it is defined
     for keyword in CLAUSES:
         first, *second = keyword.split()
         if token.upper != first or (depth and keyword in _ONLY_OUTSIDE_BRACKETS):

@@ -27,8 +27,9 @@ def parse(text: str) -> Query:
     WITHIN 5 min
     """
     tokens, findings = tokenize(text)
+    is_whole = not findings
     clauses = clauses_of(tokens, findings)
-    query = _Parser(text, clauses, findings).query()
+    query = _Parser(text, clauses, findings, is_whole).query()
     if query is None:
         unique = dict.fromkeys(findings)
         ordered = sorted(unique, key=lambda f: (f.span.start, f.span.end) if f.span else (0, 0))
@@ -37,7 +38,9 @@ def parse(text: str) -> Query:
 
 
 class _Parser:
-    def __init__(self, text: str, clauses: list[Clause], findings: list[Finding]) -> None:
+    def __init__(
+        self, text: str, clauses: list[Clause], findings: list[Finding], is_whole: bool
+    ) -> None:
         self.text = text
         self.findings = findings
         self.parts = Parts(text=text)
@@ -49,6 +52,8 @@ class _Parser:
         end = len(text.rstrip())
         self.end = Span(end, end + 1)
         self.qualifiers: tuple[str, ...] = ()
+        # A string or comment that never ends swallows the clauses after it.
+        self.is_whole = is_whole
 
     def query(self) -> Query | None:
         """The checked query, None when there are findings."""
@@ -69,7 +74,7 @@ class _Parser:
             if clause is not None:
                 readers[keyword](clause.reader)
         for keyword, example in _REQUIRED.items():
-            if keyword not in self.clauses:
+            if keyword not in self.clauses and self.is_whole:
                 self.findings.append(
                     Finding(self.end, f"{keyword} is missing", f"write for example {example}")
                 )

@@ -52,12 +52,12 @@ class Kind(Enum):
 
     BOOL = "a truth value"
     INT = "a whole number"
-    FLOAT = "a number"
+    FLOAT = "a float"
     STRING = "a string"
     DATE = "a date"
     DATETIME = "a timestamp"
     NULL = "NULL"
-    NUMBER = "a number of unknown width"
+    NUMBER = "a number"
     UNKNOWN = "of unknown type"
 
 
@@ -240,7 +240,7 @@ def type_of_dtype(dtype: Any) -> Type | None:
     """The type of a Polars dtype or of a Python class; None if predicates cannot use it.
 
     >>> type_of_dtype(float)
-    Type(kind=<Kind.FLOAT: 'a number'>, zone=None)
+    Type(kind=<Kind.FLOAT: 'a float'>, zone=None)
     """
     name = dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
     kind = _BY_NAME.get(name)

@@ -167,7 +167,7 @@ class _Lowering:
     def _alike(self, cores: list[Core], nodes: list[tree.Node], what: str) -> list[Core]:
         """The operands as one type: numbers widened, texts read as dates where a date is met."""
         kinds = {core.type.kind for core in cores} - {Kind.NULL, Kind.UNKNOWN}
-        type = next((c.type for c in cores if c.type.kind in kinds), Type(Kind.UNKNOWN))
+        type = next((c.type for c in cores if c.type.kind in kinds), Type(Kind.NULL))
         if kinds and kinds <= set(NUMERIC):
             for core in cores:
                 if core.type.kind in NUMERIC:
@@ -398,14 +398,14 @@ def _number_as(core: Core, type: Type) -> Core:
     if core.type.kind is type.kind or core.type.kind not in NUMERIC:
         return core
     if isinstance(core, Const) and type.kind is Kind.FLOAT:
-        return Const(float(core.value), FLOAT)
+        return Const(None if core.value is None else float(core.value), FLOAT)
     if type.kind is Kind.NUMBER:
         return core  # the engine that has no schema widens by itself
     return Convert(core, type)
 
 
 def _retyped(core: Core, type: Type) -> Core:
-    if core.type.kind is Kind.NULL:
+    if core.type.kind is Kind.NULL and type.kind is not Kind.UNKNOWN:
         return Const(None, type)
     if core.type.kind is Kind.UNKNOWN and isinstance(core, Field):
         return Field(core.name, core.previous, Type(Kind.NUMBER) if type.kind in NUMERIC else type)

@@ -96,9 +96,9 @@ class Predicate:
         meta = expression.meta
         if meta.has_multiple_outputs():
             raise QueryError("a predicate is one expression with one result, not several columns")
-        if not meta.is_row_separable():
+        if not _looks_at_one_event(expression):
             raise QueryError(
-                "a Polars predicate may only look at one event: no shift, window or aggregate "
+                "a Polars predicate may only look at one event: no shift, window, aggregate or Python function "
                 "(the value at the event before is PREV(column) in a text predicate)"
             )
         columns = tuple(dict.fromkeys(meta.root_names()))
@@ -136,10 +136,17 @@ class Predicate:
         [True, False, False]
         """
         if self.serialized is not None:
-            return self._own_expression(schema)
-        from piestream.query.predicate_polars import polars_expression
+            expression = self._own_expression(schema)
+        else:
+            from piestream.query.predicate_polars import polars_expression
 
-        return polars_expression(self._lowered(schema), PREVIOUS_PREFIX, schema)
+            expression = polars_expression(self._lowered(schema), PREVIOUS_PREFIX, schema)
+        if self.columns:
+            return expression
+        import polars as pl
+
+        # Without a column a result has one row; it is wanted for every event.
+        return expression & (pl.int_range(pl.len()) >= 0)
 
     def to_spark_sql(self, schema: Mapping[str, Any] | None = None) -> str:
         """The predicate as a Spark SQL expression, where NULL is false.
@@ -226,6 +233,24 @@ class Predicate:
         return pl.struct(columns).map_batches(
             without_nan, return_dtype=pl.Boolean, is_elementwise=True
         )
+
+
+def _looks_at_one_event(expression: pl.Expr) -> bool:
+    """Whether no part of an expression sees other rows; Polars judges only the outermost part."""
+    from polars.exceptions import PolarsError
+
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        try:
+            if part.meta.is_literal():
+                continue
+            if not (part.meta.is_row_separable() and part.meta.is_length_preserving()):
+                return False
+            pending += part.meta.pop()
+        except PolarsError:  # a Python function, whose inside cannot be seen
+            return False
+    return True
 
 
 def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> MaskFunction | None:
