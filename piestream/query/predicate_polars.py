@@ -32,12 +32,39 @@ from piestream.query.predicate_core import (
     like_pattern,
 )
 
-__all__ = ["polars_expression"]
+__all__ = ["for_every_row", "polars_expression"]
 
 
 def polars_expression(core: Core, previous_prefix: str, schema: Mapping[str, Any]) -> pl.Expr:
     """The predicate as a Boolean expression in which NULL is false."""
-    return _Writer(previous_prefix, schema).write(core).fill_null(False)
+    written = _Writer(previous_prefix, schema).write(core).fill_null(False)
+    return for_every_row(written) if _may_fold(core) else written
+
+
+def for_every_row(expression: pl.Expr) -> pl.Expr:
+    """The expression with as many rows as the frame, also where Polars finds it constant."""
+    return expression & (pl.int_range(pl.len()) >= 0)
+
+
+def _may_fold(core: Core) -> bool:
+    """Whether Polars may find a constant here: without columns, or by choosing among operands."""
+    pending, has_columns = [core], False
+    while pending:
+        part = pending.pop()
+        match part:
+            case Coalesce() | Choose():
+                return True
+            case Field(type=type):
+                has_columns |= type.kind is not Kind.NULL
+            case Math(_, left, right) | Compare(_, left, right):
+                pending += [left, right]
+            case Both(operands) | Either(operands) | Extreme(_, operands) | Function(_, operands):
+                pending += operands
+            case Negation(operand) | IsNull(operand) | Member(operand) | LikeText(operand):
+                pending.append(operand)
+            case Convert(operand):
+                pending.append(operand)
+    return not has_columns
 
 
 class _Writer:

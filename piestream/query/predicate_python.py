@@ -177,7 +177,7 @@ class _Writer:
     def maybe(self, core: Core) -> str:
         """An expression for the value, None where it is NULL or a NaN."""
         if isinstance(core, Const):
-            return self.value(core)[1]
+            return "None" if core.value is None else self.value(core)[1]
         if core.type.kind is Kind.NULL:
             return "None"
         if core.type.kind is Kind.BOOL and not isinstance(core, (Field, Choose, Coalesce, Extreme)):
@@ -195,7 +195,7 @@ class _Writer:
             case Field(name, previous, type):
                 return self._field(name, previous, type)
             case Const(None):
-                return ["False"], "None"
+                return ["False"], self.constant(None)
             case Const(value, type):
                 ready = _python_constant(value, type)
                 plain = isinstance(ready, (int, float, str))

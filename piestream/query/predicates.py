@@ -136,17 +136,10 @@ class Predicate:
         [True, False, False]
         """
         if self.serialized is not None:
-            expression = self._own_expression(schema)
-        else:
-            from piestream.query.predicate_polars import polars_expression
+            return self._own_expression(schema)
+        from piestream.query.predicate_polars import polars_expression
 
-            expression = polars_expression(self._lowered(schema), PREVIOUS_PREFIX, schema)
-        if self.columns:
-            return expression
-        import polars as pl
-
-        # Without a column a result has one row; it is wanted for every event.
-        return expression & (pl.int_range(pl.len()) >= 0)
+        return polars_expression(self._lowered(schema), PREVIOUS_PREFIX, schema)
 
     def to_spark_sql(self, schema: Mapping[str, Any] | None = None) -> str:
         """The predicate as a Spark SQL expression, where NULL is false.
@@ -202,6 +195,7 @@ class Predicate:
         import polars as pl
 
         from piestream.query.faults import did_you_mean
+        from piestream.query.predicate_polars import for_every_row
 
         assert self.serialized is not None
         for name in self.columns:
@@ -222,7 +216,7 @@ class Predicate:
             raise QueryError(f"the predicate {self.text} is not true or false but {result}")
         floats = [name for name in self.columns if schema[name] in (pl.Float32, pl.Float64)]
         if not floats:
-            return expression.fill_null(False)
+            return for_every_row(expression.fill_null(False))
 
         # A NaN is a missing value in every engine (SPEC 2.3), but Polars orders it above every
         # number; the expression is given the columns with NULL in its place.
