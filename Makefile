@@ -1,0 +1,75 @@
+# make demo    install, and run the aggressive-driver query over a generated fleet
+# make test    install what the tests need, and run them all
+# make check   ruff and mypy
+#
+# PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
+# JOBS=2       how many processes run the tests
+# ARGS=...     more for pytest, or for the demo
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+ARGS ?=
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+RECIPES := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+$(BIN)/python:
+	@found=; \
+	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	  then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo 'piestream needs Python 3.11 or newer, and none was found.' >&2; \
+	  echo 'Install one (Debian, Ubuntu: sudo apt install python3 python3-venv;' >&2; \
+	  echo 'macOS: brew install python@3.12; others: https://www.python.org/downloads/),' >&2; \
+	  echo 'or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12' >&2; \
+	  exit 1; \
+	fi; \
+	echo "making $(VENV) with $$($$found --version)"; \
+	if ! $$found -m venv $(VENV); then \
+	  rm -rf $(VENV); \
+	  echo "$$found cannot make virtual environments: its venv module is missing." >&2; \
+	  echo 'Install it (Debian, Ubuntu: sudo apt install python3-venv) and try again.' >&2; \
+	  exit 1; \
+	fi
+
+$(VENV)/.installed: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream'
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream and what its tests need'
+	@$(PIP_INSTALL) -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream and what its developers need'
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
+
+install: $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	@$(BIN)/piestream demo $(ARGS)
+
+# The kernels are compiled before pytest starts its workers, which would all compile them at once.
+test: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.warm
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find piestream -name '*.nb[ic]' -delete
