@@ -80,8 +80,9 @@ def draw(name: str, stream: Stream, rng: Random) -> Plan:
     restored: frozenset[int] = frozenset()
     if "restored" in name:
         restored = frozenset(k for k in range(len(pushes)) if rng.random() < 0.4)
-    # Without types, events that have no value yet are held back until one tells the type.
-    typed = name.startswith("event") and ("restored" in name or rng.random() < 0.5)
+    # Where the first event lacks a value, its type must be told.
+    lacking = any(value is None for row in stream.rows[:1] for value in row.values())
+    typed = name.startswith("event") and (lacking or rng.random() < 0.5)
     return Plan(order, pushes, as_frames, restored, lateness, typed=typed)
 
 

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
+from piestream.errors import SchemaError
 from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
@@ -129,6 +130,23 @@ def _same_time(arrived: list[int], due: int) -> Iterator[int]:
     following = [k for k, time in enumerate(arrived) if time > arrived[due]]
     yield from (k for k, time in enumerate(arrived) if time == arrived[due])
     yield from following[:1]
+
+
+def test_types_that_come_up_late_change_nothing_or_are_asked_for(seeds: range) -> None:
+    """An event whose value is missing does not tell the type of its column."""
+    for seed in seeds:
+        drawn = scenario(seed)
+        if not any(None in row.values() for row in drawn.rows[:1]):
+            continue
+        plan = replace(engines.draw("event", drawn.stream, Random(seed)), typed=False)
+        try:
+            batches = engines.play(parse(drawn.text()), drawn.stream, plan)
+        except SchemaError as error:
+            if "schema=" in str(error):
+                continue
+            raise
+        found = [row for rows in batches for row in rows]
+        check("event", drawn, drawn.expected(), found)
 
 
 def test_late_events_are_dropped_as_if_they_had_never_been(few_seeds: range) -> None:
