@@ -12,7 +12,7 @@ decided here, once:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Union
 
@@ -66,10 +66,11 @@ NUMERIC = (Kind.INT, Kind.FLOAT, Kind.NUMBER)
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A kind, and for timestamps the time zone of the column."""
+    """A kind, for timestamps the time zone of the column, and how the column is stored."""
 
     kind: Kind
     zone: str | None = None
+    stored: str | None = field(default=None, compare=False, repr=False)
 
 
 BOOL, INT, FLOAT, STRING = (Type(k) for k in (Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING))
@@ -244,7 +245,7 @@ def type_of_dtype(dtype: Any) -> Type | None:
     """
     name = dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
     kind = _BY_NAME.get(name)
-    return None if kind is None else Type(kind, getattr(dtype, "time_zone", None))
+    return None if kind is None else Type(kind, getattr(dtype, "time_zone", None), name)
 
 
 def _escaped(text: str) -> str:

@@ -234,7 +234,7 @@ def _like(text: pl.Expr, parts: Sequence[tuple[bool, str]]) -> pl.Expr:
     return text.str.contains(like_pattern(parts, r"\z"))
 
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARE: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
     "<": lambda a, b: a < b,
@@ -242,12 +242,12 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
-_MATH: dict[str, Callable[[Any, Any], Any]] = {
+_MATH: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
 }
-_SIMPLE: dict[str, Callable[[Any], Any]] = {
+_SIMPLE: dict[str, Callable[[pl.Expr], pl.Expr]] = {
     "LOWER": lambda x: x.str.to_lowercase(),
     "UPPER": lambda x: x.str.to_uppercase(),
     "TRIM": lambda x: x.str.strip_chars(" "),

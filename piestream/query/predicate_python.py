@@ -8,16 +8,12 @@ finds every comparison with it false but ``!=``, which is therefore never genera
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from piestream.query.predicate_core import (
-    NUMBER,
-    WHOLE_NUMBER,
     Both,
     Choose,
     Coalesce,
@@ -37,6 +33,16 @@ from piestream.query.predicate_core import (
     Negation,
     Type,
     like_pattern,
+)
+from piestream.query.predicate_functions import (
+    FUNCTIONS,
+    cut,
+    least,
+    midnight,
+    number_in,
+    remainder,
+    truth_word,
+    whole_number_in,
 )
 
 __all__ = ["Event", "MaskFunction", "PredicateFunction", "mask_function", "truth_function"]
@@ -112,7 +118,7 @@ class _Writer:
             case IsNull(Const(value)):
                 return str(value is None)
             case IsNull(operand):
-                return f"({self.maybe(operand)} is None)"
+                return f"(({self.temporary()} := {self.maybe(operand)}) is None)"
             case Member() | LikeText():
                 return self._tested(core, "")
             case Const(value):
@@ -134,7 +140,7 @@ class _Writer:
             case IsNull(Const(value)):
                 return str(value is not None)
             case IsNull(operand):
-                return f"({self.maybe(operand)} is not None)"
+                return f"(({self.temporary()} := {self.maybe(operand)}) is not None)"
             case Member() | LikeText():
                 return self._tested(core, "not ")
             case Const(value):
@@ -213,8 +219,8 @@ class _Writer:
                     name = self.temporary()
                     chain = f"({name} if ({name} := ({first})) is not None else {chain})"
                 return self._held(chain)
-            case Extreme(greatest, operands):
-                pick = self.constant(_greatest if greatest else _least)
+            case Extreme(is_greatest, operands):
+                pick = self.constant(greatest if is_greatest else least)
                 return self._held(f"{pick}({', '.join(self.maybe(o) for o in operands)})")
             case Function(name, arguments, type):
                 return self._function(name, arguments)
@@ -230,7 +236,12 @@ class _Writer:
         variable = self.variables.setdefault((name, previous), f"v{len(self.variables)}")
         if type.kind is Kind.NULL:
             return ["False"], variable
-        return [f"{variable} is not None"], variable
+        present = f"{variable} is not None"
+        if type.stored in ("UInt64", "Int128", "UInt128"):
+            return [present, f"{-(2**63)} <= {variable} <= {2**63 - 1}"], variable
+        if type.stored == "Decimal":
+            return [present], f"{self.constant(float)}({variable})"
+        return [present], variable
 
     def _math(self, sign: str, left: Core, right: Core, type: Type) -> tuple[list[str], str]:
         guards, a = self.value(left)
@@ -243,7 +254,7 @@ class _Writer:
                 b = name
             if sign == "/":
                 return guards, f"({a} / {b})"
-            return guards, f"{self.constant(_remainder)}({a}, {b})"
+            return guards, f"{self.constant(remainder)}({a}, {b})"
         if type.kind is Kind.FLOAT:
             return guards, f"({a} {sign} {b})"
         name = self.temporary()
@@ -253,7 +264,7 @@ class _Writer:
     def _convert(self, operand: Core, type: Type) -> tuple[list[str], str]:
         if operand.type.kind is Kind.BOOL:
             held, name = self._held(self.maybe(operand))
-            reader = {Kind.STRING: _truth_word, Kind.INT: int, Kind.FLOAT: float}[type.kind]
+            reader = {Kind.STRING: truth_word, Kind.INT: int, Kind.FLOAT: float}[type.kind]
             return held, f"{self.constant(reader)}({name})"
         guards, value = self.value(operand)
         source = operand.type.kind
@@ -266,12 +277,12 @@ class _Writer:
             return guards, f"({value} != 0)"
         function: Any
         if source is Kind.FLOAT:
-            function = _cut
+            function = cut
         elif source is Kind.STRING:
-            function = _whole_number_in if type.kind is Kind.INT else _number_in
+            function = whole_number_in if type.kind is Kind.INT else number_in
         elif source is Kind.DATE and type.kind is Kind.DATETIME:
             zone = ZoneInfo(type.zone) if type.zone else None
-            return guards, f"{self.constant(_midnight)}({value}, {self.constant(zone)})"
+            return guards, f"{self.constant(midnight)}({value}, {self.constant(zone)})"
         elif source is Kind.DATETIME:
             return guards, value
         else:
@@ -294,7 +305,7 @@ class _Writer:
             start = int(values[1]) - 1
             end = start + int(values[2]) if len(values) > 2 else ""
             return guards, f"{values[0]}[{start}:{end}]"
-        held, result = self._held(f"{self.constant(_FUNCTIONS[name])}({', '.join(values)})")
+        held, result = self._held(f"{self.constant(FUNCTIONS[name])}({', '.join(values)})")
         return guards + held, result
 
 
@@ -309,110 +320,6 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _PYTHON_SIGN = {"=": "==", "<>": "!="}
 
 
-def _greatest(*values: Any) -> Any:
-    present = [value for value in values if value is not None]
-    return max(present) if present else None
-
-
-def _least(*values: Any) -> Any:
-    present = [value for value in values if value is not None]
-    return min(present) if present else None
-
-
-def _remainder(a: int, b: int) -> int:
-    rest = abs(a) % abs(b)
-    return -rest if a < 0 else rest
-
-
-def _truth_word(value: Any) -> str:
-    return "true" if value else "false"
-
-
-def _cut(value: float) -> int | None:
-    if not -(2.0**63) <= value < 2.0**63:  # also where it is a NaN
-        return None
-    return int(value)
-
-
-_IS_WHOLE = re.compile(WHOLE_NUMBER[:-1] + r"\Z").match
-_IS_NUMBER = re.compile(NUMBER[:-1] + r"\Z").match
-
-
-def _whole_number_in(text: str) -> int | None:
-    text = text.strip(" ")
-    if not _IS_WHOLE(text):
-        return None
-    value = int(text)
-    return value if -(2**63) <= value < 2**63 else None
-
-
-def _number_in(text: str) -> float | None:
-    text = text.strip(" ")
-    return float(text) if _IS_NUMBER(text) else None
-
-
-def _midnight(day: date, zone: ZoneInfo | None) -> datetime:
-    return datetime.combine(day, time(0), zone)
-
-
-def _absolute(value: Any) -> Any:
-    result = abs(value)
-    return None if type(result) is int and result >= 2**63 else result
-
-
-def _sign(value: Any) -> int | None:
-    return None if value != value else (value > 0) - (value < 0)
-
-
-def _rounded(value: float) -> float:
-    if not abs(value) < 2.0**52:  # already whole, infinite or NaN
-        return value
-    whole = math.trunc(value)
-    if abs(value - whole) >= 0.5:
-        whole += 1 if value > 0 else -1
-    return float(whole)
-
-
-def _floor(value: float) -> float:
-    return float(math.floor(value)) if abs(value) < 2.0**52 else value
-
-
-def _ceiling(value: float) -> float:
-    return float(math.ceil(value)) if abs(value) < 2.0**52 else value
-
-
-def _power(base: float, exponent: float) -> float | None:
-    if base != base or exponent != exponent:
-        return None
-    try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        odd = exponent == math.floor(exponent) and exponent % 2 == 1
-        return -math.inf if base < 0 and odd else math.inf
-    except ValueError:  # 0 to a negative power, or a negative base to a broken one
-        return math.inf if base == 0 else None
-
-
-def _exponential(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ABS": _absolute,
-    "SIGN": _sign,
-    "ROUND": _rounded,
-    "FLOOR": _floor,
-    "CEIL": _ceiling,
-    "SQRT": lambda x: math.sqrt(x) if x >= 0 else None,
-    "LN": lambda x: math.log(x) if x > 0 else None,
-    "EXP": _exponential,
-    "POWER": _power,
-    "LENGTH": len,
-    "EXTRACT DOW": lambda moment: moment.isoweekday() % 7,
-}
 _METHODS = {
     "LOWER": ".lower()",
     "UPPER": ".upper()",

@@ -130,12 +130,16 @@ class Expressions:
             return f"ROUND({self.number(d)}, {self.pick('0', '1', '2')})"
         if kind == 8:
             name = self.pick("COALESCE", "GREATEST", "LEAST", "NULLIF")
-            return f"{name}({self.number(d)}, {self.number(d)})"
+            return f"{name}({self.real(d)}, {self.real(d)})"
         if kind == 9:
-            return f"CASE WHEN {self.truth(d)} THEN {self.number(d)} ELSE {self.number(d)} END"
+            return f"CASE WHEN {self.truth(d)} THEN {self.real(d)} ELSE {self.real(d)} END"
         if kind == 10:
-            return f"IF({self.truth(d)}, {self.number(d)}, {self.number(d)})"
+            return f"IF({self.truth(d)}, {self.real(d)}, {self.real(d)})"
         return f"CAST({self.pick(self.whole(d), self.column('n', 'b'))} AS DOUBLE)"
+
+    def real(self, depth: int) -> str:
+        """A float: the reference knows no types, and does not widen what a CASE may give."""
+        return f"1.0 * ({self.number(depth)})"
 
     def text(self, depth: int) -> str:
         if depth <= 0:

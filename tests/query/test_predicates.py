@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from datetime import datetime, timezone
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -151,6 +152,19 @@ def test_division_is_of_floats_and_by_zero_null() -> None:
     assert holds_on("(1 / i) IS NULL", "i", values) == [False, True, True]
     assert holds_on("7 % i IS NULL", "i", values) == [False, True, True]
     assert holds_on("i % 3 = -1", "i", [-7, 7, -1]) == [True, False, True]
+    assert holds_on("i % -3 = -1", "i", [-7, 7, -1]) == [True, False, True]
+    assert holds_on("i % -3 = 1", "i", [-7, 7, -1]) == [False, True, False]
+
+
+def test_what_does_not_fit_64_bits_is_null_as_it_is_read() -> None:
+    values: list[object] = [2**63, 5]
+    assert holds_on("u > 1", "u", values, pl.UInt64()) == [False, True]
+    assert holds_on("u IS NULL", "u", values, pl.UInt64()) == [True, False]
+
+
+def test_decimals_are_read_as_floats() -> None:
+    values: list[object] = [Decimal("1.10"), Decimal("2.50"), None]
+    assert holds_on("p * 2 = 5.0", "p", values, pl.Decimal(10, 2)) == [False, True, False]
 
 
 def test_halves_are_rounded_away_from_zero() -> None:
@@ -160,8 +174,23 @@ def test_halves_are_rounded_away_from_zero() -> None:
     ]  # fmt: skip
 
 
+def test_roots_powers_and_logarithms_are_null_where_they_are_not_defined() -> None:
+    values: list[object] = [4.0, -4.0, 0.0, 1000.0, None, NAN, INF]
+    assert holds_on("SQRT(x) = 2", "x", values) == [True] + [False] * 6
+    assert holds_on("SQRT(x) IS NULL", "x", values)[:4] == [False, True, False, False]
+    assert holds_on("LN(x) IS NULL", "x", values) == [
+        False, True, True, False, True, True, False,
+    ]  # fmt: skip
+    assert holds_on("POWER(x, 2) = 16", "x", values) == [True, True] + [False] * 5
+    assert holds_on("POWER(x, 0.5) IS NULL", "x", values)[:4] == [False, True, False, False]
+    assert holds_on("POWER(x, -1) > 1e300", "x", values)[:4] == [False, False, True, False]
+    assert holds_on("POWER(x, 1001) < -1e300", "x", values)[:4] == [False, True, False, False]
+    assert holds_on("EXP(x) > 1e300", "x", values)[:4] == [False, False, False, True]
+    assert holds_on("LOG10(x) > 2.99", "x", values)[:4] == [False, False, False, True]
+
+
 def test_a_timestamp_without_a_zone_is_read_on_the_clock_of_the_column() -> None:
-    moments: list[object] = [datetime(2026, 1, 1, h, tzinfo=timezone.utc) for h in (10, 11, 12)]
+    moments: list[object] = [datetime(2026, 1, 1, h, tzinfo=UTC) for h in (10, 11, 12)]
     dtype = pl.Datetime("us", "Europe/Berlin")
     text = "t >= TIMESTAMP '2026-01-01 12:00:00'"
     assert holds_on(text, "t", moments, dtype) == [False, True, True]
@@ -196,6 +225,17 @@ def test_a_polars_expression_works_embedded_and_says_so_on_spark() -> None:
         Predicate.from_polars(pl.col("x") + 1).to_polars(frame.schema)
     with pytest.raises(QueryError, match="needs the column x"):
         predicate.to_polars({"y": pl.Int64})
+
+
+def test_a_constant_predicate_has_a_row_for_every_event() -> None:
+    frame = pl.DataFrame({"x": [1, 2, 3]})
+    for predicate in (
+        Predicate.parse("TRUE"),
+        Predicate.parse("COALESCE(1, x) = 1"),
+        Predicate.from_polars(pl.lit(True)),
+    ):
+        mask = frame.select(predicate.to_polars(frame.schema)).to_series()
+        assert mask.to_list() == [True, True, True]
 
 
 def test_spark_sql_never_uses_forms_that_ansi_mode_makes_errors_of() -> None:
