@@ -108,6 +108,33 @@ class Stream:
             results.append(self._pass(self.watermark))
         return _together(self.binding, results)
 
+    def take_watermarked(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
+        """Take narrow rows in whose order among themselves says nothing about which is late.
+
+        ``seen`` is the largest time that is known to have been seen elsewhere. Lateness is judged
+        once for all rows, by what had been seen before them: rows that are older than the
+        watermark was are left out and counted.
+        """
+        assert self.lateness is not None
+        self._check_times(rows[TIME])
+        before = (self.buffer, self.latest, replace(self.seen))
+        try:
+            self.latest = max(self.latest, seen)
+            late = rows[TIME] < self.watermark
+            if late.any():
+                self.seen.late += int(late.sum())
+                rows = rows.filter(~late)
+            if len(rows):
+                self.latest = max(self.latest, int(rows[TIME].max()))  # type: ignore[arg-type]
+            ready = self._passed(rows)
+            results = [self._work(ready)] if len(ready) else []
+        except ValueError:
+            self.buffer, self.latest, self.seen = before
+            raise
+        if self.latest != INT64_MIN:
+            results.append(self._pass(self.watermark))
+        return _together(self.binding, results)
+
     def advance(self, now: int) -> pl.DataFrame:
         """All events before ``now`` have come: work on what waited for that."""
         if self.lateness is None:
@@ -227,6 +254,10 @@ class Stream:
             return rows if self.buffer is None else pl.concat([self.buffer, rows])
         if len(rows):
             rows = self._without_late(rows)
+        return self._passed(rows)
+
+    def _passed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows that the watermark has passed, of these and of those that waited for it."""
         if self.buffer is not None and len(self.buffer):
             rows = pl.concat([self.buffer, rows])
         passed = rows[TIME] < self.watermark if self.ties == "last" else (
