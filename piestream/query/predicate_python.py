@@ -37,6 +37,7 @@ from piestream.query.predicate_core import (
 from piestream.query.predicate_functions import (
     FUNCTIONS,
     cut,
+    greatest,
     least,
     midnight,
     number_in,
