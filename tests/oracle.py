@@ -194,6 +194,9 @@ class _Partition:
     ) -> Iterator[frozenset[str]]:
         """For everything that can come after an event: the relations that then hold."""
         past = list(zip(self.true[x][: now + 1], self.true[y][: now + 1], strict=True))
+        if xi.end is not None and yi.end is not None and max(xi.end, yi.end) <= now:
+            yield _holding(past, xi.start, xi.end, yi.start, yi.end)  # nothing can change it
+            return
         letters = _LETTERS
         if self.truth[x] == self.truth[y]:
             letters = tuple(letter for letter in _LETTERS if letter[0] == letter[1])
