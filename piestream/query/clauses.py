@@ -67,7 +67,9 @@ def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
     starts: list[tuple[int, int, str]] = []
     index = 0
     while index < len(tokens):
-        found = _clause_at(tokens, index, depth[index], defined)
+        # The word after a keyword is what the clause is about, whatever it looks like.
+        is_first = bool(starts) and index == starts[-1][0] + starts[-1][1]
+        found = _clause_at(tokens, index, depth[index], defined, is_first)
         if found is None:
             index += 1
             continue
@@ -104,7 +106,7 @@ def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
 
 
 def _clause_at(
-    tokens: list[Token], index: int, depth: int, defined: set[str]
+    tokens: list[Token], index: int, depth: int, defined: set[str], is_first: bool
 ) -> tuple[str, int, bool] | None:
     """The clause that begins here: its keyword, how many words that is, whether it is exact."""
     token = tokens[index]
@@ -126,7 +128,7 @@ def _clause_at(
         if keyword == "FROM" and before is not None and before.upper == "DISTINCT":
             continue
         return keyword, 1 + len(second), True
-    return _misspelt(token, before, after, depth, defined)
+    return None if is_first else _misspelt(token, before, after, depth, defined)
 
 
 def _misspelt(

@@ -26,6 +26,8 @@ def parse(text: str) -> Query:
     PATTERN a
     WITHIN 5 min
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a query is a text, not {type(text).__name__}")
     tokens, findings = tokenize(text)
     is_whole = not findings
     clauses = clauses_of(tokens, findings)

@@ -37,7 +37,7 @@ __all__ = ["for_every_row", "polars_expression"]
 
 def polars_expression(core: Core, previous_prefix: str, schema: Mapping[str, Any]) -> pl.Expr:
     """The predicate as a Boolean expression in which NULL is false."""
-    written = _Writer(previous_prefix, schema).write(core).fill_null(False)
+    written = _Writer(previous_prefix, schema).true(core).fill_null(False)
     return for_every_row(written) if _may_fold(core) else written
 
 
@@ -84,6 +84,36 @@ class _Writer:
         if type.kind is Kind.DATETIME:
             return pl.Datetime("us", type.zone)
         return self.types[type.kind]
+
+    def true(self, core: Core) -> pl.Expr:
+        """An expression that is true exactly where the condition is; else it is false or NULL.
+
+        Outside of NOT it does not matter which of both, so a NaN need not become NULL first,
+        which would copy the column: it must only not pass. Polars orders it above every number.
+        """
+        match core:
+            case Both(operands):
+                return _balanced([self.true(o) for o in operands], lambda a, b: a & b)
+            case Either(operands):
+                return _balanced([self.true(o) for o in operands], lambda a, b: a | b)
+            case Compare(sign, left, right) if left.type.kind is Kind.FLOAT:
+                a, b = self._with_nan(left), self._with_nan(right)
+                tested = _COMPARE[sign](a, b)
+                if sign in (">", ">=", "=", "<>") and not isinstance(left, Const):
+                    tested = tested & a.is_not_nan()
+                if sign in ("<", "<=", "=", "<>") and not isinstance(right, Const):
+                    tested = tested & b.is_not_nan()
+                return tested
+        return self.write(core)
+
+    def _with_nan(self, core: Core) -> pl.Expr:
+        match core:
+            case Field(name, previous) if core.type.kind is Kind.FLOAT:
+                column = pl.col(self.previous_prefix + name if previous else name)
+                return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
+            case Math(sign, left, right, type) if type.kind is Kind.FLOAT:
+                return self._math(sign, self._with_nan(left), self._with_nan(right), type)
+        return self.write(core)
 
     def write(self, core: Core) -> pl.Expr:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
