@@ -1,0 +1,321 @@
+"""TPStream's matcher: buffers of finished intervals, joined by range queries (its Algorithm 3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from experiments.baselines.allen import OPEN, decided, partners, relation_of
+from experiments.baselines.pattern import Ints, Pattern
+
+#: Positions in the array of counters.
+PROBES, PARTIAL, CALLS, SUBSETS, PLANS, DUPLICATES, PEAK, INTERVALS = range(8)
+COUNTER_NAMES = (
+    "probes",
+    "partial_results",
+    "matcher_calls",
+    "subsets",
+    "plans",
+    "duplicates",
+    "peak_stored",
+    "intervals",
+)
+N_COUNTERS = len(COUNTER_NAMES)
+
+_MOST_RELATIONS = 15
+
+
+class Tables(NamedTuple):
+    """What the pattern says, as arrays over its symbols."""
+
+    #: int64[n, n]: the relations allowed of row to column.
+    allowed: Ints
+    #: int64[n, n]: the neighbours of each symbol, int64[n]: how many.
+    adjacent: Ints
+    degree: Ints
+    #: int64[n, n]: how many relations a constraint has, so how often a buffer is searched.
+    searches: Ints
+
+
+class WorkingSet(NamedTuple):
+    """The intervals of one call, and what may be joined with them; arrays over the symbols."""
+
+    #: Which symbols are bound beforehand; start and end of what is bound.
+    preset: np.ndarray
+    bs: Ints
+    be: Ints
+    #: The buffers end here for this call; whether their last interval ended at this instant.
+    limit: Ints
+    ended: np.ndarray
+    #: Whether the open interval of a symbol may be joined, and its start.
+    slot: np.ndarray
+    slot_ts: Ints
+    #: bool[n, n]: pairs of symbols whose two current intervals (open, or ended at this instant)
+    #: must not appear together, because those matches were reported already.
+    told: np.ndarray
+    #: float64[n, n]: the observed selectivities.
+    shares: np.ndarray
+    #: Room for index ranges.
+    ranges: Ints
+    common: Ints
+    found: Ints
+    counters: Ints
+
+
+def tables_of(pattern: Pattern) -> Tables:
+    """The tables of a pattern."""
+    allowed = pattern.relation_matrix()
+    adjacent, degree = pattern.neighbour_table()
+    return Tables(allowed, adjacent, degree, np.bitwise_count(allowed).astype(np.int64))
+
+
+@njit(cache=True, nogil=True)
+def empty_working_set(shares: np.ndarray) -> WorkingSet:
+    """A working set of nothing, the counters at nought."""
+    n = len(shares)
+    room = _MOST_RELATIONS * n + 1
+    return WorkingSet(
+        np.zeros(n, dtype=np.bool_),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.bool_),
+        np.zeros(n, dtype=np.bool_),
+        np.zeros(n, dtype=np.int64),
+        np.zeros((n, n), dtype=np.bool_),
+        shares.copy(),
+        np.empty((n, room, 2), dtype=np.int64),
+        np.empty((room, 2), dtype=np.int64),
+        np.empty((_MOST_RELATIONS, 2), dtype=np.int64),
+        np.zeros(N_COUNTERS, dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def grown(ring: Ints, head: Ints, tail: Ints) -> Ints:
+    """The same rings (one a row) with twice the room; logical indices stay as they are."""
+    rows, room = ring.shape
+    larger = np.empty((rows, 2 * room), dtype=np.int64)
+    for row in range(rows):
+        for at in range(head[row], tail[row]):
+            larger[row, at & (2 * room - 1)] = ring[row, at & (room - 1)]
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def longer(rows: Ints) -> Ints:
+    """The same matches with room for twice as many."""
+    larger = np.empty((2 * len(rows), rows.shape[1]), dtype=np.int64)
+    larger[: len(rows)] = rows
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def find_matches(
+    symbol: int,
+    bound: np.ndarray,
+    into: Ints,
+    tables: Tables,
+    working: WorkingSet,
+    ts: Ints,
+    te: Ints,
+    head: Ints,
+    alpha: float,
+) -> int:
+    """The index ranges of one buffer that satisfy all applicable constraints; how many there are.
+
+    Each relation gives a contiguous range; a constraint is the union of its relations' ranges,
+    several constraints are the intersection of theirs. ``into`` takes rows of [low, high).
+    """
+    wrap = ts.shape[1] - 1
+    start, limit = head[symbol], working.limit[symbol]
+    found, common, counters = working.found, working.common, working.counters
+    bs, be, shares = working.bs, working.be, working.shares
+    into[0, 0], into[0, 1] = start, limit
+    count = 1 if limit > start else 0
+    if count == 0:
+        return 0
+    steps = 1
+    while (limit - start) >> steps:
+        steps += 1
+    for k in range(tables.degree[symbol]):
+        other = tables.adjacent[symbol, k]
+        if not bound[other]:
+            continue
+        relations = tables.allowed[other, symbol]
+        ranges = 0
+        hits = 0
+        for position in range(_MOST_RELATIONS):
+            if not (relations >> position) & 1:
+                continue
+            low, high = partners(
+                position, bs[other], be[other], ts[symbol], te[symbol], start, limit, wrap
+            )
+            counters[PROBES] += 4 * steps
+            if low >= high:
+                continue
+            hits += high - low
+            at = ranges
+            while at > 0 and found[at - 1, 0] > low:
+                found[at, 0], found[at, 1] = found[at - 1, 0], found[at - 1, 1]
+                at -= 1
+            found[at, 0], found[at, 1] = low, high
+            ranges += 1
+        if alpha > 0:
+            share = hits / (limit - start)
+            shares[symbol, other] += alpha * (share - shares[symbol, other])
+            shares[other, symbol] = shares[symbol, other]
+        # Neighbouring ranges become one, and what remains is cut with what there was.
+        kept = 0
+        for at in range(ranges):
+            if kept > 0 and found[at, 0] <= found[kept - 1, 1]:
+                found[kept - 1, 1] = max(found[kept - 1, 1], found[at, 1])
+            else:
+                found[kept, 0], found[kept, 1] = found[at, 0], found[at, 1]
+                kept += 1
+        both = 0
+        i = j = 0
+        while i < count and j < kept:
+            low, high = max(into[i, 0], found[j, 0]), min(into[i, 1], found[j, 1])
+            if low < high:
+                common[both, 0], common[both, 1] = low, high
+                both += 1
+            if into[i, 1] < found[j, 1]:
+                i += 1
+            else:
+                j += 1
+        for at in range(both):
+            into[at, 0], into[at, 1] = common[at, 0], common[at, 1]
+        count = both
+        if count == 0:
+            return 0
+    return count
+
+
+@njit(cache=True, nogil=True)
+def perform_match(
+    time: int,
+    order: Ints,
+    groups: bool,
+    alpha: float,
+    keep: bool,
+    tables: Tables,
+    working: WorkingSet,
+    ts: Ints,
+    te: Ints,
+    head: Ints,
+    out: Ints,
+    count: int,
+) -> tuple[Ints, int]:
+    """Complete a working set in all ways; the matches, appended to those before.
+
+    The symbols that are not preset take their intervals from the buffers and, where ``slot``
+    allows it, from the open ones. ``groups`` says whether complete prefix groups decide.
+    """
+    allowed, adjacent, degree = tables.allowed, tables.adjacent, tables.degree
+    preset, bs, be, limit = working.preset, working.bs, working.be, working.limit
+    counters = working.counters
+    n = len(order)
+    wrap = ts.shape[1] - 1
+    counters[CALLS] += 1
+    bound = preset.copy()
+    current = preset.copy()
+    ranges = working.ranges
+    stack = np.zeros((4, n), dtype=np.int64)
+    n_ranges, at_range, at_index, slot_left = stack[0], stack[1], stack[2], stack[3]
+    level = 0
+    entering = True
+    while level >= 0:
+        if level == n:
+            if keep:
+                if count == len(out):
+                    out = longer(out)
+                out[count, 0] = time
+                for symbol in range(n):
+                    out[count, 1 + symbol] = bs[symbol]
+            count += 1
+            level -= 1
+            entering = False
+            continue
+        symbol = order[level]
+        if preset[symbol]:
+            if entering:
+                agreed = True
+                for k in range(degree[symbol]):
+                    other = adjacent[symbol, k]
+                    if not bound[other]:
+                        continue
+                    counters[PROBES] += 1
+                    if groups:
+                        agreed = decided(
+                            allowed[symbol, other], bs[symbol], be[symbol], bs[other], be[other]
+                        )
+                    else:
+                        position = relation_of(bs[symbol], be[symbol], bs[other], be[other])
+                        agreed = (allowed[symbol, other] >> position) & 1 == 1
+                    if not agreed:
+                        break
+                entering = agreed
+                level += 1 if agreed else -1
+            else:
+                level -= 1
+            continue
+        if entering:
+            n_ranges[level] = find_matches(
+                symbol, bound, ranges[level], tables, working, ts, te, head, alpha
+            )
+            at_range[level] = 0
+            if n_ranges[level]:
+                at_index[level] = ranges[level, 0, 0]
+            slot_left[level] = 1 if working.slot[symbol] else 0
+        else:
+            bound[symbol] = False
+            current[symbol] = False
+        # The next candidate that is not one of the pairs reported already.
+        taken = False
+        while not taken:
+            if at_range[level] < n_ranges[level]:
+                index = at_index[level]
+                if index + 1 < ranges[level, at_range[level], 1]:
+                    at_index[level] += 1
+                else:
+                    at_range[level] += 1
+                    if at_range[level] < n_ranges[level]:
+                        at_index[level] = ranges[level, at_range[level], 0]
+                bs[symbol], be[symbol] = ts[symbol, index & wrap], te[symbol, index & wrap]
+                current[symbol] = working.ended[symbol] and index == limit[symbol] - 1
+                taken = True
+            elif slot_left[level] == 1:
+                slot_left[level] = 0
+                bs[symbol], be[symbol] = working.slot_ts[symbol], OPEN
+                current[symbol] = True
+                taken = True
+                for k in range(degree[symbol]):
+                    other = adjacent[symbol, k]
+                    if not bound[other]:
+                        continue
+                    counters[PROBES] += 1
+                    if not decided(allowed[symbol, other], bs[symbol], OPEN, bs[other], be[other]):
+                        taken = False
+                        break
+            else:
+                break
+            counters[PROBES] += 1
+            if taken and current[symbol]:
+                for k in range(degree[symbol]):
+                    other = adjacent[symbol, k]
+                    if working.told[symbol, other] and bound[other] and current[other]:
+                        taken = False
+                        break
+        if not taken:
+            current[symbol] = False
+            level -= 1
+            entering = False
+            continue
+        bound[symbol] = True
+        counters[PARTIAL] += 1
+        level += 1
+        entering = True
+    return out, count

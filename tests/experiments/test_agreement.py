@@ -1,0 +1,69 @@
+"""All baselines on one longer stream: the same matches, and buffers that had to grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.baselines import BASELINES, bits, run, sorted_matches
+from experiments.baselines.java import CHAIN
+from experiments.baselines.pattern import Ints, Pattern
+from piestream.generators import booleans
+from piestream.relations import Relation
+
+PATTERNS = {
+    "chain": Pattern(4, tuple((at, at + 1, CHAIN) for at in range(3)), 10_000),
+    "before": Pattern(3, ((0, 1, Relation.BEFORE), (1, 2, Relation.OVERLAPS)), 5_000),
+    "cycle": Pattern(
+        3,
+        (
+            (0, 1, Relation.OVERLAPS | Relation.DURING | Relation.MEETS),
+            (1, 2, Relation.OVERLAPS | Relation.CONTAINS),
+            (0, 2, Relation.BEFORE | Relation.OVERLAPS),
+        ),
+        500,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def stream() -> tuple[Ints, Ints]:
+    return bits(booleans(symbols=4, events=9_000, seed=4))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS.keys())
+@pytest.mark.parametrize("reports", ["earliest", "relation", "completion"])
+def test_those_that_report_alike_agree(
+    pattern: Pattern, reports: str, stream: tuple[Ints, Ints]
+) -> None:
+    peers = [name for name, b in BASELINES.items() if b.reports == reports and b.exact]
+    assert len(peers) >= 2
+    results = [run(name, pattern, *stream) for name in peers]
+    first = sorted_matches(results[0].matches)
+    assert len(first) > 30
+    for name, result in zip(peers, results, strict=True):
+        assert np.array_equal(sorted_matches(result.matches), first), name
+        assert result.counters["events"] == 9_000
+
+
+@pytest.mark.parametrize("name", [name for name, b in BASELINES.items() if b.streaming])
+def test_the_counters_say_what_was_read_and_held(name: str, stream: tuple[Ints, Ints]) -> None:
+    result = run(name, PATTERNS["before"], *stream)
+    counters = result.counters
+    assert counters["intervals"] > 300
+    assert counters["peak_stored"] > 64  # more than the buffers have room for at first
+    assert counters["probes"] > 100
+    assert (np.diff(result.matches[:, 0]) >= 0).all()  # in order of report
+    counted = run(name, PATTERNS["before"], *stream, keep=False)
+    assert (counted.count, len(counted.matches)) == (result.count, 0)
+    assert {**counted.counters, "seconds": 0} == {**counters, "seconds": 0}
+
+
+def test_completion_finds_what_the_trigger_finds_and_the_end_keeps(
+    stream: tuple[Ints, Ints],
+) -> None:
+    chain = PATTERNS["chain"]
+    triggered = {tuple(row[1:]) for row in run("tpstream", chain, *stream).matches.tolist()}
+    completed = {tuple(row[1:]) for row in run("iseq", chain, *stream).matches.tolist()}
+    assert completed <= triggered
+    assert len(completed) > 0.95 * len(triggered)

@@ -1,0 +1,121 @@
+"""ISEQ: matches of finished intervals, in all three forms; its restrictions and its index path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import reduce
+from itertools import combinations, pairwise
+from operator import or_
+from random import Random
+
+import numpy as np
+import pytest
+
+from experiments.baselines import run
+from experiments.baselines.pattern import Pattern, sorted_matches
+from experiments.baselines.restrictions import AT_MOST, LESS, closure, comparisons, longest_path
+from piestream.relations import ALLEN, Relation
+from tests.experiments import brute
+
+FORMS = ("naive", "indexed", "ibp")
+
+
+def test_all_forms_have_every_match_when_it_is_complete() -> None:
+    seen = 0
+    for seed in range(1000):
+        rng = Random(seed)
+        symbols = rng.choice((1, 2, 3, 3, 4))
+        given = brute.pattern(rng, symbols, durations=seed % 4 == 0)
+        times, masks = brute.stream(rng, symbols, rng.randint(5, 40))
+        expected = brute.matches(given, times, masks, "completion")
+        for form in FORMS:
+            result = run("iseq", given, times, masks, form=form)
+            found = [tuple(row) for row in sorted_matches(result.matches).tolist()]
+            assert found == expected, (seed, form, given)
+        seen += len(expected)
+    assert seen > 400
+
+
+def test_intervals_that_end_together_are_matched() -> None:
+    # The literal trigger rule (no construction if another end is bounded by it) finds nothing.
+    times, masks = np.array([1, 2, 5]), np.array([1, 3, 0])
+    given = Pattern(2, ((0, 1, Relation.FINISHED_BY),), 9)
+    for form in FORMS:
+        assert run("iseq", given, times, masks, form=form).matches.tolist() == [[5, 1, 2]]
+
+
+def test_an_entry_outlives_the_one_that_it_points_at() -> None:
+    # b points at the newest a, which leaves the window first only if starts and ends disagree;
+    # here every a that b may use leaves, and b must leave with them.
+    times = np.array([0, 1, 2, 3, 20, 21, 22])
+    masks = np.array([1, 0, 2, 0, 4, 0, 0])
+    chain = ((0, 1, Relation.BEFORE), (1, 2, Relation.BEFORE))
+    within = run("iseq", Pattern(3, chain, 21), times, masks, form="indexed")
+    assert within.matches.tolist() == [[21, 0, 2, 20]]
+    beyond = run("iseq", Pattern(3, chain, 18), times, masks, form="indexed")
+    assert beyond.count == 0
+    assert beyond.counters["cascaded"] > 0
+
+
+def test_starts_that_are_known_drop_more() -> None:
+    counts: dict[str, Counter[str]] = {form: Counter() for form in FORMS}
+    chain = ((0, 1, Relation.OVERLAPS), (1, 2, Relation.CONTAINS), (2, 3, Relation.BEFORE))
+    given = Pattern(4, chain, 60)
+    for seed in range(20):
+        times, masks = brute.stream(Random(seed), 4, 300)
+        for form in FORMS:
+            counts[form].update(run("iseq", given, times, masks, form=form).counters)
+    assert counts["ibp"]["dropped"] > counts["indexed"]["dropped"] > 0
+    assert counts["ibp"]["dropped_starts"] > 0 == counts["indexed"]["dropped_starts"]
+    assert counts["ibp"]["probes"] < counts["naive"]["probes"]
+
+
+def test_stack_pointers_save_probes_where_ends_are_ordered() -> None:
+    chain = ((0, 1, Relation.OVERLAPS), (1, 2, Relation.OVERLAPS))
+    given = Pattern(3, chain, 400)
+    naive = indexed = 0
+    for seed in range(10):
+        times, masks = brute.stream(Random(seed), 3, 1000)
+        naive += run("iseq", given, times, masks, form="naive").counters["probes"]
+        indexed += run("iseq", given, times, masks, form="indexed").counters["probes"]
+    assert indexed < naive
+
+
+def test_comparisons_say_exactly_the_82_convex_sets() -> None:
+    convex = 0
+    examples = {relation: tuple(comparisons(relation)) for relation in ALLEN}
+    signs = {
+        relation: {(of_x, of_y): sign for of_x, of_y, sign in said}
+        for relation, said in examples.items()
+    }
+    for size in range(1, 14):
+        for chosen in combinations(ALLEN, size):
+            said = comparisons(reduce(or_, chosen))
+            agree = [r for r in ALLEN if all(signs[r][a, b] in sign for a, b, sign in said)]
+            assert set(chosen) <= set(agree)
+            convex += len(agree) == size
+    assert convex == 82
+
+
+def test_restrictions_imply_others_through_a_third_symbol() -> None:
+    given = Pattern(3, ((0, 1, Relation.MEETS), (1, 2, Relation.FINISHES)), 9)
+    implied = closure(given)
+    end_of_0, end_of_1, start_of_2, end_of_2 = 1, 3, 4, 5
+    assert implied[end_of_0, end_of_2] == LESS
+    assert implied[end_of_1, end_of_2] == implied[end_of_2, end_of_1] == AT_MOST
+    assert implied[start_of_2, end_of_0] == LESS
+
+
+def test_the_index_path_goes_through_ends_and_with_punctuations_through_starts() -> None:
+    given = Pattern(3, ((0, 1, Relation.OVERLAPS), (1, 2, Relation.CONTAINS)), 9)
+    implied = closure(given)
+    assert longest_path(implied, punctuated=False) in ([1, 3], [5, 3])
+    path = longest_path(implied, punctuated=True)
+    assert all(implied[a, b] == LESS for a, b in pairwise(path))
+    assert len({endpoint // 2 for endpoint in path}) == 3
+
+
+def test_an_unknown_form_is_refused() -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    with pytest.raises(ValueError, match="naive, indexed, ibp"):
+        run("iseq", Pattern(1, (), 9), nothing, nothing, form="fast")
