@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,13 +16,6 @@ from piestream.stream import OnLate, Stream, Ties
 #: Rows worked on at a time where an input can be cut: enough to amortise, small enough to stay in
 #: the cache.
 CHUNK_ROWS = 1 << 18
-
-_SOURCES: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": pl.scan_parquet,
-    ".csv": pl.scan_csv,
-    ".ndjson": pl.scan_ndjson,
-    ".jsonl": pl.scan_ndjson,
-}
 
 
 def run(
@@ -37,7 +29,9 @@ def run(
     """Every match in a bounded input; see `piestream.Query.run`."""
     check_options(ties, on_late)
     if frame is None:
-        return run_polars(query, scan(query), ties=ties).collect()
+        from piestream.files import run_from
+
+        return run_from(query, ties=ties)
     if isinstance(frame, pl.DataFrame):
         return run_polars(query, frame, ties=ties)
     if isinstance(frame, pl.LazyFrame):
@@ -93,28 +87,6 @@ def bound(query: Query, schema: pl.Schema | dict[str, pl.DataType]) -> Binding:
 @lru_cache(maxsize=64)
 def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ...]) -> Binding:
     return bind(query, dict(schema))
-
-
-def scan(query: Query) -> pl.LazyFrame:
-    """The files that a query's FROM names."""
-    if query.path is None:
-        raise query.fault(
-            ("source",),
-            "the query names no file to read",
-            "give a frame, or write FROM 'path/*.parquet'",
-        )
-    return scan_path(query.path)
-
-
-def scan_path(path: str) -> pl.LazyFrame:
-    """A Parquet, CSV or NDJSON file, or a glob of them, without reading it yet."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in _SOURCES:
-        known = ", ".join(_SOURCES)
-        raise ValueError(f"{path}: what kind of file is this? Its name should end in {known}")
-    if suffix == ".csv":
-        return pl.scan_csv(path, try_parse_dates=True)
-    return _SOURCES[suffix](path)
 
 
 def _converted(frame: Any) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]:

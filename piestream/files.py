@@ -1,0 +1,238 @@
+"""Files and standard input in chunks: what is larger than memory streams through.
+
+Text (CSV, NDJSON) is cut into blocks of whole lines, Parquet is read by row groups; only the
+columns that the query needs are parsed. All of it goes through one `Stream`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from glob import glob, has_magic
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol
+
+import polars as pl
+
+from piestream.errors import OrderError, TimeError
+from piestream.frames import CHUNK_ROWS, bound, check_options, lateness_ticks
+from piestream.query.model import Query
+from piestream.stream import OnLate, Stream, Ties
+from piestream.text_files import Filed, FileError, Piped, TextSource
+
+__all__ = ["FORMATS", "TYPES", "FileError", "Format", "Run", "Source", "open_source", "run_from"]
+
+Format = Literal["parquet", "csv", "ndjson"]
+
+#: What a file holds, from the end of its name.
+FORMATS: Mapping[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+}
+
+#: The types that a user may say for a column of text.
+TYPES: Mapping[str, pl.DataType] = {
+    "int": pl.Int64(),
+    "float": pl.Float64(),
+    "bool": pl.Boolean(),
+    "text": pl.String(),
+    "date": pl.Date(),
+    "datetime": pl.Datetime("us"),
+}
+
+#: Inputs of up to so many rows are taken whole, and so need not be in order of time.
+WHOLE_ROWS = 1 << 20
+
+
+class Source(Protocol):
+    """Rows in chunks, and how far the reading is."""
+
+    name: str
+    total: int | None  # bytes or rows; None: not known
+    done: int
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns and their types."""
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows, of these columns only, in order."""
+
+
+def open_source(
+    names: Sequence[str],
+    *,
+    format: Format | None = None,
+    types: Mapping[str, pl.DataType] | None = None,
+    live: bool = False,
+) -> Source:
+    """Files by their names or globs, or standard input (``-``), as one source of rows.
+
+    ``format`` says what they hold where the names do not. ``types`` overrides the types of text
+    columns. A ``live`` standard input is handed on as it comes, not in large blocks.
+    """
+    if list(names) == ["-"]:
+        if format is None:
+            raise ValueError("standard input has no name that says what it holds: give the format")
+        if format == "parquet":
+            return ScanSource("standard input", pl.scan_parquet(_spooled(sys.stdin.buffer)))
+        return TextSource([Piped(sys.stdin.buffer, live)], format == "csv", types or {})
+    if "-" in names:
+        raise ValueError("standard input (-) cannot be read together with files")
+    remote = [name for name in names if "://" in name]
+    files = [path for name in names if name not in remote for path in _expanded(name)]
+    formats = {format or _format_of(name) for name in (*remote, *files)}
+    if len(formats) > 1:
+        raise ValueError(f"files of one kind are read together, not {', '.join(sorted(formats))}")
+    (kind,) = formats
+    label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    if kind == "parquet":
+        return ScanSource(label, pl.scan_parquet([*remote, *files]))
+    if remote:
+        if files:
+            raise ValueError("remote and local text files cannot be read together")
+        scanned = pl.scan_csv(remote, try_parse_dates=True) if kind == "csv" else (
+            pl.scan_ndjson(remote)
+        )
+        return ScanSource(label, scanned)
+    for name in files:
+        if os.path.isdir(name):
+            raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
+    return TextSource([Filed(name) for name in files], kind == "csv", types or {})
+
+
+def _expanded(name: str) -> list[str]:
+    if has_magic(name) and not os.path.exists(name):
+        found = sorted(path for path in glob(name, recursive=True) if os.path.isfile(path))
+        if not found:
+            raise FileNotFoundError(f"no file matches {name}")
+        return found
+    if not os.path.exists(name):
+        raise FileNotFoundError(f"there is no file {name}")
+    return [name]
+
+
+def _format_of(name: str) -> Format:
+    path = Path(name)
+    if os.path.isdir(name):
+        return "parquet"
+    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    if suffix not in FORMATS or (path.suffix == ".gz" and suffix == ".parquet"):
+        raise ValueError(
+            f"{name}: what kind of file is this? Its name should end in {', '.join(FORMATS)} "
+            "(text also with .gz), or give the format"
+        )
+    return FORMATS[suffix]
+
+
+def _spooled(stream: BinaryIO) -> BinaryIO:
+    """On disk, because Parquet is read from its end."""
+    spool = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the scan)
+    shutil.copyfileobj(stream, spool, 1 << 20)
+    spool.seek(0)
+    return spool  # type: ignore[return-value]
+
+
+class ScanSource:
+    """What Polars scans by itself: Parquet by row groups, and remote files."""
+
+    def __init__(self, name: str, frame: pl.LazyFrame) -> None:
+        self.name = name
+        self.done = 0
+        self.total: int | None = None
+        self._frame = frame
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns and their types."""
+        return dict(self._frame.collect_schema())
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows, of these columns only, in order."""
+        self.done = 0
+        self.total = self._frame.select(pl.len()).collect().item()
+        needed = self._frame.select(columns)
+        for chunk in needed.collect_batches(chunk_size=CHUNK_ROWS, maintain_order=True, lazy=True):
+            self.done += len(chunk)
+            yield chunk
+
+
+class Run:
+    """One query over one source, in chunks.
+
+    Up to `WHOLE_ROWS` rows are taken whole, in any order; a longer input has to be in order of
+    time within each partition, or has to be sorted (``sort``: then all of it is held in memory),
+    or is out of order by no more than a ``lateness``.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        source: Source,
+        *,
+        ties: Ties = "error",
+        lateness: str | int | timedelta | None = None,
+        on_late: OnLate = "error",
+        sort: bool = False,
+    ) -> None:
+        check_options(ties, on_late)
+        self.source = source
+        self.sort = sort
+        self.binding = bound(query, source.schema)
+        ticks = None if lateness is None else lateness_ticks(query, self.binding, lateness)
+        self.stream = Stream(self.binding, ties=ties, lateness=ticks, on_late=on_late)
+
+    def results(self) -> Iterator[pl.DataFrame]:
+        """The result rows as they become known; frames without rows tell that a chunk is done."""
+        stream = self.stream
+        held: list[pl.DataFrame] | None = [] if stream.lateness is None else None
+        n_held = n_rows = 0
+        for chunk in self.source.chunks(self.binding.columns):
+            self._check_times(chunk, n_rows)
+            n_rows += len(chunk)
+            rows = stream.narrow(chunk)
+            if held is not None:
+                held.append(rows)
+                n_held += len(rows)
+                if self.sort or n_held <= WHOLE_ROWS:
+                    yield pl.DataFrame(schema=self.binding.result_schema)
+                    continue
+                rows, held = pl.concat(held), None
+            yield stream.take_narrow(rows)
+        if held:
+            yield stream.take_narrow(pl.concat(held))
+        yield stream.finish()
+
+    def _check_times(self, chunk: pl.DataFrame, before: int) -> None:
+        times = chunk[self.binding.time.name]
+        if times.null_count():
+            row = before + int(times.is_null().arg_max() or 0) + 1
+            raise TimeError(
+                f"{self.source.name}: the time column {times.name} is NULL in row {row}; every "
+                "event needs a time: filter these rows out"
+            )
+
+
+def run_from(query: Query, *, ties: Ties = "error") -> pl.DataFrame:
+    """Every match in the files that a query's FROM names."""
+    if query.path is None:
+        raise query.fault(
+            ("source",),
+            "the query names no file to read",
+            "give a frame, or write FROM 'path/*.parquet'",
+        )
+    try:
+        return _collected(Run(query, open_source([query.path]), ties=ties))
+    except OrderError:  # a bounded input need not be in order: once more, sorted
+        return _collected(Run(query, open_source([query.path]), ties=ties, sort=True))
+
+
+def _collected(run: Run) -> pl.DataFrame:
+    results = [result for result in run.results() if len(result)]
+    return pl.concat(results) if results else pl.DataFrame(schema=run.binding.result_schema)

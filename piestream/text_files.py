@@ -1,0 +1,272 @@
+"""CSV and NDJSON in blocks of whole lines, from files and from pipes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import select
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, BinaryIO
+
+import polars as pl
+
+from piestream.errors import StreamError
+
+__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource"]
+
+#: Bytes of text parsed at a time. The types of the columns are those of the first block.
+BLOCK_BYTES = 8 << 20
+
+#: A quoted field may hold line ends; one that is longer than this is taken for a stray quote.
+_LONGEST_FIELD = 8 * BLOCK_BYTES
+
+#: How long a live stream may be silent before what has come is worked on.
+_PATIENCE_SECONDS = 0.02
+
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d"
+    r"(?P<time>[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
+)
+
+
+class FileError(StreamError):
+    """A file whose rows cannot be read."""
+
+
+class Filed:
+    """A text file, perhaps compressed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.size: int | None = os.path.getsize(name)
+        self._raw: BinaryIO | None = None
+
+    def blocks(self) -> Iterator[bytes]:
+        with open(self.name, "rb") as self._raw:
+            compressed = self.name.endswith(".gz")
+            stream: Any = gzip.GzipFile(fileobj=self._raw) if compressed else self._raw
+            try:
+                while block := stream.read(BLOCK_BYTES):
+                    yield block
+            except (gzip.BadGzipFile, EOFError) as error:
+                raise FileError(f"{self.name} cannot be decompressed: {error}") from None
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far."""
+        return 0 if self._raw is None or self._raw.closed else self._raw.tell()
+
+
+class Piped:
+    """Standard input; ``live`` hands on what has come instead of waiting for large blocks."""
+
+    name = "standard input"
+    size: int | None = None
+    position = 0
+
+    def __init__(self, stream: BinaryIO, live: bool) -> None:
+        self._stream = stream
+        self._live = live
+
+    def blocks(self) -> Iterator[bytes]:
+        while block := self._some() if self._live else self._stream.read(BLOCK_BYTES):
+            self.position += len(block)
+            yield block
+
+    def _some(self) -> bytes:
+        read = getattr(self._stream, "read1", self._stream.read)
+        block: bytes = read(BLOCK_BYTES)
+        while block and len(block) < BLOCK_BYTES and self._more_is_there():
+            more = read(BLOCK_BYTES - len(block))
+            if not more:
+                break
+            block += more
+        return block
+
+    def _more_is_there(self) -> bool:
+        try:
+            return bool(select.select([self._stream], [], [], _PATIENCE_SECONDS)[0])
+        except (OSError, ValueError):  # not something that can be waited for
+            return False
+
+
+@dataclass
+class _Opened:
+    """The first lines of a text, which say its columns, and the rest."""
+
+    head: bytes  # the line of names in CSV, nothing in NDJSON
+    first: bytes
+    rest: Iterator[bytes]
+    columns: dict[str, pl.DataType] = field(default_factory=dict)
+
+
+class TextSource:
+    """CSV or NDJSON, from files or a pipe, in blocks of whole lines."""
+
+    def __init__(
+        self,
+        parts: Sequence[Filed | Piped],
+        csv: bool,
+        types: Mapping[str, pl.DataType],
+    ) -> None:
+        self.name = parts[0].name if len(parts) == 1 else f"{parts[0].name} …"
+        self._parts = parts
+        self._csv = csv
+        self._said = types
+        self._before = 0  # bytes of the parts that are read
+        self._at: Filed | Piped = parts[0]
+        self._opened: _Opened | None = None  # the first part, waiting to be read on
+        self._schema: dict[str, pl.DataType] | None = None
+        sizes = [part.size for part in parts]
+        known = [size for size in sizes if size is not None]
+        self.total = sum(known) if len(known) == len(sizes) else None
+
+    @property
+    def done(self) -> int:
+        """Bytes read so far."""
+        return self._before + self._at.position
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns of the first part, with the types that its first block has."""
+        if self._schema is None:
+            self._opened = self._open(self._parts[0])
+            self._schema = self._opened.columns
+        return self._schema
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows, of these columns only, in order."""
+        schema = self.schema
+        self._before = n_rows = 0
+        for part in self._parts:
+            self._at = part
+            opened, self._opened = self._opened or self._open(part, schema), None
+            missing = [name for name in columns if name not in opened.columns]
+            if missing and self._csv:
+                raise FileError(f"{part.name} has no column {missing[0]}")
+            for block in chain([opened.first], opened.rest):
+                chunk = self._parsed(part.name, opened, block, columns, n_rows)
+                n_rows += len(chunk)
+                yield chunk
+            self._before += part.size or 0
+
+    def _open(
+        self, part: Filed | Piped, schema: Mapping[str, pl.DataType] | None = None
+    ) -> _Opened:
+        """Read the names and, if no schema is given yet, the types of the columns."""
+        blocks = _whole_lines(part.blocks(), quotes=self._csv)
+        first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
+        head = b""
+        if self._csv:
+            while b"\n" in first and not first.split(b"\n", 1)[1].strip():
+                more = next(blocks, None)  # a live stream may begin with the names alone
+                if more is None:
+                    break
+                first += more
+            head, _, first = first.partition(b"\n")
+            head += b"\n"
+            if not head.strip():
+                raise FileError(f"{part.name} is empty: a CSV file begins with its column names")
+        opened = _Opened(head, first, blocks)
+        try:
+            found = self._inferred(opened)
+        except pl.exceptions.PolarsError as error:
+            raise FileError(f"{part.name}: {_first_line(error)}") from None
+        if schema is None:
+            for name in self._said:
+                if name not in found:
+                    raise FileError(f"{part.name} has no column {name}, whose type was given")
+            found.update(self._said)
+            if not first.strip() and not (found and set(found) <= set(self._said)):
+                raise FileError(
+                    f"{part.name} holds no rows, so the types of its columns are not known"
+                )
+        opened.columns = found if schema is None else (
+            {name: schema.get(name, dtype) for name, dtype in found.items()}
+            if self._csv
+            else dict(schema)
+        )
+        return opened
+
+    def _inferred(self, opened: _Opened) -> dict[str, pl.DataType]:
+        if self._csv:
+            text = opened.head + opened.first
+            return dict(pl.read_csv(text, try_parse_dates=True, infer_schema_length=None).schema)
+        if not opened.first.strip():
+            return {}
+        frame = pl.read_ndjson(opened.first, infer_schema_length=None)
+        return {column.name: _moment_type(column) for column in frame}
+
+    def _parsed(
+        self, name: str, opened: _Opened, block: bytes, columns: Sequence[str], before: int
+    ) -> pl.DataFrame:
+        try:
+            if self._csv:
+                return pl.read_csv(
+                    opened.head + block, schema=opened.columns, columns=list(columns)
+                ).select(columns)
+            wanted = {column: opened.columns[column] for column in columns}
+            if not block.strip():
+                return pl.DataFrame(schema=wanted)
+            return pl.read_ndjson(block, schema=wanted)
+        except pl.exceptions.PolarsError as error:
+            where = f" (after row {before})" if before else ""
+            raise FileError(
+                f"{name}{where}: {_first_line(error)}\n"
+                "  = the types of text columns are taken from the first 8 MB; where these mislead, "
+                "say the type (--type column=float on the command line), or use Parquet"
+            ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _moment_type(column: pl.Series) -> pl.DataType:
+    """JSON has no times: text that is a date or a time in every row is read as one."""
+    if column.dtype != pl.String:
+        return column.dtype
+    values = column.drop_nulls()
+    found = _MOMENT.fullmatch(values[0]) if len(values) else None
+    if found is None or not values.str.contains(f"^{_MOMENT.pattern}$").all():
+        return column.dtype
+    if not found["time"]:
+        kind: pl.DataType = pl.Date()
+    else:
+        kind = pl.Datetime("us", "UTC" if found["zone"] else None)
+    try:
+        as_rows = column.to_frame().write_ndjson().encode()
+        pl.read_ndjson(as_rows, schema={column.name: kind})
+    except pl.exceptions.PolarsError:
+        return column.dtype
+    return kind
+
+
+def _whole_lines(blocks: Iterator[bytes], quotes: bool) -> Iterator[bytes]:
+    """The same bytes, cut after line ends only; with ``quotes`` not at those inside of quotes."""
+    held = b""
+    for block in blocks:
+        held += block
+        cut = _last_line_end(held) if quotes else held.rfind(b"\n") + 1
+        if not cut and len(held) > _LONGEST_FIELD:
+            cut = held.rfind(b"\n") + 1
+        if cut:
+            yield held[:cut]
+            held = held[cut:]
+    if held:
+        yield held
+
+
+def _last_line_end(text: bytes) -> int:
+    """Where the last line ends that has all its quotes closed; 0 if there is none."""
+    inside = text.count(b'"') % 2 == 1
+    end = len(text)
+    while (at := text.rfind(b"\n", 0, end)) >= 0:
+        inside ^= text.count(b'"', at, end) % 2 == 1
+        if not inside:
+            return at + 1
+        end = at
+    return 0
