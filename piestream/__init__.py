@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from piestream.query.builder import define, pattern
     from piestream.query.faults import QueryError
     from piestream.query.model import Query
-    from piestream.query.reading import parse as query
+    from piestream.query.parser import parse as query
     from piestream.session import Session
 
 __version__ = "0.1.0"
@@ -48,7 +48,22 @@ _PLACES = {
     },
 }
 
-__all__ = [*_PLACES, "__version__"]
+__all__ = [
+    "LateEventError",
+    "OrderError",
+    "Query",
+    "QueryError",
+    "SchemaError",
+    "Session",
+    "StateError",
+    "StreamError",
+    "TieError",
+    "TimeError",
+    "__version__",
+    "define",
+    "pattern",
+    "query",
+]
 
 
 def __getattr__(name: str) -> Any:
