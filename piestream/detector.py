@@ -83,22 +83,11 @@ class Detector:
         changes = find_changes(
             batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
         )
-        self.pool, self.waiting, rows, count = loops.detect(
-            self.code,
-            self.parts,
-            self.pool,
-            self.waiting,
-            batch.partitions,
-            batch.row_offsets,
-            batch.times,
-            *changes,
-            batch.columns,
-            batch.known,
-        )
+        rows = self._detect(batch, changes, at.INT64_MIN)
         if self.gap != at.NOWHERE and len(batch.partitions):
             earliest = int(self.last_times(batch.partitions).min())
             self.next_silence = min(self.next_silence, earliest + self.gap)
-        return rows[: count * self.result_words].reshape(count, self.result_words)
+        return rows
 
     def advance(self, now: int) -> Words:
         """Time is ``now`` in all partitions: end what silence has ended."""
@@ -111,8 +100,31 @@ class Detector:
         self.next_silence = int(rest.min()) if rest.size else at.INT64_MAX
         if not silent.size:
             return none
-        self.pool, self.waiting, rows, count = loops.close_silences(
-            self.code, self.parts, self.pool, self.waiting, silent, now
+        nothing = np.zeros(0, np.int64)
+        offsets = np.zeros(silent.size + 1, np.int64)
+        batch = Batch(
+            silent,
+            offsets,
+            nothing,
+            np.zeros((0, 0), np.uint64),
+            np.zeros((0, 0), np.int64),
+            np.zeros((0, 0), np.uint8),
+        )
+        return self._detect(batch, (nothing, nothing, offsets), now)
+
+    def _detect(self, batch: Batch, changes: tuple[Words, Words, Words], now: int) -> Words:
+        self.pool, self.waiting, rows, count = loops.detect(
+            self.code,
+            self.parts,
+            self.pool,
+            self.waiting,
+            batch.partitions,
+            batch.row_offsets,
+            batch.times,
+            *changes,
+            batch.columns,
+            batch.known,
+            now,
         )
         return rows[: count * self.result_words].reshape(count, self.result_words)
 

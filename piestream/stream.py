@@ -19,8 +19,8 @@ from piestream.binding import CODE, FLOAT, Binding, stack_bits
 from piestream.detector import Batch, Detector
 from piestream.dictionary import Dictionary
 from piestream.errors import LateEventError, OrderError, SchemaError, TieError, TimeError
-from piestream.intervals.runs import TIMES
 from piestream.joins.layout import INT64_MAX, INT64_MIN, PHASE_TRIGGER, ROW_PARTITION, ROW_PHASE
+from piestream.loops import TIMES
 from piestream.partitions import Partitions
 from piestream.query.predicates import PREVIOUS_PREFIX
 from piestream.results import result_frame

@@ -17,8 +17,11 @@ from piestream.errors import StreamError
 
 __all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource"]
 
-#: Bytes of text parsed at a time. The types of the columns are those of the first block.
+#: Bytes of text parsed at a time.
 BLOCK_BYTES = 8 << 20
+
+#: The types of text columns are those that these rows at the beginning have.
+TYPED_ROWS = 10_000
 
 #: A quoted field may hold line ends; one that is longer than this is taken for a stray quote.
 _LONGEST_FIELD = 8 * BLOCK_BYTES
@@ -194,11 +197,14 @@ class TextSource:
     def _inferred(self, opened: _Opened) -> dict[str, pl.DataType]:
         if self._csv:
             text = opened.head + opened.first
-            return dict(pl.read_csv(text, try_parse_dates=True, infer_schema_length=None).schema)
+            sample = pl.read_csv(
+                text, try_parse_dates=True, infer_schema_length=TYPED_ROWS, n_rows=TYPED_ROWS
+            )
+            return dict(sample.schema)
         if not opened.first.strip():
             return {}
-        frame = pl.read_ndjson(opened.first, infer_schema_length=None)
-        return {column.name: _moment_type(column) for column in frame}
+        sample = pl.read_ndjson(opened.first, infer_schema_length=TYPED_ROWS, n_rows=TYPED_ROWS)
+        return {column.name: _moment_type(column) for column in sample}
 
     def _parsed(
         self, name: str, opened: _Opened, block: bytes, columns: Sequence[str], before: int
@@ -211,13 +217,16 @@ class TextSource:
             wanted = {column: opened.columns[column] for column in columns}
             if not block.strip():
                 return pl.DataFrame(schema=wanted)
-            return pl.read_ndjson(block, schema=wanted)
+            as_text = {n: pl.String() if _is_moment(t) else t for n, t in wanted.items()}
+            rows = pl.read_ndjson(block, schema=as_text)
+            moments = [_as_moments(rows[n], t) for n, t in wanted.items() if _is_moment(t)]
+            return rows.with_columns(moments)
         except pl.exceptions.PolarsError as error:
             where = f" (after row {before})" if before else ""
             raise FileError(
                 f"{name}{where}: {_first_line(error)}\n"
-                "  = the types of text columns are taken from the first 8 MB; where these mislead, "
-                "say the type (--type column=float on the command line), or use Parquet"
+                f"  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
+                "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
             ) from None
 
 
@@ -225,12 +234,16 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
+def _is_moment(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Datetime) or dtype == pl.Date
+
+
 def _moment_type(column: pl.Series) -> pl.DataType:
     """JSON has no times: text that is a date or a time in every row is read as one."""
-    if column.dtype != pl.String:
-        return column.dtype
     values = column.drop_nulls()
-    found = _MOMENT.fullmatch(values[0]) if len(values) else None
+    if column.dtype != pl.String or not len(values):
+        return column.dtype
+    found = _MOMENT.fullmatch(values[0])
     if found is None or not values.str.contains(f"^{_MOMENT.pattern}$").all():
         return column.dtype
     if not found["time"]:
@@ -238,11 +251,25 @@ def _moment_type(column: pl.Series) -> pl.DataType:
     else:
         kind = pl.Datetime("us", "UTC" if found["zone"] else None)
     try:
-        as_rows = column.to_frame().write_ndjson().encode()
-        pl.read_ndjson(as_rows, schema={column.name: kind})
+        _as_moments(values, kind)
     except pl.exceptions.PolarsError:
         return column.dtype
     return kind
+
+
+def _as_moments(text: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Text as dates or times. Polars reads them one by one in JSON, and here all at once."""
+    if isinstance(dtype, pl.Datetime):
+        zone = dtype.time_zone
+        times = text.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone, strict=False)
+    else:
+        times = text.str.to_date(strict=False)
+    unread = text.filter(times.is_null() & text.is_not_null())
+    if len(unread):
+        raise pl.exceptions.ComputeError(
+            f"could not parse {unread[0]!r} as dtype {dtype} at column {text.name!r}"
+        )
+    return times
 
 
 def _whole_lines(blocks: Iterator[bytes], quotes: bool) -> Iterator[bytes]:

@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-#: Times are often a view of a column that is not ours to write.
-TIMES = types.Array(types.int64, 1, "C", readonly=True)
+from piestream.loops import TIMES
 
 _ONE = np.uint64(1)
 

@@ -12,7 +12,7 @@ from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.intervals.aggregates import add_rows, clear_cells
-from piestream.joins.extend import extend
+from piestream.joins.extend import DONE, extend
 from piestream.joins.layout import (
     CELLS_AT,
     CELL_WORDS,
@@ -28,7 +28,6 @@ from piestream.joins.layout import (
     DEFERRED_NOT,
     DROPPED,
     DUE,
-    EMIT_BOTH,
     END,
     HAS_CELLS,
     INC_CONSTRAINT,
@@ -37,7 +36,6 @@ from piestream.joins.layout import (
     INCIDENT_AT,
     INT64_MAX,
     INT64_MIN,
-    LAST_TIME,
     MASK,
     N_SYMBOLS,
     NOWHERE,
@@ -49,7 +47,10 @@ from piestream.joins.layout import (
     RING_WORDS,
     RINGS,
     SCRATCH_BOUND,
+    SCRATCH_DEPTH,
     SCRATCH_FOUND,
+    SCRATCH_ITEM,
+    SCRATCH_SEED,
     SIDE_EARLIER,
     SIDE_LATER,
     SIDE_LO,
@@ -72,14 +73,12 @@ from piestream.joins.layout import (
     TO_LENGTH,
     VALID,
     WALK_WORDS,
-    WINDOW,
 )
 from piestream.joins.pairs import add_partner, drop_partner
-from piestream.joins.report import complete, report
 from piestream.joins.rings import expire, grown, slot_of
 
 _PAIR, _RANGE, _INTERVAL = range(3)
-_ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
+ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 
 
 @njit("int64(int64, int64)", inline="always")
@@ -131,18 +130,31 @@ def _drop(code, part, pool, symbol):
     part[VALID] |= 1 << symbol
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64, int64, int64)", cache=True, nogil=True)
-def _begin(code, part, pool, symbol, time, floor):
+@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64, int64)", cache=True, nogil=True)
+def with_room_for(code, part, pool, started, floor):
+    """The pool with a free slot in the ring of every symbol that starts an interval."""
+    while started:
+        s = trailing_zeros(started)
+        started &= started - 1
+        ring = RINGS + s * RING_WORDS
+        capacity = part[ring + RING_CAPACITY]
+        if part[ring + RING_TAIL] - part[ring + RING_HEAD] < capacity:
+            continue
+        width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
+        if capacity:
+            expire(part, pool, ring, width, floor)
+        if part[ring + RING_TAIL] - part[ring + RING_HEAD] == capacity:
+            pool = grown(part, pool, ring, width)
+    return pool
+
+
+@njit("void(int64[::1], int64[::1], int64[::1], int64, int64)", cache=True, nogil=True)
+def _begin(code, part, pool, symbol, time):
     """Open an interval of a symbol."""
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
     ring = RINGS + symbol * RING_WORDS
     width = code[sym + SYM_WIDTH]
     tail = part[ring + RING_TAIL]
-    if tail - part[ring + RING_HEAD] == part[ring + RING_CAPACITY]:
-        if part[ring + RING_CAPACITY] == 0 or tail - expire(
-            part, pool, ring, width, floor
-        ) >= part[ring + RING_CAPACITY]:
-            pool = grown(part, pool, ring, width)
     slot = slot_of(part, ring, width, tail)
     for word in range(width):
         pool[slot + word] = NOWHERE
@@ -164,7 +176,6 @@ def _begin(code, part, pool, symbol, time, floor):
         part[VALID] |= bit
     else:
         part[VALID] &= ~bit
-    return pool
 
 
 @njit("void(int64[::1], int64[::1], int64[::1], int64[:,::1], uint8[:,::1], int64, int64, int64[::1])",
@@ -185,26 +196,24 @@ def bring_up_to_date(code, part, pool, columns, known, symbol, row_end, scratch)
 
 
 @njit(
-    "Tuple((int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))"
-    "(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64[::1], int64[:,::1], uint8[:,::1], int64, int64, int64, boolean)",
+    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
+    " uint8[:,::1], int64, int64, int64)",
     cache=True,
     nogil=True,
 )
-def work_on_event(
-    code, part, partition, pool, waiting, found, rows, items, scratch, columns, known,
-    time, mask, row, is_row,
-):
-    """Work on the event at ``time``: row ``row``, or (not ``is_row``) a silence before that row."""
+def take_in(code, part, pool, scratch, columns, known, time, mask, row):
+    """Take in the event at ``time``: its ends and starts, and a step of the automata they touch.
+
+    What becomes known by it is queued. Gives the length of the queue, and the symbols
+    (as bits) whose intervals have ended with an allowed duration.
+    """
     n = code[N_SYMBOLS]
-    bound = scratch[SCRATCH_BOUND : SCRATCH_BOUND + 2 * n]
-    walk = scratch[SCRATCH_BOUND + 2 * n : SCRATCH_BOUND + (2 + WALK_WORDS) * n]
+    items = scratch[SCRATCH_BOUND + (3 + WALK_WORDS) * n :]
     old = part[MASK]
     changed = old ^ mask
     ended = old & changed
     started = mask & changed
     part[MASK] = mask
-    floor = minus(time, code[WINDOW])
     n_items = 0
     kept = 0  # ended intervals whose duration is allowed
 
@@ -233,7 +242,7 @@ def work_on_event(
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        pool = _begin(code, part, pool, s, time, floor)
+        _begin(code, part, pool, s, time)
         scratch[SCRATCH_BOUND + (2 + WALK_WORDS) * n + s] = row
 
     # the automata, and the ends' and starts' places in the endpoint index
@@ -271,7 +280,7 @@ def work_on_event(
                         items[n_items + 1] = c
                         items[n_items + 2] = x_id - 1 if kind == 1 else x_id
                         items[n_items + 3] = y_id - 1 if kind == 2 else y_id
-                        n_items += _ITEM_WORDS
+                        n_items += ITEM_WORDS
             block = con + CON_SIDES + side * SIDE_WORDS
             other = x if side == 1 else y
             other_tail = part[RINGS + other * RING_WORDS + RING_TAIL]
@@ -285,7 +294,7 @@ def work_on_event(
                     items[n_items + 1] = c
                     items[n_items + 2] = side
                     items[n_items + 3] = last
-                    n_items += _ITEM_WORDS
+                    n_items += ITEM_WORDS
             elif kept >> s & 1 and code[block + SIDE_EARLIER] != NOWHERE:
                 slot = slot_of(
                     part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1
@@ -316,93 +325,110 @@ def work_on_event(
         items[n_items] = _INTERVAL
         items[n_items + 1] = trailing_zeros(rest)
         rest &= rest - 1
-        n_items += _ITEM_WORDS
+        n_items += ITEM_WORDS
 
-    count = 0
-    item = 0
-    while item < n_items:
-        kind = items[item]
-        if kind == _INTERVAL:
-            s = items[item + 1]
-            sym = code[SYMBOLS_AT] + s * SYM_WORDS
-            ring = RINGS + s * RING_WORDS
-            part[VALID] |= 1 << s
-            slot_id = part[ring + RING_TAIL] - 1
-            slot = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id)
-            if pool[slot + START] >= floor:
-                bound[s] = slot_id
-                bound[n + s] = slot
-                found, count = extend(
-                    code, part, pool, floor, code[sym + SYM_SEED], bound, walk, found, count
-                )
-            item += _ITEM_WORDS
-            continue
+    return n_items, kept
 
-        con = code[CONSTRAINTS_AT] + items[item + 1] * CON_WORDS
-        x = code[con + CON_X]
-        y = code[con + CON_Y]
-        if kind == _RANGE:
-            side = items[item + 2]
-            s = y if side == 1 else x
-            block = con + CON_SIDES + side * SIDE_WORDS
-            ring = RINGS + s * RING_WORDS
-            slot_id = part[ring + RING_TAIL] - 1
-            slot = slot_of(
-                part, ring, code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH], slot_id
-            )
-            pool[slot + code[block + SIDE_LATER]] = items[item + 3]
-            if part[VALID] >> s & 1 and items[item + 3] != NOWHERE:
-                bound[s] = slot_id
-                bound[n + s] = slot
-                found, count = extend(
-                    code, part, pool, floor, code[block + SIDE_SEED], bound, walk, found, count
-                )
-            item += _ITEM_WORDS
-            continue
 
-        x_id = items[item + 2]
-        y_id = items[item + 3]
-        item += _ITEM_WORDS
-        x_ring = RINGS + x * RING_WORDS
-        y_ring = RINGS + y * RING_WORDS
-        if x_id < part[x_ring + RING_HEAD] or y_id < part[y_ring + RING_HEAD]:
-            continue
-        x_slot = slot_of(part, x_ring, code[code[SYMBOLS_AT] + x * SYM_WORDS + SYM_WIDTH], x_id)
-        y_slot = slot_of(part, y_ring, code[code[SYMBOLS_AT] + y * SYM_WORDS + SYM_WIDTH], y_id)
-        if pool[x_slot + START] < floor or pool[y_slot + START] < floor:
-            continue
-        if code[con + CON_NAMES]:
-            if pool[x_slot + START] < pool[y_slot + START]:
-                pool[y_slot + code[con + CON_SIDES + SIDE_WORDS + SIDE_NAME]] = x_id
-            else:
-                pool[x_slot + code[con + CON_SIDES + SIDE_NAME]] = y_id
-            continue
-        add_partner(pool, x_slot + code[con + CON_SIDES + SIDE_LO], y_id)
-        add_partner(pool, y_slot + code[con + CON_SIDES + SIDE_WORDS + SIDE_LO], x_id)
-        if x_id == part[x_ring + RING_TAIL] - 1 and not part[VALID] >> x & 1:
-            continue
-        if y_id == part[y_ring + RING_TAIL] - 1 and not part[VALID] >> y & 1:
-            continue
-        bound[x] = x_id
-        bound[n + x] = x_slot
-        bound[y] = y_id
-        bound[n + y] = y_slot
-        found, count = extend(
-            code, part, pool, floor, code[con + CON_SEED], bound, walk, found, count
-        )
+@njit(
+    "int64(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64, int64[::1])",
+    cache=True,
+    nogil=True,
+)
+def enter(code, part, pool, items, item, floor, bound):
+    """Enter a queued item into its index; gives the seed to extend it by, or NOWHERE.
 
-    if is_row:
-        part[LAST_TIME] = time
-    if count:
-        if code[HAS_CELLS] and is_row:
-            rest = mask
-            while rest:
-                bring_up_to_date(
-                    code, part, pool, columns, known, trailing_zeros(rest), row + 1, scratch
-                )
-                rest &= rest - 1
-        scratch[SCRATCH_FOUND] = count
-        rows, waiting = report(code, part, partition, pool, waiting, found, rows, scratch, time)
-    if code[EMIT_BOTH] and kept:
-        rows = complete(code, part, partition, pool, waiting, rows, scratch, time, kept)
-    return pool, waiting, found, rows, items
+    The intervals that the seed starts from are put into ``bound``.
+    """
+    n = code[N_SYMBOLS]
+    symbols = code[SYMBOLS_AT]
+    kind = items[item]
+    if kind == _INTERVAL:
+        s = items[item + 1]
+        sym = symbols + s * SYM_WORDS
+        ring = RINGS + s * RING_WORDS
+        part[VALID] |= 1 << s
+        slot_id = part[ring + RING_TAIL] - 1
+        slot = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id)
+        bound[s] = slot_id
+        bound[n + s] = slot
+        return code[sym + SYM_SEED] if pool[slot + START] >= floor else NOWHERE
+
+    con = code[CONSTRAINTS_AT] + items[item + 1] * CON_WORDS
+    x = code[con + CON_X]
+    y = code[con + CON_Y]
+    if kind == _RANGE:
+        side = items[item + 2]
+        s = y if side == 1 else x
+        block = con + CON_SIDES + side * SIDE_WORDS
+        ring = RINGS + s * RING_WORDS
+        slot_id = part[ring + RING_TAIL] - 1
+        slot = slot_of(part, ring, code[symbols + s * SYM_WORDS + SYM_WIDTH], slot_id)
+        pool[slot + code[block + SIDE_LATER]] = items[item + 3]
+        bound[s] = slot_id
+        bound[n + s] = slot
+        if items[item + 3] == NOWHERE or not part[VALID] >> s & 1:
+            return NOWHERE
+        return code[block + SIDE_SEED]
+
+    x_id = items[item + 2]
+    y_id = items[item + 3]
+    x_ring = RINGS + x * RING_WORDS
+    y_ring = RINGS + y * RING_WORDS
+    if x_id < part[x_ring + RING_HEAD] or y_id < part[y_ring + RING_HEAD]:
+        return NOWHERE
+    x_slot = slot_of(part, x_ring, code[symbols + x * SYM_WORDS + SYM_WIDTH], x_id)
+    y_slot = slot_of(part, y_ring, code[symbols + y * SYM_WORDS + SYM_WIDTH], y_id)
+    if pool[x_slot + START] < floor or pool[y_slot + START] < floor:
+        return NOWHERE
+    if code[con + CON_NAMES]:
+        if pool[x_slot + START] < pool[y_slot + START]:
+            pool[y_slot + code[con + CON_SIDES + SIDE_WORDS + SIDE_NAME]] = x_id
+        else:
+            pool[x_slot + code[con + CON_SIDES + SIDE_NAME]] = y_id
+        return NOWHERE
+    add_partner(pool, x_slot + code[con + CON_SIDES + SIDE_LO], y_id)
+    add_partner(pool, y_slot + code[con + CON_SIDES + SIDE_WORDS + SIDE_LO], x_id)
+    if x_id == part[x_ring + RING_TAIL] - 1 and not part[VALID] >> x & 1:
+        return NOWHERE
+    if y_id == part[y_ring + RING_TAIL] - 1 and not part[VALID] >> y & 1:
+        return NOWHERE
+    bound[x] = x_id
+    bound[n + x] = x_slot
+    bound[y] = y_id
+    bound[n + y] = y_slot
+    return code[con + CON_SEED]
+
+
+@njit(
+    "boolean(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64)",
+    cache=True,
+    nogil=True,
+)
+def complete_matches(code, part, pool, found, scratch, n_items, floor):
+    """Enter the queued items one by one, and find the matches that each completes.
+
+    False where ``found`` is full: call again with a larger one.
+    """
+    n = code[N_SYMBOLS]
+    bound = scratch[SCRATCH_BOUND : SCRATCH_BOUND + 2 * n]
+    walk = scratch[SCRATCH_BOUND + 2 * n : SCRATCH_BOUND + (2 + WALK_WORDS) * n]
+    items = scratch[SCRATCH_BOUND + (3 + WALK_WORDS) * n :]
+    count = scratch[SCRATCH_FOUND]
+    depth = scratch[SCRATCH_DEPTH]
+    seed = scratch[SCRATCH_SEED]
+    for item in range(scratch[SCRATCH_ITEM], n_items, ITEM_WORDS):
+        if depth == DONE:
+            seed = enter(code, part, pool, items, item, floor, bound)
+            if seed == NOWHERE:
+                continue
+            depth = 0
+        count, depth = extend(code, part, pool, floor, seed, bound, walk, found, count, depth)
+        if depth != DONE:
+            scratch[SCRATCH_FOUND] = count
+            scratch[SCRATCH_DEPTH] = depth
+            scratch[SCRATCH_SEED] = seed
+            scratch[SCRATCH_ITEM] = item
+            return False
+    scratch[SCRATCH_FOUND] = count
+    return True

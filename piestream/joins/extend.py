@@ -6,7 +6,6 @@ the constraints that close a cycle. Nothing partial is stored: the walk is a sta
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from piestream.joins.layout import (
@@ -59,6 +58,9 @@ from piestream.joins.layout import (
 )
 from piestream.joins.pairs import is_pair, possible_relations, symbol_on
 from piestream.joins.rings import expire, slot_of
+
+#: The depth of a walk that has ended.
+DONE = -1
 
 # what is kept of each depth of the walk
 _PIECE, _NEXT, _LAST, _LO, _HI, _WALK = range(WALK_WORDS)
@@ -117,29 +119,28 @@ def _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
 
 
 @njit(
-    "Tuple((int64[::1], int64))"
-    "(int64[::1], int64[::1], int64[::1], int64, int64, int64[::1], int64[::1], int64[::1], int64)",
+    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64, int64, int64[::1], int64[::1],"
+    " int64[::1], int64, int64)",
     cache=True,
     nogil=True,
 )
-def extend(code, part, pool, floor, seed, bound, walk, found, count):
+def extend(code, part, pool, floor, seed, bound, walk, found, count, depth):
     """Append to ``found`` the slot ids of every match that the seed's bound intervals complete.
 
     ``bound`` holds each symbol's slot id in its first half and its place in the pool in the second.
+    The walk begins at depth 0. It gives the number found and DONE, or, where ``found`` is full, the
+    depth at which to go on once there is room.
     """
     n = code[N_SYMBOLS]
     symbols = code[SYMBOLS_AT]
     entry = code[SEEDS_AT] + seed * SEED_WORDS
     first = code[STEPS_AT] + code[entry + SEED_FIRST] * STEP_WORDS
     depth_end = code[entry + SEED_END] - code[entry + SEED_FIRST]
-    depth = 0
     entering = True
     while depth >= 0:
         if depth == depth_end:
             if (count + 1) * n > found.size:
-                larger = np.empty(2 * found.size + n, np.int64)
-                larger[: count * n] = found[: count * n]
-                found = larger
+                return count, depth
             for s in range(n):
                 found[count * n + s] = bound[s]
             count += 1
@@ -225,4 +226,4 @@ def extend(code, part, pool, floor, seed, bound, walk, found, count):
             entering = True
         else:
             depth -= 1
-    return found, count
+    return count, DONE

@@ -171,5 +171,8 @@ WAITING_STARTS = 1
 # -- what the loops keep while they work ---------------------------------------------------------
 SCRATCH_ROWS = 0  # result rows written
 SCRATCH_FOUND = 1  # matches found at this event
-SCRATCH_BOUND = 4  # 2n words: slot id and place by symbol, then the walk, then rows aggregated
+SCRATCH_ITEM = 2  # where the search for matches stopped for want of room
+SCRATCH_SEED = 3
+SCRATCH_DEPTH = 4
+SCRATCH_BOUND = 8  # 2n words: slot id and place by symbol, then the walk, then rows aggregated
 WALK_WORDS = 6

@@ -114,7 +114,7 @@ def _write_outputs(code, part, pool, found, match, rows, at):
 
 
 @njit(
-    "int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1],"
+    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1],"
     " int64, int64)",
     cache=True,
     nogil=True,
@@ -133,7 +133,6 @@ def _await_completion(code, part, pool, waiting, found, match, rows, outputs_at,
         waiting[WAITING_FREE] = waiting[WAITING_WORDS + record * words + WAITING_STARTS]
     else:
         record = waiting[WAITING_USED]
-        waiting = with_space(waiting, WAITING_WORDS + record * words, words)
         waiting[WAITING_USED] += 1
     at = WAITING_WORDS + record * words
     still_open = 0
@@ -149,23 +148,24 @@ def _await_completion(code, part, pool, waiting, found, match, rows, outputs_at,
     for o in range(n_outputs):
         waiting[at + 1 + 2 * n + o] = rows[outputs_at + o]
     part[WAITING] += 1
-    return waiting
 
 
 @njit(
-    "Tuple((int64[::1], int64[::1]))(int64[::1], int64[::1], int64, int64[::1], int64[::1],"
-    " int64[::1], int64[::1], int64[::1], int64)",
+    "void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1],"
+    " int64[::1], int64)",
     cache=True,
     nogil=True,
 )
 def report(code, part, partition, pool, waiting, found, rows, scratch, time):
-    """Write a row for every match found at this event, and note those that will complete."""
+    """Write a row for every match found at this event, and note those that will complete.
+
+    There must be room for them in ``rows`` and in ``waiting``.
+    """
     n = code[N_SYMBOLS]
     n_outputs = code[N_OUTPUTS]
     row_words = ROW_OUTPUTS + n_outputs
     count = scratch[SCRATCH_FOUND]
     written = scratch[SCRATCH_ROWS]
-    rows = with_space(rows, written * row_words, count * row_words)
     order = code[code[ORDER_AT] : code[ORDER_AT] + n]
     places = np.arange(0, count * n, n)
     # slot ids of one symbol grow with its starts, so they order matches as the starts do
@@ -178,15 +178,14 @@ def report(code, part, partition, pool, waiting, found, rows, scratch, time):
         _write_outputs(code, part, pool, found, place, rows, at + ROW_OUTPUTS)
         written += 1
         if code[EMIT_BOTH]:
-            waiting = _await_completion(
+            _await_completion(
                 code, part, pool, waiting, found, place, rows, at + ROW_OUTPUTS, time
             )
     scratch[SCRATCH_ROWS] = written
-    return rows, waiting
 
 
 @njit(
-    "int64[::1](int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1],"
+    "void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1],"
     " int64, int64)",
     cache=True,
     nogil=True,
@@ -217,11 +216,8 @@ def complete(code, part, partition, pool, waiting, rows, scratch, time, ended):
                 done[count] = at
                 count += 1
             record = waiting[at + WAITING_STARTS + n + s]
-    if count == 0:
-        return rows
     row_words = ROW_OUTPUTS + n_outputs
     written = scratch[SCRATCH_ROWS]
-    rows = with_space(rows, written * row_words, count * row_words)
     order = code[code[ORDER_AT] : code[ORDER_AT] + n]
     for place in in_order(waiting, done[:count] + WAITING_STARTS, order, n):
         at = written * row_words
@@ -237,4 +233,3 @@ def complete(code, part, partition, pool, waiting, rows, scratch, time, ended):
         waiting[WAITING_FREE] = (record - WAITING_WORDS) // words
     part[WAITING] -= count
     scratch[SCRATCH_ROWS] = written
-    return rows

@@ -1,0 +1,320 @@
+"""The commands and their options. The work is imported when a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from piestream.query.model import Query
+
+#: Exit codes: a bad query or bad data; wrong use of the command line.
+BAD_INPUT, WRONG_USE = 1, 2
+
+
+class InputFormat(StrEnum):
+    """What a file or standard input holds."""
+
+    csv = "csv"
+    ndjson = "ndjson"
+    parquet = "parquet"
+
+
+class OutputFormat(StrEnum):
+    """How matches are written."""
+
+    table = "table"
+    csv = "csv"
+    ndjson = "ndjson"
+    parquet = "parquet"
+
+
+class TiesOption(StrEnum):
+    """What happens to events of one partition with the same time."""
+
+    error = "error"
+    first = "first"
+    last = "last"
+
+
+class OnLateOption(StrEnum):
+    """What happens to events that come later than the lateness allows."""
+
+    error = "error"
+    drop = "drop"
+
+
+class DiagramFormat(StrEnum):
+    """How a query is explained."""
+
+    text = "text"
+    mermaid = "mermaid"
+    dot = "dot"
+
+
+app = typer.Typer(
+    name="piestream",
+    help="Interval temporal patterns in event streams: exact, at the earliest instant, fast.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+QueryText = Annotated[
+    str | None, typer.Option("-q", "--query", help="The query itself, instead of a file.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from piestream import __version__
+
+        typer.echo(f"piestream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUERY.SQL [DATA]...",
+            help="The query's file (- for standard input), then the data: files and globs, "
+            "or - for standard input. Without data: the files that FROM names.",
+            show_default=False,
+        ),
+    ] = None,
+    query: QueryText = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", help="Write all matches to this file; - is standard output."),
+    ] = None,
+    format: Annotated[
+        InputFormat | None,
+        typer.Option(help="What the data is, where its name does not say (.csv .ndjson .parquet)."),
+    ] = None,
+    output_format: Annotated[
+        OutputFormat | None,
+        typer.Option(help="How to write matches, where the name of the output does not say."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
+    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
+    ties: Annotated[
+        TiesOption, typer.Option(help="Events of one partition with the same time.")
+    ] = TiesOption.error,
+    lateness: Annotated[
+        str | None,
+        typer.Option(
+            help="Events may be out of order by this much: 5s, 300ms, or a number of ticks. Data "
+            "from standard input is then worked on as it comes."
+        ),
+    ] = None,
+    on_late: Annotated[
+        OnLateOption, typer.Option(help="Events that are later than --lateness allows.")
+    ] = OnLateOption.error,
+    sort: Annotated[
+        bool, typer.Option("--sort", help="Read everything and sort it by time first.")
+    ] = False,
+    column_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="COLUMN=TYPE",
+            help="The type of a CSV or NDJSON column: int, float, bool, text, date, datetime.",
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress bar and no summary.")
+    ] = False,
+) -> None:
+    """Find every match of a query in files or in standard input."""
+    from piestream.cli.work import Options, work
+
+    names = list(arguments or [])
+    text, label = _text(context, names, query)
+    if "-" in names and label == "-":
+        _refuse(context, "the query and the data cannot both come from standard input")
+    if sort and lateness is not None:
+        _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
+    options = Options(
+        data=tuple(names),
+        format=format.value if format else None,
+        types=_types(context, column_type or []),
+        output=output,
+        output_format=output_format.value if output_format else None,
+        limit=None if all_rows else limit,
+        ties=ties.value,
+        lateness=lateness,
+        on_late=on_late.value,
+        sort=sort,
+        quiet=quiet,
+    )
+    with _reported(context):
+        work(_query(text), options)
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUERY.SQL [DATA]",
+            help="The query's file (- for standard input); data whose columns it must fit.",
+            show_default=False,
+        ),
+    ] = None,
+    query: QueryText = None,
+    format: Annotated[
+        InputFormat | None, typer.Option(help="What the data is, where its name does not say.")
+    ] = None,
+) -> None:
+    """Say what is wrong with a query, by itself or against the columns of a file."""
+    names = list(arguments or [])
+    text, _ = _text(context, names, query)
+    with _reported(context):
+        parsed = _query(text)
+        if names:
+            from piestream.binding import bind
+            from piestream.cli.work import opened
+
+            bind(parsed, opened(tuple(names), format.value if format else None, {}).schema)
+    typer.echo("ok")
+
+
+@app.command()
+def explain(
+    context: typer.Context,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUERY.SQL",
+            help="The query's file (- for standard input).",
+            show_default=False,
+        ),
+    ] = None,
+    query: QueryText = None,
+    format: Annotated[
+        DiagramFormat, typer.Option(help="Text, or the automata as diagrams.")
+    ] = DiagramFormat.text,
+) -> None:
+    """Say how a query is worked: predicates, automata, decision points, join plan, state."""
+    names = list(arguments or [])
+    text, _ = _text(context, names, query)
+    if names:
+        _refuse(context, f"explain needs nothing but a query: what is {names[0]}?")
+    with _reported(context):
+        from piestream import show
+
+        explanation = show.explain(_query(text))
+        if format is DiagramFormat.text:
+            typer.echo(str(explanation), nl=False)
+        else:
+            typer.echo(explanation.diagrams(format.value), nl=False)
+
+
+@app.command()
+def demo(
+    context: typer.Context,
+    cars: Annotated[int, typer.Option(min=1, help="Cars in the fleet.")] = 1000,
+    seconds: Annotated[int, typer.Option(min=1, help="Seconds they drive.")] = 1800,
+    out: Annotated[Path, typer.Option(help="The directory to write to.")] = Path("piestream-demo"),
+) -> None:
+    """Find aggressive drivers in a generated fleet."""
+    with _reported(context):
+        from piestream.demo import show_demo
+
+        show_demo(cars, seconds, out)
+
+
+def _text(context: typer.Context, names: list[str], query: str | None) -> tuple[str, str | None]:
+    """The text of the query and where it came from; takes its file off the names."""
+    if query is not None:
+        return query, None
+    if not names:
+        _refuse(context, "a query is missing: give its file, or its text with -q")
+    path = names.pop(0)
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode(), path
+        return Path(path).read_bytes().decode(), path
+    except UnicodeDecodeError:
+        _refuse(context, f"{path} is no text in UTF-8; the query comes first, then the data")
+    except OSError as error:
+        _refuse(context, f"cannot read the query {path}: {error.strerror}")
+
+
+def _query(text: str) -> Query:
+    from piestream.query import parse
+
+    return parse(text)
+
+
+def _types(context: typer.Context, said: list[str]) -> dict[str, str]:
+    found = {}
+    for item in said:
+        column, equals, kind = item.rpartition("=")
+        if not equals or kind not in ("int", "float", "bool", "text", "date", "datetime"):
+            _refuse(
+                context,
+                f"--type {item}: write COLUMN=TYPE, with int, float, bool, text, date or datetime",
+            )
+        found[column] = kind
+    return found
+
+
+def _refuse(context: typer.Context, message: str) -> NoReturn:
+    """Wrong use: say how it is used."""
+    typer.echo(f"{context.get_usage()}\n\n{message}", err=True)
+    raise typer.Exit(WRONG_USE)
+
+
+@contextmanager
+def _reported(context: typer.Context) -> Iterator[None]:
+    """Faults of the user's as messages with exit codes; faults of ours as tracebacks."""
+    from polars.exceptions import PolarsError
+
+    from piestream.cli.work import UsageError
+    from piestream.errors import OrderError, StreamError
+    from piestream.query.faults import QueryError
+
+    try:
+        yield
+    except BrokenPipeError:  # whoever read from us has enough
+        # What is still buffered would fail again when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
+    except UsageError as error:
+        _refuse(context, str(error))
+    except OrderError as error:
+        _fail(f"{error}\n  = --sort reads everything and sorts it; --lateness 10s keeps streaming")
+    except (QueryError, StreamError) as error:
+        _fail(str(error))
+    except (PolarsError, OSError) as error:
+        _fail(str(error).strip())
+    except MemoryError:
+        _fail("there is not enough memory; without --sort the data streams through")
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(BAD_INPUT) from None
