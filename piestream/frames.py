@@ -22,12 +22,23 @@ def run(
     query: Query,
     frame: Any = None,
     *,
-    ties: Ties = "error",
+    ties: Ties | None = None,
     lateness: str | int | timedelta | None = None,
-    on_late: OnLate = "error",
+    on_late: OnLate | None = None,
+    **spark_options: Any,
 ) -> Any:
-    """Every match in a bounded input; see `piestream.Query.run`."""
-    check_options(ties, on_late)
+    """Every match in an input; see `piestream.Query.run`. Other options are those of Spark."""
+    if type(frame).__module__.startswith("pyspark.sql"):
+        from piestream import spark
+
+        return spark.run(
+            query, frame, ties=ties, lateness=lateness, on_late=on_late, **spark_options
+        )
+    if spark_options:
+        names = ", ".join(spark_options)
+        raise TypeError(f"{names}: these options are for Spark frames")
+    ties = ties or "error"
+    check_options(ties, on_late or "error")
     if frame is None:
         from piestream.files import run_from
 

@@ -14,8 +14,9 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from piestream.intervals.aggregates import add_rows, clear_cells
 from piestream.joins.extend import DONE, extend
 from piestream.joins.layout import (
-    CELLS_AT,
+    ALWAYS,
     CELL_WORDS,
+    CELLS_AT,
     CON_DECIDES,
     CON_NAMES,
     CON_NEXT,
@@ -38,9 +39,11 @@ from piestream.joins.layout import (
     INT64_MIN,
     MASK,
     N_SYMBOLS,
+    NEVER,
     NOWHERE,
     OPEN,
     PREVIOUS_DROPPED,
+    REACH,
     RING_CAPACITY,
     RING_HEAD,
     RING_TAIL,
@@ -51,6 +54,7 @@ from piestream.joins.layout import (
     SCRATCH_FOUND,
     SCRATCH_ITEM,
     SCRATCH_SEED,
+    SIDE_BEST,
     SIDE_EARLIER,
     SIDE_LATER,
     SIDE_LO,
@@ -61,6 +65,8 @@ from piestream.joins.layout import (
     START,
     SYM_AT_LEAST,
     SYM_AT_MOST,
+    SYM_BEST,
+    SYM_BEST_END,
     SYM_CELLS,
     SYM_CELLS_END,
     SYM_DEFERRED,
@@ -75,7 +81,8 @@ from piestream.joins.layout import (
     WALK_WORDS,
 )
 from piestream.joins.pairs import add_partner, drop_partner
-from piestream.joins.rings import expire, grown, slot_of
+from piestream.joins.reach import offered, spread
+from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
 
 _PAIR, _RANGE, _INTERVAL = range(3)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
@@ -160,6 +167,15 @@ def _begin(code, part, pool, symbol, time):
         pool[slot + word] = NOWHERE
     pool[slot + START] = time
     pool[slot + END] = OPEN
+    pool[slot + REACH] = ALWAYS
+    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
+        pool[slot + word] = NEVER
+        pool[slot + REACH] = NEVER
+    bits = bit_word(part, ring, width, tail)
+    if pool[slot + REACH] == NEVER:
+        pool[bits] &= ~bit_of(part, ring, tail)
+    else:
+        pool[bits] |= bit_of(part, ring, tail)
     clear_cells(
         code,
         code[CELLS_AT] + code[sym + SYM_CELLS] * CELL_WORDS,
@@ -352,7 +368,11 @@ def enter(code, part, pool, items, item, floor, bound):
         slot = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id)
         bound[s] = slot_id
         bound[n + s] = slot
-        return code[sym + SYM_SEED] if pool[slot + START] >= floor else NOWHERE
+        if pool[slot + START] < floor:
+            return NOWHERE
+        if n > 1:
+            spread(code, part, pool, floor, s, slot, slot_id, NOWHERE)
+        return code[sym + SYM_SEED] if pool[slot + REACH] >= floor else NOWHERE
 
     con = code[CONSTRAINTS_AT] + items[item + 1] * CON_WORDS
     x = code[con + CON_X]
@@ -368,6 +388,8 @@ def enter(code, part, pool, items, item, floor, bound):
         bound[s] = slot_id
         bound[n + s] = slot
         if items[item + 3] == NOWHERE or not part[VALID] >> s & 1:
+            return NOWHERE
+        if pool[slot + REACH] < floor:
             return NOWHERE
         return code[block + SIDE_SEED]
 
@@ -389,9 +411,24 @@ def enter(code, part, pool, items, item, floor, bound):
         return NOWHERE
     add_partner(pool, x_slot + code[con + CON_SIDES + SIDE_LO], y_id)
     add_partner(pool, y_slot + code[con + CON_SIDES + SIDE_WORDS + SIDE_LO], x_id)
-    if x_id == part[x_ring + RING_TAIL] - 1 and not part[VALID] >> x & 1:
+    x_valid = x_id < part[x_ring + RING_TAIL] - 1 or part[VALID] >> x & 1 != 0
+    y_valid = y_id < part[y_ring + RING_TAIL] - 1 or part[VALID] >> y & 1 != 0
+    x_best = code[con + CON_SIDES + SIDE_BEST]
+    if x_best != NOWHERE:
+        y_best = code[con + CON_SIDES + SIDE_WORDS + SIDE_BEST]
+        if y_valid:
+            offer = offered(code, pool, y, y_slot, y_best)
+            if offer > pool[x_slot + x_best]:
+                pool[x_slot + x_best] = offer
+                spread(code, part, pool, floor, x, x_slot, x_id, items[item + 1])
+        if x_valid:
+            offer = offered(code, pool, x, x_slot, x_best)
+            if offer > pool[y_slot + y_best]:
+                pool[y_slot + y_best] = offer
+                spread(code, part, pool, floor, y, y_slot, y_id, items[item + 1])
+    if not (x_valid and y_valid):
         return NOWHERE
-    if y_id == part[y_ring + RING_TAIL] - 1 and not part[VALID] >> y & 1:
+    if pool[x_slot + REACH] < floor or pool[y_slot + REACH] < floor:
         return NOWHERE
     bound[x] = x_id
     bound[n + x] = x_slot

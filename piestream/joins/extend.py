@@ -23,6 +23,7 @@ from piestream.joins.layout import (
     PIECE_EARLIER,
     PIECE_LATER,
     PIECE_PAIRS,
+    REACH,
     RING_HEAD,
     RING_TAIL,
     RING_WORDS,
@@ -57,7 +58,7 @@ from piestream.joins.layout import (
     WALK_WORDS,
 )
 from piestream.joins.pairs import is_pair, possible_relations, symbol_on
-from piestream.joins.rings import expire, slot_of
+from piestream.joins.rings import bit_of, bit_word, expire, next_worthy, slot_of
 
 #: The depth of a walk that has ended.
 DONE = -1
@@ -169,13 +170,15 @@ def extend(code, part, pool, floor, seed, bound, walk, found, count, depth):
         stepped = False
         while not stepped:
             candidate = walk[at + _NEXT]
+            how = walk[at + _WALK]
+            if how == WALK_ALL:
+                candidate = next_worthy(part, pool, ring, width, candidate, walk[at + _LAST])
             if candidate > walk[at + _LAST]:
                 if not _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
                     break
                 continue
             # where to go after this one
             following = candidate + 1
-            how = walk[at + _WALK]
             if how == WALK_ENDS:
                 following = max(following, walk[at + _HI])
             elif how == WALK_ENDS_CHECKED and candidate > walk[at + _LO]:
@@ -183,6 +186,10 @@ def extend(code, part, pool, floor, seed, bound, walk, found, count, depth):
             walk[at + _NEXT] = following
 
             slot = slot_of(part, ring, width, candidate)
+            if pool[slot + REACH] < floor:
+                if how == WALK_ALL:  # it will not be worth a visit until its reach grows
+                    pool[bit_word(part, ring, width, candidate)] &= ~bit_of(part, ring, candidate)
+                continue
             if candidate == tail - 1:
                 if not part[VALID] >> target & 1:
                     continue

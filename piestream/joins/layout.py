@@ -20,6 +20,10 @@ INT64_MIN = np.iinfo(np.int64).min
 OPEN = INT64_MAX
 #: No such slot.
 NOWHERE = -1
+#: No match can be completed on this side: earlier than every time.
+NEVER = INT64_MIN
+#: Nothing is asked of this side.
+ALWAYS = INT64_MAX
 
 # -- a partition's words ------------------------------------------------------------------------
 LAST_TIME = 0  # time of the last event
@@ -38,7 +42,8 @@ RING_WORDS = 4
 # -- a slot's words -----------------------------------------------------------------------------
 START = 0
 END = 1
-SLOT_EDGES = 2  # then the edges, the naming cells, the watch list, the aggregates
+REACH = 2  # the best that all sides can offer (reach.py)
+SLOT_EDGES = 3  # then the edges, the naming cells, the watch list, the aggregates
 
 # -- the pool's first words ---------------------------------------------------------------------
 POOL_USED = 0
@@ -78,7 +83,9 @@ SYM_CELLS = 6  # first of its aggregate cells
 SYM_CELLS_END = 7
 SYM_WATCH = 8  # word of the slot that heads its waiting matches
 SYM_SEED = 9  # extension seeded by an interval that becomes valid
-SYM_WORDS = 10
+SYM_BEST = 10  # words with the best that each side offers
+SYM_BEST_END = 11
+SYM_WORDS = 12
 
 DEFERRED_NOT = 0
 DEFERRED_TO_LENGTH = 1  # AT LEAST: valid once long enough
@@ -99,7 +106,8 @@ SIDE_WALK = 3  # WALK_*
 SIDE_SEED = 4  # extension seeded by this side beginning after a range of partners
 SIDE_ALLOWED = 5  # relations of this side to its partner, for walks that check
 SIDE_NAME = 6  # word with the id of the partner that this one follows immediately
-SIDE_WORDS = 7
+SIDE_BEST = 7  # word with the best that partners offer; NOWHERE where nothing is kept of it
+SIDE_WORDS = 8
 CON_WORDS = CON_SIDES + 2 * SIDE_WORDS
 
 #: How the partners of an interval lie between its lowest and its highest partner.

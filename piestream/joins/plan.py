@@ -100,3 +100,24 @@ def steps_from(
         bound_set.add(target)
         reach(target)
     return tuple(steps)
+
+
+def spanning_tree(n_symbols: int, edges: Sequence[Edge]) -> tuple[int, ...]:
+    """The numbers of constraints that connect all symbols without a cycle.
+
+    Constraints kept as pairs come before ranges: only of pairs is it known what lies behind them.
+    """
+    root = list(range(n_symbols))
+
+    def find(symbol: int) -> int:
+        while root[symbol] != symbol:
+            symbol = root[symbol]
+        return symbol
+
+    tree = []
+    for number in sorted(range(len(edges)), key=lambda e: edges[e].ranged):
+        x, y = find(edges[number].x), find(edges[number].y)
+        if x != y:
+            root[x] = y
+            tree.append(number)
+    return tuple(tree)

@@ -166,11 +166,13 @@ def report(code, part, partition, pool, waiting, found, rows, scratch, time):
     row_words = ROW_OUTPUTS + n_outputs
     count = scratch[SCRATCH_FOUND]
     written = scratch[SCRATCH_ROWS]
-    order = code[code[ORDER_AT] : code[ORDER_AT] + n]
-    places = np.arange(0, count * n, n)
-    # slot ids of one symbol grow with its starts, so they order matches as the starts do
-    places = in_order(found, places, order, n)
-    for place in places:
+    places = np.zeros(0, np.int64)
+    if count > 1:
+        order = code[code[ORDER_AT] : code[ORDER_AT] + n]
+        # slot ids of one symbol grow with its starts, so they order matches as the starts do
+        places = in_order(found, np.arange(0, count * n, n), order, n)
+    for k in range(count):
+        place = places[k] if count > 1 else 0
         at = written * row_words
         rows[at + ROW_PARTITION] = partition
         rows[at + ROW_TIME] = time

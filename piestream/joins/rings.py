@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.joins.layout import (
     POOL_USED,
@@ -35,6 +36,39 @@ def expire(part, pool, ring, width, floor):
     return head
 
 
+@njit("int64(int64, int64)", inline="always")
+def ring_words(capacity, width):
+    """Words of a ring: its slots, then a bit for each that tells whether it may be worth a visit."""
+    return capacity * width + ((capacity + 63) >> 6)
+
+
+@njit(inline="always")
+def bit_word(part, ring, width, slot_id):
+    """Where the word lies that holds a slot's bit; the bit is the id's place in it."""
+    capacity = part[ring + RING_CAPACITY]
+    return part[ring + RING_BASE] + capacity * width + ((slot_id & (capacity - 1)) >> 6)
+
+
+@njit(inline="always")
+def bit_of(part, ring, slot_id):
+    """A slot's bit in its word."""
+    return np.int64(1) << (slot_id & (part[ring + RING_CAPACITY] - 1) & 63)
+
+
+@njit("int64(int64[::1], int64[::1], int64, int64, int64, int64)", cache=True, nogil=True)
+def next_worthy(part, pool, ring, width, slot_id, last):
+    """The first slot from ``slot_id`` to ``last`` whose bit is set, else one behind ``last``."""
+    capacity = part[ring + RING_CAPACITY]
+    words = part[ring + RING_BASE] + capacity * width
+    while slot_id <= last:
+        place = slot_id & (capacity - 1)
+        bits = np.uint64(pool[words + (place >> 6)]) >> np.uint64(place & 63)
+        if bits:
+            return min(slot_id + np.int64(trailing_zeros(bits)), last + 1)
+        slot_id += min(64 - (place & 63), capacity - place)
+    return last + 1
+
+
 @njit("int64[::1](int64[::1], int64)", cache=True, nogil=True)
 def with_room(pool, words):
     """The pool, or a copy with at least ``words`` free words."""
@@ -46,22 +80,39 @@ def with_room(pool, words):
     return larger
 
 
+@njit(
+    "void(int64[::1], int64[::1], int64[::1], int64, int64, int64, int64, int64)",
+    cache=True,
+    nogil=True,
+)
+def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
+    """Move the slots from ``first`` on, with their bits, to a ring of another capacity at ``to``."""
+    base = part[ring + RING_BASE]
+    capacity = part[ring + RING_CAPACITY]
+    bits = base + capacity * width
+    to_bits = to + to_capacity * width
+    for word in range(to_bits, to + ring_words(to_capacity, width)):
+        target_pool[word] = 0
+    for slot_id in range(first, part[ring + RING_TAIL]):
+        place = slot_id & (capacity - 1)
+        to_place = slot_id & (to_capacity - 1)
+        for word in range(width):
+            target_pool[to + to_place * width + word] = pool[base + place * width + word]
+        bit = pool[bits + (place >> 6)] >> (place & 63) & 1
+        target_pool[to_bits + (to_place >> 6)] |= bit << (to_place & 63)
+    part[ring + RING_BASE] = to
+    part[ring + RING_CAPACITY] = to_capacity
+
+
 @njit("int64[::1](int64[::1], int64[::1], int64, int64)", cache=True, nogil=True)
 def grown(part, pool, ring, width):
     """Double a full ring. All slots move, also expired ones: the latest may still be open."""
     capacity = part[ring + RING_CAPACITY]
     larger = max(_SMALLEST, 2 * capacity)
-    pool = with_room(pool, larger * width)
-    base = part[ring + RING_BASE]
+    pool = with_room(pool, ring_words(larger, width))
     to = pool[POOL_USED]
+    pool[POOL_USED] = to + ring_words(larger, width)
+    pool[POOL_WASTED] += ring_words(capacity, width)
     tail = part[ring + RING_TAIL]
-    for slot_id in range(max(0, tail - capacity), tail):
-        source = base + (slot_id & (capacity - 1)) * width
-        target = to + (slot_id & (larger - 1)) * width
-        for word in range(width):
-            pool[target + word] = pool[source + word]
-    pool[POOL_USED] = to + larger * width
-    pool[POOL_WASTED] += capacity * width
-    part[ring + RING_BASE] = to
-    part[ring + RING_CAPACITY] = larger
+    move_ring(part, pool, pool, ring, width, max(0, tail - capacity), to, larger)
     return pool

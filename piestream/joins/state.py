@@ -25,7 +25,6 @@ from piestream.joins.layout import (
     POOL_USED,
     POOL_WASTED,
     POOL_WORDS,
-    RING_BASE,
     RING_CAPACITY,
     RING_HEAD,
     RING_TAIL,
@@ -43,7 +42,7 @@ from piestream.joins.layout import (
     WAITING_WORDS,
     WINDOW,
 )
-from piestream.joins.rings import expire, slot_of
+from piestream.joins.rings import expire, move_ring, ring_words, slot_of
 
 
 @njit(
@@ -96,15 +95,8 @@ def compact(code, parts, n_partitions, pool, now):
                 smaller *= 2
             smaller = min(smaller, capacity)
             first = max(first, tail - smaller)
-            base = part[ring + RING_BASE]
-            for slot_id in range(first, tail):
-                source = base + (slot_id & (capacity - 1)) * width
-                target = to + (slot_id & (smaller - 1)) * width
-                for word in range(width):
-                    fresh[target + word] = pool[source + word]
-            part[ring + RING_BASE] = to
-            part[ring + RING_CAPACITY] = smaller
-            to += smaller * width
+            move_ring(part, pool, fresh, ring, width, first, to, smaller)
+            to += ring_words(smaller, width)
     fresh[POOL_USED] = to
     fresh[POOL_WASTED] = 0
     return fresh, idle[:n_idle]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from piestream.automata.minterm import compile_pair
 from piestream.intervals.aggregates import CELL_SIZE
 from piestream.joins import layout as at
-from piestream.joins.plan import Edge, Step, steps_from
+from piestream.joins.plan import Edge, Step, spanning_tree, steps_from
 from piestream.query.model import Emit, Query
 from piestream.relations import Relation, inverse
 
@@ -182,6 +182,17 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     for c, block in enumerate(blocks):
         incident[block[at.CON_X]] += [c, 0]
         incident[block[at.CON_Y]] += [c, 1]
+    best: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for c in spanning_tree(n, edges):
+        if not edges[c].ranged:
+            for side, symbol in enumerate((edges[c].x, edges[c].y)):
+                best[symbol].append((c, at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_BEST))
+    best_words = []
+    for s in range(n):
+        first_best = slots.take(s, len(best[s]))
+        best_words.append((first_best, slots.widths[s]))
+        for word, (c, place) in enumerate(best[s], first_best):
+            blocks[c][place] = word
 
     at_completion = query.emit is Emit.COMPLETION
     symbol_words: list[int] = []
@@ -220,6 +231,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
             len(cell_words) // at.CELL_WORDS,
             watch[s],
             seeded,
+            *best_words[s],
         ]
 
     seed_words: list[int] = []

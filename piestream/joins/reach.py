@@ -1,0 +1,141 @@
+"""Reach: whether a match can still be completed on every side of an interval.
+
+The insert-only form of Yannakakis' algorithm. For each interval and each constraint of its symbol
+is kept the *best* that partners offer there: the latest time at which all of what would have to be
+bound behind them began. A match must begin within the window, so a side is worth entering while its
+best is not before the window. Bests only grow; when one does, the partners on the other sides hear
+of it. The walk of `extend` enters nothing that cannot be completed, on patterns without cycles and
+ranges; a range offers whatever there is, and of a cycle a spanning tree is looked at.
+"""
+
+from __future__ import annotations
+
+from numba import njit, types
+
+from piestream.joins.layout import (
+    ALWAYS,
+    CON_SIDES,
+    CON_WORDS,
+    CON_X,
+    CON_Y,
+    CONSTRAINTS_AT,
+    END,
+    INC_CONSTRAINT,
+    INC_SIDE,
+    INC_WORDS,
+    INCIDENT_AT,
+    NOWHERE,
+    REACH,
+    RING_HEAD,
+    RING_TAIL,
+    RING_WORDS,
+    RINGS,
+    SIDE_ALLOWED,
+    SIDE_BEST,
+    SIDE_LO,
+    SIDE_WALK,
+    SIDE_WORDS,
+    START,
+    SYM_BEST,
+    SYM_BEST_END,
+    SYM_INCIDENT,
+    SYM_INCIDENT_END,
+    SYM_WIDTH,
+    SYM_WORDS,
+    SYMBOLS_AT,
+    VALID,
+    WALK_ALL_CHECKED,
+    WALK_ENDS,
+    WALK_ENDS_CHECKED,
+)
+from piestream.joins.pairs import possible_relations
+from piestream.joins.rings import bit_of, bit_word, slot_of
+
+
+@njit(
+    types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64, types.int64),
+    cache=True,
+    nogil=True,
+)
+def offered(code, pool, symbol, slot, but):
+    """What an interval offers to partners whose best of it is kept in word ``but`` of its slot."""
+    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
+    offer = pool[slot + START]
+    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
+        if word != but:
+            offer = min(offer, pool[slot + word])
+    return offer
+
+
+@njit(
+    types.void(
+        types.int64[::1], types.int64[::1], types.int64[::1], types.int64, types.int64,
+        types.int64, types.int64, types.int64,
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
+    """A best of this interval has grown, or it became valid: tell the partners on other sides.
+
+    ``heard`` is the constraint that the news came by. The pattern's tree bounds the recursion.
+    """
+    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
+    ring = RINGS + symbol * RING_WORDS
+    lowest = ALWAYS
+    second = ALWAYS
+    lowest_word = NOWHERE
+    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
+        best = pool[slot + word]
+        if best < lowest:
+            second = lowest
+            lowest = best
+            lowest_word = word
+        elif best < second:
+            second = best
+    pool[slot + REACH] = lowest
+    if slot_id == part[ring + RING_TAIL] - 1 and not part[VALID] >> symbol & 1:
+        return
+    if lowest >= floor:
+        pool[bit_word(part, ring, code[sym + SYM_WIDTH], slot_id)] |= bit_of(part, ring, slot_id)
+    if second < floor:
+        return
+    start = pool[slot + START]
+    for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
+        entry = code[INCIDENT_AT] + inc * INC_WORDS
+        constraint = code[entry + INC_CONSTRAINT]
+        side = code[entry + INC_SIDE]
+        con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
+        block = con + CON_SIDES + side * SIDE_WORDS
+        word = code[block + SIDE_BEST]
+        if word == NOWHERE or constraint == heard:
+            continue
+        offer = min(start, second if word == lowest_word else lowest)
+        lo = pool[slot + code[block + SIDE_LO]]
+        if offer < floor or lo == NOWHERE:
+            continue
+        hi = pool[slot + code[block + SIDE_LO] + 1]
+        other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+        other_ring = RINGS + other * RING_WORDS
+        other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
+        theirs = code[con + CON_SIDES + (1 - side) * SIDE_WORDS + SIDE_BEST]
+        walk = code[block + SIDE_WALK]
+        partner = lo
+        while partner <= hi:
+            place = slot_of(part, other_ring, other_width, partner)
+            if partner >= part[other_ring + RING_HEAD] and offer > pool[place + theirs]:
+                pair = True
+                if walk >= WALK_ALL_CHECKED:
+                    possible = possible_relations(
+                        pool[slot + START], pool[slot + END],
+                        pool[place + START], pool[place + END],
+                    )  # fmt: skip
+                    pair = possible & code[block + SIDE_ALLOWED] == possible
+                if pair:
+                    pool[place + theirs] = offer
+                    spread(code, part, pool, floor, other, place, partner, constraint)
+            partner += 1
+            if walk == WALK_ENDS:
+                partner = max(partner, hi)
+            elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
+                partner = max(partner, hi - 1)

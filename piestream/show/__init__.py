@@ -1,0 +1,13 @@
+"""What a query does, to read: its explanation, and its automata as diagrams.
+
+>>> import piestream as ps
+>>> q = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 9")
+>>> print(explain(q).section("Constraints"))
+a meets b
+  automaton of 3 states; partners by the pair index
+  meets: decided at b.ts = a.te
+"""
+
+from piestream.show.explain import Explanation, explain
+
+__all__ = ["Explanation", "explain"]

@@ -1,0 +1,274 @@
+"""How a query is worked, in words: read off the compiled tables, not kept beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING, Literal
+
+from piestream.automata import closure, compile_pair, decision_points
+from piestream.automata.minterm import DecisionPoint
+from piestream.joins import layout as at
+from piestream.joins.plan import Step
+from piestream.joins.tables import range_free
+from piestream.query.model import Aggregate, Constraint, Emit, Query
+from piestream.query.predicates import Predicate
+from piestream.relations import ALL_NAMES, ALLEN, Relation, inverse, names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from piestream.binding import Binding
+
+__all__ = ["Explanation", "explain"]
+
+_WORD_BYTES = 8
+#: From so many relations on, those that are missing say more.
+_MANY = 9
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a query before any event, in sections. ``print`` it."""
+
+    query: Query
+    sections: tuple[tuple[str, str], ...]
+
+    def section(self, title: str) -> str:
+        """The text of one section; KeyError if there is none of that title."""
+        return dict(self.sections)[title]
+
+    def __str__(self) -> str:
+        parts = []
+        for title, text in self.sections:
+            body = "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+            parts.append(f"{title.upper()}\n{body}\n")
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def diagrams(self, format: Literal["mermaid", "dot"]) -> str:
+        """The automaton of each constraint: Markdown with Mermaid diagrams, or DOT graphs."""
+        from piestream.show.diagrams import dot, mermaid
+
+        parts = []
+        for constraint in self.query.constraints:
+            automaton = compile_pair(constraint.relations, _same(self.query, constraint))
+            title = _said(constraint)
+            if format == "dot":
+                parts.append(f"// {title}: x is {constraint.x}, y is {constraint.y}\n{dot(automaton)}")
+            else:
+                parts.append(f"### {title}\n\n```mermaid\n{mermaid(automaton)}```\n")
+        return "\n".join(parts)
+
+
+def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Explanation:
+    """How a query will be worked: predicates, automata, decision points, join plan, state.
+
+    ``schema``, the columns of the input, is needed for nothing but the exact size of the state
+    of aggregates: without it they are taken to be over floats.
+
+    >>> import piestream as ps
+    >>> q = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9")
+    >>> print(explain(q).section("Predicates"))
+    1: x > 1
+       a: valid once it is known to last 3
+    """
+    from piestream.binding import bind
+
+    binding = bind(query, schema) if schema is not None else bind(*_stand_in(query))
+    sections = [("Query", str(query)), ("Predicates", "\n".join(_predicates(query)))]
+    if query.constraints:
+        sections.append(("Constraints", "\n".join(_constraints(query))))
+        implied = "\n".join(_implied(query))
+        if implied:
+            sections.append(("Implied", implied))
+    sections.append(("Join plan", "\n".join(_plan(query, binding))))
+    sections.append(("State", "\n".join(_state(query, binding))))
+    return Explanation(query, tuple(sections))
+
+
+def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
+    """A query of the same plan and columns that fit it, where the input is not known yet."""
+    import polars as pl
+
+    number = {p: i for i, p in enumerate(dict.fromkeys(s.predicate for s in query.symbols))}
+    columns: dict[str, pl.DataType] = {
+        item.column: pl.Float64()
+        for item in query.returns
+        if isinstance(item, Aggregate) and item.column is not None
+    }
+    columns |= {name: pl.Int64() for name in query.partition_by}
+    time = query.order_by or "time"
+    while query.order_by is None and time in columns:
+        time += "_"
+    columns[time] = pl.Int64() if query.time_unit else pl.Datetime("ns")
+    column = "predicate"
+    while column in columns:
+        column += "_"
+    columns[column] = pl.Int64()
+    symbols = tuple(
+        replace(s, predicate=Predicate.parse(f"{column} = {number[s.predicate]}"))
+        for s in query.symbols
+    )
+    return replace(query, symbols=symbols, order_by=time), columns
+
+
+def _same(query: Query, constraint: Constraint) -> bool:
+    return query.symbol(constraint.x).predicate == query.symbol(constraint.y).predicate
+
+
+def _said(constraint: Constraint) -> str:
+    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
+
+
+# -- predicates and symbols ------------------------------------------------------------------------
+
+
+def _predicates(query: Query) -> Iterator[str]:
+    """Each distinct predicate once, as it is evaluated, and the symbols that it is for."""
+    distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
+    for number, predicate in enumerate(distinct, 1):
+        yield f"{number}: {predicate}"
+        for symbol in query.symbols:
+            if symbol.predicate != predicate:
+                continue
+            least, most = symbol.at_least, symbol.at_most
+            if query.emit is Emit.COMPLETION or most is not None:
+                bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
+                lasting = f", if it lasted {' and '.join(bounds)}" if bounds else ""
+                valid = f"valid at its end{lasting}"
+            elif least is not None:
+                valid = f"valid once it is known to last {least}"
+            else:
+                valid = "valid from its start"
+            yield f"   {symbol.name}: {valid}"
+
+
+# -- constraints -----------------------------------------------------------------------------------
+
+
+def _constraints(query: Query) -> Iterator[str]:
+    for constraint in query.constraints:
+        same = _same(query, constraint)
+        automaton = compile_pair(constraint.relations, same)
+        pairs = range_free(constraint.relations, same)
+        yield _said(constraint)
+        found = []
+        if pairs:
+            states = "1 state" if automaton.states == 1 else f"{automaton.states} states"
+            found.append(f"automaton of {states}; partners by the pair index")
+        if constraint.relations & (Relation.BEFORE | Relation.AFTER):
+            found.append(
+                ("partners in before and after" if pairs else "no automaton: partners")
+                + " are a range of the endpoint index"
+            )
+        yield "  " + "; ".join(found)
+        if same:
+            yield f"  {constraint.x} and {constraint.y} have one predicate: never one interval"
+        for point in decision_points(constraint.relations, same):
+            yield f"  {_decided(point, constraint)}"
+
+
+def _decided(point: DecisionPoint, constraint: Constraint) -> str:
+    def named(endpoints: tuple[str, ...]) -> str:
+        of = {"x": constraint.x, "y": constraint.y}
+        return " = ".join(of[end[0]] + end[1:] for end in endpoints)
+
+    text = f"{_relation(point.relation)}: decided at {named(point.endpoints)}"
+    return text + f" (alone: at {named(point.alone)})" * point.earlier
+
+
+def _relation(relation: Relation) -> str:
+    return ALL_NAMES[relation.bit_length() - 1]
+
+
+def _implied(query: Query) -> Iterator[str]:
+    """What path consistency leaves possible, where that is less than what was said."""
+    symbols = [symbol.name for symbol in query.symbols]
+    said = {(c.x, c.y): c.relations for c in query.constraints}
+    everything = Relation(sum(ALLEN))
+    for (x, y), left in (closure(symbols, said) or {}).items():
+        if (x, y) not in said:
+            if left != everything:
+                yield f"{x} {_set_text(left, everything)} {y}"
+        elif left != said[x, y]:
+            never = Relation(said[x, y] & ~left)
+            yield f"{x} {'; '.join(names(left))} {y} ({', '.join(names(never))}: never in a match)"
+
+
+def _set_text(relations: Relation, everything: Relation) -> str:
+    shown = names(relations)
+    if len(shown) >= _MANY:
+        return f"anything but {'; '.join(names(Relation(everything & ~relations)))}"
+    return "; ".join(shown)
+
+
+# -- join plan and state ---------------------------------------------------------------------------
+
+
+def _plan(query: Query, binding: Binding) -> Iterator[str]:
+    """What completes a match from each thing that may be decided last."""
+    symbols = [symbol.name for symbol in query.symbols]
+    steps = binding.tables.steps
+    for constraint in query.constraints:
+        x, y = constraint.x, constraint.y
+        if range_free(constraint.relations, _same(query, constraint)):
+            yield f"pair {x}, {y}: {_steps(steps[f'{x}, {y}'], query, symbols)}"
+        for earlier, later, seen in (
+            (x, y, inverse(constraint.relations)),
+            (y, x, constraint.relations),
+        ):
+            if seen & Relation.AFTER:
+                seeded = steps[f"{earlier} before {later}"]
+                yield f"{later} begins: {_steps(seeded, query, symbols)}"
+    for name in symbols:
+        if name in steps:
+            yield f"{name} becomes valid: {_steps(steps[name], query, symbols)}"
+
+
+def _steps(steps: tuple[Step, ...], query: Query, symbols: list[str]) -> str:
+    if not steps:
+        return "the match is complete"
+    return ", then ".join(_step(step, query, symbols) for step in steps)
+
+
+def _step(step: Step, query: Query, symbols: list[str]) -> str:
+    constraint = query.constraints[step.constraint]
+    source = constraint.x if step.side == 0 else constraint.y
+    text = f"{symbols[step.target]} from {source}"
+    if step.pieces == at.PIECE_LATER:
+        text += " (those before it)"
+    checked = [symbols[check.other] for check in step.checks if check.constraint is not None]
+    if checked:
+        text += f" if it fits {' and '.join(checked)}"
+    apart = [symbols[check.other] for check in step.checks if check.constraint is None]
+    if apart:
+        text += f" if it is not the interval of {' or '.join(apart)}"
+    return text
+
+
+def _state(query: Query, binding: Binding) -> Iterator[str]:
+    """What is kept, and how large it is."""
+    code = binding.tables.code
+    yield f"kept: the intervals that began within {query.within}, and the latest of each symbol"
+    yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
+    partition = int(code[at.PARTITION_WORDS])
+    yield f"a partition: {_words(partition)}"
+    for number, symbol in enumerate(query.symbols):
+        first = int(code[at.SYMBOLS_AT]) + number * at.SYM_WORDS
+        text = f"an interval of {symbol.name}: {_words(int(code[first + at.SYM_WIDTH]))}"
+        least = symbol.at_least
+        if least is not None and least.amount and least.in_ticks == query.within.in_ticks:
+            most = query.within.amount // least.amount + 1
+            text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
+        yield text
+    if query.emit is Emit.BOTH:
+        record = 1 + 2 * len(query.symbols) + binding.tables.n_outputs
+        yield f"a match from its trigger to its completion: {_words(record)}"
+
+
+def _words(count: int) -> str:
+    return f"{count} words ({count * _WORD_BYTES:,} bytes)"
