@@ -55,7 +55,10 @@ class Source(Protocol):
 
     name: str
     total: int | None  # bytes or rows; None: not known
-    done: int
+
+    @property
+    def done(self) -> int:
+        """Bytes or rows read so far."""
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
@@ -136,7 +139,7 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
     spool = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the scan)
     shutil.copyfileobj(stream, spool, 1 << 20)
     spool.seek(0)
-    return spool  # type: ignore[return-value]
+    return spool
 
 
 class ScanSource:

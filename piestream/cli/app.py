@@ -68,6 +68,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+QueryFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="QUERY.SQL",
+        help="The query's file; - is standard input. Left out with -q.",
+        show_default=False,
+    ),
+]
 QueryText = Annotated[
     str | None, typer.Option("-q", "--query", help="The query itself, instead of a file.")
 ]
@@ -94,12 +102,12 @@ def _options(
 @app.command()
 def run(
     context: typer.Context,
-    arguments: Annotated[
+    query_file: QueryFile = None,
+    data: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="QUERY.SQL [DATA]...",
-            help="The query's file (- for standard input), then the data: files and globs, "
-            "or - for standard input. Without data: the files that FROM names.",
+            metavar="DATA",
+            help="Files and globs, or - for standard input. Without: the files that FROM names.",
             show_default=False,
         ),
     ] = None,
@@ -149,9 +157,8 @@ def run(
     """Find every match of a query in files or in standard input."""
     from piestream.cli.work import Options, work
 
-    names = list(arguments or [])
-    text, label = _text(context, names, query)
-    if "-" in names and label == "-":
+    text, names = _text(context, query, query_file, data)
+    if "-" in names and query is None and query_file == "-":
         _refuse(context, "the query and the data cannot both come from standard input")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
@@ -175,12 +182,11 @@ def run(
 @app.command()
 def check(
     context: typer.Context,
-    arguments: Annotated[
+    query_file: QueryFile = None,
+    data: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="QUERY.SQL [DATA]",
-            help="The query's file (- for standard input); data whose columns it must fit.",
-            show_default=False,
+            metavar="DATA", help="Files whose columns the query must fit.", show_default=False
         ),
     ] = None,
     query: QueryText = None,
@@ -189,8 +195,7 @@ def check(
     ] = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
-    names = list(arguments or [])
-    text, _ = _text(context, names, query)
+    text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
         if names:
@@ -204,32 +209,24 @@ def check(
 @app.command()
 def explain(
     context: typer.Context,
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QUERY.SQL",
-            help="The query's file (- for standard input).",
-            show_default=False,
-        ),
-    ] = None,
+    query_file: QueryFile = None,
     query: QueryText = None,
     format: Annotated[
         DiagramFormat, typer.Option(help="Text, or the automata as diagrams.")
     ] = DiagramFormat.text,
 ) -> None:
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
-    names = list(arguments or [])
-    text, _ = _text(context, names, query)
+    text, names = _text(context, query, query_file)
     if names:
         _refuse(context, f"explain needs nothing but a query: what is {names[0]}?")
     with _reported(context):
         from piestream import show
 
         explanation = show.explain(_query(text))
-        if format is DiagramFormat.text:
-            typer.echo(str(explanation), nl=False)
-        else:
-            typer.echo(explanation.diagrams(format.value), nl=False)
+        text = str(explanation) if format is DiagramFormat.text else (
+            explanation.diagrams("dot" if format is DiagramFormat.dot else "mermaid")
+        )
+        typer.echo(text, nl=False)
 
 
 @app.command()
@@ -246,21 +243,23 @@ def demo(
         show_demo(cars, seconds, out)
 
 
-def _text(context: typer.Context, names: list[str], query: str | None) -> tuple[str, str | None]:
-    """The text of the query and where it came from; takes its file off the names."""
+def _text(
+    context: typer.Context, query: str | None, file: str | None, data: list[str] | None = None
+) -> tuple[str, list[str]]:
+    """The text of the query, and the data; with ``-q`` all the arguments are data."""
+    names = list(data or [])
     if query is not None:
-        return query, None
-    if not names:
+        return query, [file, *names] if file is not None else names
+    if file is None:
         _refuse(context, "a query is missing: give its file, or its text with -q")
-    path = names.pop(0)
     try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode(), path
-        return Path(path).read_bytes().decode(), path
+        if file == "-":
+            return sys.stdin.buffer.read().decode(), names
+        return Path(file).read_bytes().decode(), names
     except UnicodeDecodeError:
-        _refuse(context, f"{path} is no text in UTF-8; the query comes first, then the data")
+        _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
-        _refuse(context, f"cannot read the query {path}: {error.strerror}")
+        _refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
 def _query(text: str) -> Query:

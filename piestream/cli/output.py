@@ -109,8 +109,8 @@ class TextOutput:
     def _put(self, rows: pl.DataFrame, header: bool = False) -> None:
         text = io.BytesIO()
         if self._csv:
-            as_text = pl.col(self._lengths).dt.to_string("iso") if self._lengths else []
-            rows.with_columns(as_text).write_csv(text, include_header=header)
+            rows = rows.with_columns(pl.col(name).dt.to_string("iso") for name in self._lengths)
+            rows.write_csv(text, include_header=header)
         else:
             rows.write_ndjson(text)
         self._target.file.write(text.getbuffer())

@@ -56,7 +56,7 @@ def opened(
 def work(query: Query, options: Options) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     live = options.lateness is not None
-    if live:
+    if options.lateness is not None:
         try:
             as_duration(options.lateness, "the lateness")
         except QueryError as error:

@@ -160,11 +160,10 @@ def _constraints(query: Query) -> Iterator[str]:
         if pairs:
             states = "1 state" if automaton.states == 1 else f"{automaton.states} states"
             found.append(f"automaton of {states}; partners by the pair index")
-        if constraint.relations & (Relation.BEFORE | Relation.AFTER):
-            found.append(
-                ("partners in before and after" if pairs else "no automaton: partners")
-                + " are a range of the endpoint index"
-            )
+        ranged = constraint.relations & ~pairs
+        if ranged:
+            lead = "" if pairs else "no automaton; "
+            found.append(f"{lead}{' and '.join(names(ranged))} by a range of the endpoint index")
         yield "  " + "; ".join(found)
         if same:
             yield f"  {constraint.x} and {constraint.y} have one predicate: never one interval"
@@ -223,7 +222,7 @@ def _plan(query: Query, binding: Binding) -> Iterator[str]:
         ):
             if seen & Relation.AFTER:
                 seeded = steps[f"{earlier} before {later}"]
-                yield f"{later} begins: {_steps(seeded, query, symbols)}"
+                yield f"{later} begins after {earlier}: {_steps(seeded, query, symbols)}"
     for name in symbols:
         if name in steps:
             yield f"{name} becomes valid: {_steps(steps[name], query, symbols)}"
@@ -253,7 +252,8 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
 def _state(query: Query, binding: Binding) -> Iterator[str]:
     """What is kept, and how large it is."""
     code = binding.tables.code
-    yield f"kept: the intervals that began within {query.within}, and the latest of each symbol"
+    ticks = " ticks" * query.within.in_ticks
+    yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
     yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
     partition = int(code[at.PARTITION_WORDS])
     yield f"a partition: {_words(partition)}"
