@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from experiments.baselines.allen import relation_of
-from experiments.baselines.pattern import Ints, Pattern, Result
+from experiments.baselines.pattern import Ints, Pattern, Result, one_partition
 from experiments.baselines.restrictions import LESS, NOTHING, closure, join_steps, longest_path
 from experiments.baselines.tpstream_join import grown, longer
 
@@ -90,6 +90,7 @@ def run(
         )  # fmt: skip
         return found
 
+    times, masks = one_partition(times, masks)
     match(times[:0], masks[:0])  # compiled, or loaded, before the clock starts
     begin = perf_counter()
     matches, count, counters = match(times, masks)

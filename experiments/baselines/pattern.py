@@ -14,7 +14,14 @@ from piestream.relations import Relation, intersect, inverse, names
 if TYPE_CHECKING:
     from piestream.query.model import Query
 
-__all__ = ["Ints", "Pattern", "Result", "UnsupportedPatternError", "sorted_matches"]
+__all__ = [
+    "Ints",
+    "Pattern",
+    "Result",
+    "UnsupportedPatternError",
+    "one_partition",
+    "sorted_matches",
+]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -198,6 +205,19 @@ class Result:
     def __post_init__(self) -> None:
         shared = ("events", "intervals", "probes", "pairs", "partial_results", "peak_stored")
         object.__setattr__(self, "counters", dict.fromkeys(shared, 0) | dict(self.counters))
+
+
+def one_partition(times: Ints, masks: Ints) -> tuple[Ints, Ints]:
+    """Times and masks as the compiled loops take them, copied only if need be.
+
+    One kind of array means one compilation; a read-only one would be another.
+    """
+    if len(times) != len(masks):
+        raise ValueError(f"{len(times)} times and {len(masks)} masks; give a mask for each time")
+    times, masks = (np.require(a, np.int64, ["C", "W"]) for a in (times, masks))
+    if len(times) > 1 and not (times[1:] > times[:-1]).all():
+        raise ValueError("the times do not increase strictly; give one partition, sorted by time")
+    return times, masks
 
 
 def sorted_matches(matches: Ints) -> Ints:

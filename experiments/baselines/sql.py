@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from experiments.baselines.allen import OPEN
-from experiments.baselines.pattern import Ints, Pattern, Result
+from experiments.baselines.pattern import Ints, Pattern, Result, one_partition
 from experiments.baselines.restrictions import comparisons
 from piestream.relations import Relation, inverse
 
@@ -186,6 +186,7 @@ def run_duckdb(
     import duckdb
 
     _check_emit(emit)
+    times, masks = one_partition(times, masks)
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {int(threads)}")
         connection.register("arrived", pl.DataFrame({"t": times, "mask": masks}).to_arrow())
@@ -205,6 +206,7 @@ def run_duckdb(
 
 def run_polars(pattern: Pattern, times: Ints, masks: Ints, *, keep: bool = True) -> Result:
     """Run lengths and ``join_where`` in Polars; a match's report is the last of its ends."""
+    times, masks = one_partition(times, masks)
     frame = pl.DataFrame({"t": times, "mask": masks})
     begin = perf_counter()
     islands = [_polars_islands(frame, pattern, symbol) for symbol in range(pattern.n_symbols)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from experiments.baselines.pattern import MOST_SYMBOLS, Ints
+from experiments.baselines.pattern import MOST_SYMBOLS, Ints, one_partition
 
 __all__ = ["bits"]
 
@@ -31,6 +31,4 @@ def bits(
         masks |= frame[column].cast(pl.Int64).fill_null(0).to_numpy() << bit
     # Dates and datetimes become their counts of ticks.
     times = frame[time].to_physical().cast(pl.Int64).to_numpy()
-    if len(times) > 1 and not (np.diff(times) > 0).all():
-        raise ValueError(f"the times in {time!r} do not increase strictly; sort one partition")
-    return times, masks
+    return one_partition(times, masks)

@@ -74,6 +74,15 @@ def test_a_frame_of_booleans_becomes_masks() -> None:
         bits(frame.reverse())
 
 
+@pytest.mark.parametrize("name", ["tpstream", "piestream-paper", "iseq", "duckdb", "polars"])
+def test_what_is_no_sorted_partition_is_refused(name: str) -> None:
+    given = Pattern(2, ((0, 1, Relation.MEETS),), 9)
+    with pytest.raises(ValueError, match="increase strictly"):
+        run(name, given, np.array([1, 1]), np.array([1, 2]))
+    with pytest.raises(ValueError, match="2 times and 1 masks"):
+        run(name, given, np.array([1, 2]), np.array([1]))
+
+
 @pytest.mark.parametrize("name", ["tpstream", "tpstream-published", "iseq"])
 def test_methods_of_allens_relations_refuse_the_precise_ones(name: str) -> None:
     nothing = np.zeros(0, dtype=np.int64)
