@@ -6,11 +6,12 @@ run in the JVM; the workers run the same detector as the embedded engine.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from piestream.query.model import Query
 
-__all__ = ["run"]
+__all__ = ["flush", "local_settings", "run", "session"]
 
 
 def run(query: Query, frame: Any, **options: Any) -> Any:
@@ -30,3 +31,17 @@ def run(query: Query, frame: Any, **options: Any) -> Any:
     given.pop("lateness", None)  # a bounded frame is sorted
     given.pop("on_late", None)
     return run_bounded(query, frame, **given)
+
+
+_PLACES = {
+    "flush": "piestream.spark.ending",
+    "local_settings": "piestream.spark.local",
+    "session": "piestream.spark.local",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in _PLACES:
+        raise AttributeError(f"module piestream.spark has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

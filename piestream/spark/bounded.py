@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from piestream.query.model import Query
 from piestream.spark.clock import time_sql
-from piestream.spark.crossing import key_sql
+from piestream.spark.crossing import Outgoing, key_sql
 from piestream.spark.plan import BUCKETS, Plan, planned, sql_functions
 from piestream.spark.slices import Slices, sliced
 from piestream.stream import Stream, Ties
@@ -94,14 +94,7 @@ class Worker:
     slices: Slices | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema([])
-        for found in self.results(_chunks(batches)):
-            if not len(found):
-                continue
-            plain = self.plan.outgoing.plain(found).to_arrow()
-            if not len(schema):
-                schema = pa.schema([_small(field) for field in plain.schema])
-            yield from plain.cast(schema).to_batches()
+        return as_batches(self.plan.outgoing, self.results(_chunks(batches)))
 
     def results(self, chunks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """The result rows of chunks of plain rows."""
@@ -166,6 +159,15 @@ def _by_bucket(chunk: pl.DataFrame) -> Iterator[pl.DataFrame]:
     ends = [*edges.tolist(), len(buckets)]
     for start, end in zip(starts, ends, strict=True):
         yield chunk.slice(start, end - start)
+
+
+def as_batches(outgoing: Outgoing, frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
+    """Result rows as Spark wants them."""
+    for found in frames:
+        if len(found):
+            plain = outgoing.plain(found).to_arrow()
+            schema = pa.schema([_small(field) for field in plain.schema])
+            yield from plain.cast(schema).to_batches()
 
 
 def _small(field: pa.Field) -> pa.Field:

@@ -37,7 +37,8 @@ class Incoming:
     Predicates that look at one event are evaluated in the JVM and cross as bits of the mask.
     """
 
-    columns: tuple[tuple[str, Crossing], ...]
+    columns: tuple[tuple[str, Crossing], ...]  # the keys first
+    keys: int
     predicates: tuple[str, ...]  # the narrow name of each bit of the mask, from the lowest
     words: int
     clock: tuple[int, int]  # time in ticks is v // clock[0] - clock[1]
@@ -51,12 +52,14 @@ class Incoming:
             times = times // per_tick
         if shift:
             times = times - shift
-        rows = [times.alias(TIME)]
-        rows += [
+        truths = [
             pl.Series(name, _bits(masks, place)) for place, name in enumerate(self.predicates)
         ]
-        rows += [_value(plain, masks, part).alias(name) for name, part in self.columns]
-        return pl.DataFrame(rows)
+        values = [_value(plain, masks, part).alias(name) for name, part in self.columns]
+        # in the order of Stream.narrow
+        return pl.DataFrame(
+            values[: self.keys] + [times.alias(TIME)] + truths + values[self.keys :]
+        )
 
 
 def arrivals(
@@ -100,7 +103,9 @@ def arrivals(
     expressions = [f"{values[place]} AS v{place}" for place in sorted(values)]
     expressions += mask_words(flags, way.words)
     names = tuple(f"{PREDICATE}{place}" for place in early)
-    return Incoming(tuple(columns), names, way.words, clock), expressions
+    return Incoming(
+        tuple(columns), len(binding.query.partition_by), names, way.words, clock
+    ), expressions
 
 
 def key_sql(name: str, data_type: spark.DataType) -> str:

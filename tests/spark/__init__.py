@@ -1,0 +1,1 @@
+"""Spark: the same rows as the embedded engine."""

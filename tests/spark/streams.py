@@ -1,0 +1,100 @@
+"""Playing rows into Spark: a bounded frame, or files that are micro-batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+__all__ = ["Player", "cut", "frame_of", "rows_of"]
+
+
+def frame_of(spark: Any, frame: pl.DataFrame) -> Any:
+    """A Polars frame as a bounded Spark frame."""
+    return spark.createDataFrame(frame.to_arrow())
+
+
+def rows_of(frame: Any) -> pl.DataFrame:
+    """The rows of a bounded Spark frame."""
+    rows = pl.from_arrow(frame.toArrow())
+    assert isinstance(rows, pl.DataFrame)
+    return rows
+
+
+class Player:
+    """A streaming query over a folder of files, one file a micro-batch.
+
+    It can be stopped and started again; `rows` gives what has come in order.
+    """
+
+    def __init__(self, spark: Any, query: Any, schema: pl.DataFrame, folder: Path, **options: Any):
+        self.spark = spark
+        self.query = query
+        self.options = options
+        self.source = folder / "source"
+        self.checkpoint = str(folder / "checkpoint")
+        self.source.mkdir(parents=True)
+        self.schema = frame_of(spark, schema.clear()).schema
+        self.batches: dict[int, pl.DataFrame] = {}
+        self.files = 0
+        self.progress: list[Any] = []
+
+    def frame(self) -> Any:
+        """The streaming frame."""
+        reader = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.source))
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """One more file."""
+        path = self.source / f"{self.files:04}.parquet"
+        rows.write_parquet(path)
+        when = 1_700_000_000 + self.files
+        os.utime(path, (when, when))
+        self.files += 1
+
+    def play(self, *parts: pl.DataFrame) -> None:
+        """Run a query over what is there, these files included, and stop it."""
+        for part in parts:
+            self.add(part)
+        found = self.query.run(self.frame(), **self.options)
+        self.result_schema = found.schema
+        writer = found.writeStream.foreachBatch(self._keep)
+        writer = writer.option("checkpointLocation", self.checkpoint)
+        running = writer.trigger(availableNow=True).start()
+        running.awaitTermination()
+        assert running.exception() is None
+        self.progress += running.recentProgress
+
+    def _keep(self, batch: Any, number: int) -> None:
+        self.batches[number] = rows_of(batch)
+
+    def flushed(self) -> pl.DataFrame:
+        """What the end of the stream makes known."""
+        from piestream.spark import flush
+
+        return rows_of(flush(self.query, self.frame(), self.checkpoint))
+
+    def rows(self) -> pl.DataFrame:
+        """All the rows so far."""
+        return pl.concat([self.batches[number] for number in sorted(self.batches)])
+
+    def counted(self, name: str) -> int:
+        """The sum of a metric over all micro-batches."""
+        told = [p.observedMetrics.get("piestream") for p in self.progress]
+        return sum(metrics[name] for metrics in told if metrics is not None)
+
+    def dropped(self) -> int:
+        """The late rows that Spark did not even deliver."""
+        return sum(o.numRowsDroppedByWatermark for p in self.progress for o in p.stateOperators)
+
+
+def cut(rows: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """The rows in parts of these sizes."""
+    parts, at = [], 0
+    for size in sizes:
+        parts.append(list(rows[at : at + size]))
+        at += size
+    return parts

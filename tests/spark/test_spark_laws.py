@@ -1,0 +1,80 @@
+"""The laws on Spark: bounded and streaming frames say what the oracle says, row for row."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests import engines
+from tests.engines import Rows, difference, parse
+from tests.randoms import scenario
+from tests.scenario import Scenario
+from tests.spark.streams import Player, cut, frame_of, rows_of
+
+#: How many cases of each kind; each takes Spark a second or so.
+BOUNDED, STREAMED = 16, 10
+
+
+def _fits(drawn: Scenario) -> bool:
+    """Spark's times are microseconds, and its watermark begins at 1970."""
+    times = [row["ts"] for row in drawn.rows]
+    if drawn.clock.kind == "ns":
+        return False
+    return drawn.clock.kind == "int" or (bool(times) and min(times) > 0)
+
+
+def _cases(first: int, count: int) -> list[int]:
+    seeds = (seed for seed in range(first, first + 1000) if _fits(scenario(seed)))
+    worth = (seed for seed in seeds if scenario(seed).expected() or seed % 7 == 0)
+    return list(islice(worth, count))
+
+
+def _check(drawn: Scenario, found: Rows, plan: object) -> None:
+    if (why := difference(drawn.expected(), found, drawn.keys)) is not None:
+        pytest.fail(f"\n{drawn}\nplan = {plan}\n{why}\n", pytrace=False)
+
+
+@pytest.mark.parametrize("seed", _cases(0, BOUNDED))
+def test_a_bounded_frame_says_what_the_oracle_says(spark: Any, seed: int) -> None:
+    drawn = scenario(seed)
+    rng = Random(seed)
+    order = list(range(len(drawn.rows)))
+    if drawn.ties == "error":
+        rng.shuffle(order)
+    frame = frame_of(spark, drawn.stream.frame([drawn.rows[place] for place in order]))
+    if drawn.ties == "error":
+        frame = frame.repartition(3)
+    buckets = rng.choice((1, 3, 64))
+    found = parse(drawn.text()).run(frame, ties=drawn.ties, buckets=buckets)
+    _check(drawn, engines.plain(rows_of(found), drawn.stream), (order, buckets))
+
+
+@pytest.mark.parametrize("seed", _cases(2000, STREAMED))
+def test_a_stream_says_what_the_oracle_says(spark: Any, seed: int, tmp_path: Path) -> None:
+    drawn = scenario(seed)
+    rng = Random(seed)
+    lateness = rng.choice((0, 2, 5))
+    order = engines.arrival(drawn.stream, lateness, rng)
+    sizes = engines.cuts(len(order), rng)
+    rows = [drawn.rows[place] for place in order]
+    parts = [drawn.stream.frame(part) for part in cut(rows, sizes)]
+    text = drawn.clock.text(lateness)
+    options: dict[str, Any] = {
+        "ties": drawn.ties,
+        "lateness": text if drawn.clock.unit else int(text),
+        "buckets": rng.choice((1, 3)),
+        "partitioning": rng.choice(("bucket", "bucket", "key")),
+    }
+    schema = drawn.stream.frame([])
+    player = Player(spark, parse(drawn.text()), schema, tmp_path, **options)
+    stopped = rng.randint(0, len(parts))
+    player.play(*parts[:stopped])  # and started again from its checkpoint
+    player.play(*parts[stopped:])
+    found = pl.concat([player.rows(), player.flushed()]) if player.batches else player.flushed()
+    _check(drawn, engines.plain(found, drawn.stream), (order, sizes, stopped, options))
+    assert player.counted("late") == player.dropped() == 0
