@@ -111,7 +111,9 @@ def events(
         for name in symbols:
             turns = draw(st.lists(st.integers(1, 5), min_size=count, max_size=count))
             first = draw(st.booleans())
-            values = [value for k, run in enumerate(turns) for value in [first ^ (k % 2 == 1)] * run]
+            values = [
+                value for k, run in enumerate(turns) for value in [first ^ (k % 2 == 1)] * run
+            ]
             found[name] = pl.Series(values[:count], dtype=pl.Boolean)
         for name, values_of in more.items():
             found[name] = pl.Series(draw(st.lists(values_of, min_size=count, max_size=count)))
@@ -204,9 +206,7 @@ def _in_order(query: Query, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.sort(_time(query, frame), maintain_order=True)
 
 
-def _check(
-    query: Query, expected: pl.DataFrame, found: Sequence[pl.DataFrame], how: str
-) -> None:
+def _check(query: Query, expected: pl.DataFrame, found: Sequence[pl.DataFrame], how: str) -> None:
     """The same rows in the same order within each partition; across partitions no order counts."""
     wanted, got = _by_key(query, [expected]), _by_key(query, found)
     for key in [*wanted, *(key for key in got if key not in wanted)]:

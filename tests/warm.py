@@ -22,7 +22,9 @@ def forget_stale_kernels(package: Path = _PACKAGE) -> int:
     if "PYTEST_XDIST_WORKER" in os.environ:
         return 0  # done by the process that started this one
     compiled = [*package.rglob("*.nbi"), *package.rglob("*.nbc")]
-    sources = [path for path in package.rglob("*.py") if "njit" in path.read_text("utf-8")]
+    # The layout's and the relations' numbers are compiled in.
+    sources = [package / "relations.py", *package.glob("joins/*.py")]
+    sources += [path for path in package.rglob("*.py") if "numba" in path.read_text("utf-8")]
     if not compiled or not sources:
         return 0
     oldest = min(path.stat().st_mtime_ns for path in compiled)

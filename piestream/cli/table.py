@@ -23,9 +23,9 @@ def table_text(frame: pl.DataFrame, width: int | None = None) -> str:
     ``width`` is that of the terminal; without it no cell is ever cut.
 
     >>> print(table_text(pl.DataFrame({"id": [7], "te": pl.Series([None], dtype=pl.Int64)})))
-      id     te
-     ───────────
-       7   NULL
+     id     te
+    ───────────
+      7   NULL
     <BLANKLINE>
     """
     from rich.box import SIMPLE_HEAD

@@ -124,13 +124,22 @@ def test_dividing_by_zero_is_null_and_so_false() -> None:
 def test_any_type_can_be_a_key(keys: pl.Series) -> None:
     """Each key is a stream of its own: at one time each, which in one stream would be ties."""
     frame = pl.DataFrame({"k": keys, "t": [1] * len(keys), "x": [5] * len(keys)})
-    result = QUERY.run(pl.concat([frame, frame.with_columns(pl.lit(2, pl.Int64).alias("t"), pl.lit(0, pl.Int64).alias("x"))]))
+    result = QUERY.run(
+        pl.concat(
+            [
+                frame,
+                frame.with_columns(pl.lit(2, pl.Int64).alias("t"), pl.lit(0, pl.Int64).alias("x")),
+            ]
+        )
+    )
     assert result.schema["k"] == keys.dtype
     assert sorted(map(str, result["k"].to_list())) == sorted(map(str, keys.to_list()))
     blob_kept = QUERY.open()
     blob_kept.push(frame)
     again = QUERY.open(state=blob_kept.snapshot())
-    assert again.push(frame.with_columns(pl.col("t") + 1)).height == 0  # the same keys, still in their runs
+    assert (
+        again.push(frame.with_columns(pl.col("t") + 1)).height == 0
+    )  # the same keys, still in their runs
 
 
 def test_a_key_of_nan_is_the_null_key() -> None:

@@ -128,7 +128,9 @@ def test_columns_that_the_query_does_not_read_may_be_of_any_type() -> None:
 def test_pandas_times_keep_their_zone() -> None:
     frame = pd.DataFrame(
         {
-            "at": pd.to_datetime(["2024-05-01 10:00", "2024-05-01 10:05"]).tz_localize("Europe/Rome"),
+            "at": pd.to_datetime(["2024-05-01 10:00", "2024-05-01 10:05"]).tz_localize(
+                "Europe/Rome"
+            ),
             "v": [1, 0],
         }
     )
@@ -169,15 +171,24 @@ def test_a_query_without_files_needs_a_frame() -> None:
         QUERY.run()
 
 
-def test_files_of_an_unknown_kind_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"should end in \.parquet"):
-        ps.query("FROM 'events.txt' ORDER BY t DEFINE a AS v PATTERN a WITHIN 9").run()
+def test_files_of_an_unknown_kind_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "events.txt").write_text("t,v\n")
+    query = f"FROM '{tmp_path}/events.txt' ORDER BY t DEFINE a AS v PATTERN a WITHIN 9"
+    with pytest.raises(ValueError, match=r"\.parquet"):
+        ps.query(query).run()
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match=r"no-such-file\.csv"):
+        ps.query("FROM 'no-such-file.csv' ORDER BY t DEFINE a AS v PATTERN a WITHIN 9").run()
 
 
 @pytest.mark.xfail(reason="pandas' default for integers with a NULL is float64")
 def test_pandas_times_of_integers_stay_exact_beside_a_null() -> None:
     start = 2**53 + 1
     frame = pd.DataFrame({"t": [start, start + 2, start + 4], "v": [1, 0, 1]})
-    result = ps.query("FROM s ORDER BY t DEFINE a AS v > 0 PATTERN a WITHIN 9 EMIT ON BOTH").run(frame)
+    result = ps.query("FROM s ORDER BY t DEFINE a AS v > 0 PATTERN a WITHIN 9 EMIT ON BOTH").run(
+        frame
+    )
     assert int(result["a_te"].dropna().iloc[0]) == start + 2
     assert str(result["a_te"].dtype).lower() == "int64"

@@ -119,7 +119,9 @@ def test_advance_works_on_what_waits() -> None:
 
 
 def test_advance_takes_times_of_the_columns_type() -> None:
-    query = ps.query("FROM s MAX GAP 1 min DEFINE a AS x > 1 PATTERN a WITHIN 1 h EMIT ON COMPLETION")
+    query = ps.query(
+        "FROM s MAX GAP 1 min DEFINE a AS x > 1 PATTERN a WITHIN 1 h EMIT ON COMPLETION"
+    )
     session = query.open()
     noon = datetime(2024, 1, 1, 12)
     session.push(event(noon))

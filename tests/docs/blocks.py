@@ -21,7 +21,12 @@ __all__ = ["PAGES", "ROOT", "Block", "blocks_of", "outputs_of"]
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
+    [
+        ROOT / "README.md",
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("docs/*.md"),
+    ]
 )
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -84,9 +89,11 @@ def _run(command: str) -> str:
     """What a command of the CLI prints."""
     from typer.testing import CliRunner
 
-    from piestream import cli
+    from piestream.cli.app import app
 
-    result = CliRunner().invoke(cli.app, shlex.split(command)[1:])
+    result = CliRunner(env={"COLUMNS": "100"}).invoke(
+        app, shlex.split(command)[1:], prog_name="piestream"
+    )
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.output

@@ -10,9 +10,7 @@ from tests.docs.blocks import PAGES, ROOT, blocks_of, outputs_of
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_blocks_of_a_page(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_blocks_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for block, told, printed in outputs_of(page):
         assert printed == told, f"{page.name}, line {block.line}"
