@@ -84,7 +84,8 @@ def open_source(
         if format is None:
             raise ValueError("standard input has no name that says what it holds: give the format")
         if format == "parquet":
-            return ScanSource("standard input", pl.scan_parquet(_spooled(sys.stdin.buffer)))
+            spool = _spooled(sys.stdin.buffer)
+            return ScanSource("standard input", pl.scan_parquet(spool), spool)
         return TextSource([Piped(sys.stdin.buffer, live)], format == "csv", types or {})
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
@@ -145,8 +146,9 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
 class ScanSource:
     """What Polars scans by itself: Parquet by row groups, and remote files."""
 
-    def __init__(self, name: str, frame: pl.LazyFrame) -> None:
+    def __init__(self, name: str, frame: pl.LazyFrame, spool: BinaryIO | None = None) -> None:
         self.name = name
+        self._spool = spool  # what is scanned, if it has no name: read once
         self.done = 0
         self.total: int | None = None
         self._frame = frame
@@ -164,6 +166,8 @@ class ScanSource:
         for chunk in needed.collect_batches(chunk_size=CHUNK_ROWS, maintain_order=True, lazy=True):
             self.done += len(chunk)
             yield chunk
+        if self._spool is not None:
+            self._spool.close()
 
 
 class Run:

@@ -180,6 +180,7 @@ class ParquetOutput:
         if self._spool is not None:
             self._spool.seek(0)
             shutil.copyfileobj(self._spool, self._target.file)
+            self._spool.close()
         self._target.done()
 
     def abandon(self) -> None:
@@ -189,6 +190,8 @@ class ParquetOutput:
             self._thread.join(timeout=1)
         except BaseException:  # whatever it is, it is not what failed first
             pass
+        if self._spool is not None:
+            self._spool.close()
         self._target.undone()
 
 

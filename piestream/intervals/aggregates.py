@@ -7,9 +7,9 @@ somebody looks: at its end, at a report, at the end of a batch. So every row is 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from piestream.joins.layout import CELL_COLUMN, CELL_KIND, CELL_WORD, CELL_WORDS
+from piestream.loops import FLAGS, INT, NOTHING, WORDS, as_floats, compiled
 
 ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = range(11)
 
@@ -21,7 +21,7 @@ CELL_SIZE = {MIN_INT: 2, MAX_INT: 2, MIN_FLOAT: 2, MAX_FLOAT: 2, FIRST: 2, LAST:
 UNKNOWN_YET = -1
 
 
-@njit("void(int64[::1], int64, int64, int64[::1], int64)", cache=True, nogil=True)
+@compiled(NOTHING, WORDS, INT, INT, WORDS, INT)
 def clear_cells(code, cell, cell_end, pool, slot):
     """Start the aggregates of an interval."""
     while cell < cell_end:
@@ -37,66 +37,62 @@ def clear_cells(code, cell, cell_end, pool, slot):
         cell += CELL_WORDS
 
 
-@njit(
-    "void(int64[::1], int64, int64, int64[::1], int64, int64[:,::1], uint8[:,::1], int64, int64)",
-    cache=True,
-    nogil=True,
-)
-def add_rows(code, cell, cell_end, pool, slot, columns, known, row, row_end):
-    """Add the rows ``[row, row_end)`` to the aggregates of one interval."""
+@compiled(NOTHING, WORDS, INT, INT, WORDS, INT, WORDS, FLAGS, INT, INT, INT)
+def add_rows(code, cell, cell_end, pool, slot, columns, known, n_rows, row, row_end):
+    """Add the rows ``[row, row_end)`` of columns of ``n_rows`` to one interval's aggregates."""
     if row >= row_end:
         return
-    floats = columns.view(np.float64)
-    words = pool.view(np.float64)
+    floats = as_floats(columns)
+    words = as_floats(pool)
     while cell < cell_end:
         kind = code[cell + CELL_KIND]
-        c = code[cell + CELL_COLUMN]
+        c = code[cell + CELL_COLUMN] * n_rows
         at = slot + code[cell + CELL_WORD]
         if kind == ROWS:
             pool[at] += row_end - row
         elif kind == COUNT:
             for r in range(row, row_end):
-                pool[at] += np.int64(known[c, r])
+                pool[at] += np.int64(known[c + r])
         elif kind == SUM_INT:
             for r in range(row, row_end):
-                if known[c, r]:
-                    pool[at] += columns[c, r]
+                if known[c + r]:
+                    pool[at] += columns[c + r]
         elif kind == SUM_FLOAT:
             for r in range(row, row_end):
-                if known[c, r]:
-                    words[at] += floats[c, r]
+                if known[c + r]:
+                    words[at] += floats[c + r]
         elif kind == MIN_INT:
             for r in range(row, row_end):
-                if known[c, r] and (pool[at] == 0 or columns[c, r] < pool[at + 1]):
+                if known[c + r] and (pool[at] == 0 or columns[c + r] < pool[at + 1]):
                     pool[at] = 1
-                    pool[at + 1] = columns[c, r]
+                    pool[at + 1] = columns[c + r]
         elif kind == MAX_INT:
             for r in range(row, row_end):
-                if known[c, r] and (pool[at] == 0 or columns[c, r] > pool[at + 1]):
+                if known[c + r] and (pool[at] == 0 or columns[c + r] > pool[at + 1]):
                     pool[at] = 1
-                    pool[at + 1] = columns[c, r]
+                    pool[at + 1] = columns[c + r]
         elif kind == MIN_FLOAT:
             for r in range(row, row_end):
-                if known[c, r] and (pool[at] == 0 or floats[c, r] < words[at + 1]):
+                if known[c + r] and (pool[at] == 0 or floats[c + r] < words[at + 1]):
                     pool[at] = 1
-                    words[at + 1] = floats[c, r]
+                    words[at + 1] = floats[c + r]
         elif kind == MAX_FLOAT:
             for r in range(row, row_end):
-                if known[c, r] and (pool[at] == 0 or floats[c, r] > words[at + 1]):
+                if known[c + r] and (pool[at] == 0 or floats[c + r] > words[at + 1]):
                     pool[at] = 1
-                    words[at + 1] = floats[c, r]
+                    words[at + 1] = floats[c + r]
         elif kind == FIRST:
             if pool[at] == UNKNOWN_YET:
-                pool[at] = np.int64(known[c, row])
-                pool[at + 1] = columns[c, row]
+                pool[at] = np.int64(known[c + row])
+                pool[at + 1] = columns[c + row]
         elif kind == LAST:
-            pool[at] = np.int64(known[c, row_end - 1])
-            pool[at + 1] = columns[c, row_end - 1]
+            pool[at] = np.int64(known[c + row_end - 1])
+            pool[at + 1] = columns[c + row_end - 1]
         else:  # SPREAD, by Welford's update
             for r in range(row, row_end):
-                if known[c, r]:
+                if known[c + r]:
                     pool[at] += 1
-                    off = floats[c, r] - words[at + 1]
+                    off = floats[c + r] - words[at + 1]
                     words[at + 1] += off / pool[at]
-                    words[at + 2] += off * (floats[c, r] - words[at + 1])
+                    words[at + 2] += off * (floats[c + r] - words[at + 1])
         cell += CELL_WORDS

@@ -7,21 +7,15 @@ before are found 64 at a time; all others are never looked at again (DESIGN: run
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from piestream.loops import TIMES
+from piestream.loops import ARRAY, INT, TIMES, WORDS, compiled
 
 _ONE = np.uint64(1)
 
 
-@njit(
-    types.Tuple((types.int64[::1],) * 3)(
-        types.uint64[:, ::1], types.int64[::1], types.int64[::1], TIMES, types.int64
-    ),
-    cache=True,
-    nogil=True,
-)
+@compiled(types.UniTuple(ARRAY, 3), types.uint64[:, ::1], ARRAY, ARRAY, TIMES, INT)
 def find_changes(bits, bit_of_symbol, row_offsets, times, gap):
     """The rows at which a partition begins, a mask changes or a silence exceeds ``gap``.
 
@@ -91,7 +85,7 @@ def find_changes(bits, bit_of_symbol, row_offsets, times, gap):
     return rows[:found], masks[:found], change_offsets
 
 
-@njit(types.int64(TIMES, types.int64, types.int64, types.int64), cache=True, nogil=True)
+@compiled(INT, WORDS, INT, INT, INT)
 def first_row_at(times, row, end, due):
     """The first of the rows ``[row, end)`` whose time is at least ``due``, else ``end``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.intervals.runs import first_row_at
@@ -13,6 +13,7 @@ from piestream.joins.event import (
     complete_matches,
     minus,
     plus,
+    lacks_room,
     take_in,
     with_room_for,
 )
@@ -44,14 +45,16 @@ from piestream.joins.layout import (
     WINDOW,
 )
 from piestream.joins.report import complete, report, with_space
-from piestream.loops import TIMES, borrowed
+from piestream.loops import ARRAY, INT, TIMES, at_word, compiled, pointer
 
 # what is looked at next: a silence before a change of mask, the change, until the next change the
 # events at which an interval reaches its minimum length, and at last the silence up to now
 _SILENCE, _CHANGE, _DUE, _NOW = range(4)
 
+_POOL, _WAITING, _FOUND, _ROWS = range(4)
 
-@njit("int64[::1](int64[::1])", cache=True, nogil=True)
+
+@compiled(ARRAY, ARRAY)
 def new_scratch(code):
     """Room for what is kept while one call works, and for all that one event can make known."""
     n = code[N_SYMBOLS]
@@ -59,17 +62,13 @@ def new_scratch(code):
     return np.zeros(SCRATCH_BOUND + (3 + WALK_WORDS) * n + items, np.int64)
 
 
-@njit(
-    types.Tuple((*[types.int64[::1]] * 3, types.int64))(
-        *[types.int64[::1]] * 6, TIMES, *[types.int64[::1]] * 3, types.int64[:, ::1],
-        types.uint8[:, ::1], types.int64,
-    ),
-    cache=True,
-    nogil=True,
+@compiled(
+    types.Tuple((ARRAY, ARRAY, ARRAY, INT)),
+    *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT,
 )  # fmt: skip
 def detect(
-    code, parts, own_pool, own_waiting, partitions, row_offsets, times, change_rows, change_masks,
-    change_offsets, columns, known, now,
+    own_code, own_parts, own_pool, own_waiting, own_partitions, own_row_offsets, own_times,
+    own_change_rows, own_change_masks, own_change_offsets, own_columns, own_known, now,
 ):
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
 
@@ -77,35 +76,44 @@ def detect(
     Of them only the changes, and the events at which a minimum length is reached, are looked at.
     Gives the pool, the waiting matches, the result rows and their number.
     """
-    code = borrowed(code)
-    parts = borrowed(parts)
-    times = borrowed(times)
-    columns = borrowed(columns)
-    known = borrowed(known)
-    pool = borrowed(own_pool)
-    waiting = borrowed(own_waiting)
+    code = pointer(own_code)
+    parts = pointer(own_parts)
+    partitions = pointer(own_partitions)
+    row_offsets = pointer(own_row_offsets)
+    times = pointer(own_times)
+    change_rows = pointer(own_change_rows)
+    change_masks = pointer(own_change_masks)
+    change_offsets = pointer(own_change_offsets)
+    columns = pointer(own_columns)
+    known = pointer(own_known)
+    pool = pointer(own_pool)
+    waiting = pointer(own_waiting)
+    n_rows = own_columns.shape[1]
     n = code[N_SYMBOLS]
-    own_scratch = new_scratch(code)
-    scratch = borrowed(own_scratch)
+    own_scratch = new_scratch(own_code)
+    scratch = pointer(own_scratch)
     added = SCRATCH_BOUND + (2 + WALK_WORDS) * n
-    own_found = np.empty(64 * n, np.int64)
-    found = borrowed(own_found)
-    own_rows = np.empty(1024, np.int64)
-    rows = borrowed(own_rows)
+    room = 64
+    rows_room = 1024
+    # What may have to grow. As variables, their references would be counted at every event.
+    held = [own_pool, own_waiting, np.empty(room * n, np.int64), np.empty(rows_room, np.int64)]
+    found = pointer(held[_FOUND])
+    rows = pointer(held[_ROWS])
     row_words = ROW_OUTPUTS + code[N_OUTPUTS]
     record_words = 1 + 2 * n + code[N_OUTPUTS]
     words = code[PARTITION_WORDS]
     gap = code[GAP]
-    for g in range(partitions.size):
+    for g in range(own_partitions.size):
         partition = partitions[g]
-        part = parts[partition * words : (partition + 1) * words]
+        part = at_word(parts, partition * words)
         row = row_offsets[g]
         row_end = row_offsets[g + 1]
         change = change_offsets[g]
         change_end = change_offsets[g + 1]
         mask = part[MASK]
         if code[HAS_CELLS]:
-            scratch[added : added + n] = row
+            for s in range(n):
+                scratch[added + s] = row
         step = _SILENCE
         while True:
             is_row = False
@@ -149,7 +157,9 @@ def detect(
                         while rest:
                             s = trailing_zeros(rest)
                             rest &= rest - 1
-                            bring_up_to_date(code, part, pool, columns, known, s, row_end, scratch)
+                            bring_up_to_date(
+                                code, part, pool, columns, known, n_rows, s, row_end, scratch
+                            )
                 if gap == NOWHERE or not part[MASK] or plus(part[LAST_TIME], gap) >= now:
                     break
                 time = part[LAST_TIME] + gap
@@ -159,21 +169,23 @@ def detect(
             # the event at ``time``
             floor = minus(time, code[WINDOW])
             started = mask & ~part[MASK]
-            if started:
-                larger = with_room_for(code, part, pool, started, floor)
-                if larger.size != pool.size:
-                    own_pool = larger
-                    pool = borrowed(own_pool)
-            n_items, ended = take_in(code, part, pool, scratch, columns, known, time, mask, row)
+            if started and lacks_room(code, part, pool, started, floor):
+                held[_POOL] = with_room_for(code, part, held[_POOL], started)
+                pool = pointer(held[_POOL])
+            n_items, ended = take_in(
+                code, part, pool, scratch, columns, known, n_rows, time, mask, row
+            )
             count = 0
             if n_items:
                 scratch[SCRATCH_FOUND] = 0
                 scratch[SCRATCH_ITEM] = 0
                 scratch[SCRATCH_DEPTH] = DONE
-                while not complete_matches(code, part, pool, found, scratch, n_items, floor):
-                    count = scratch[SCRATCH_FOUND]
-                    own_found = with_space(own_found, count * n, count * n + n)
-                    found = borrowed(own_found)
+                while not complete_matches(
+                    code, part, pool, found, room, scratch, n_items, floor
+                ):
+                    held[_FOUND] = with_space(held[_FOUND], room * n, room * n)
+                    found = pointer(held[_FOUND])
+                    room = held[_FOUND].size // n
                 count = scratch[SCRATCH_FOUND]
             if count:
                 if code[HAS_CELLS] and is_row:
@@ -181,25 +193,29 @@ def detect(
                     while rest:
                         s = trailing_zeros(rest)
                         rest &= rest - 1
-                        bring_up_to_date(code, part, pool, columns, known, s, row + 1, scratch)
-                if (scratch[SCRATCH_ROWS] + count) * row_words > rows.size:
+                        bring_up_to_date(
+                            code, part, pool, columns, known, n_rows, s, row + 1, scratch
+                        )
+                if (scratch[SCRATCH_ROWS] + count) * row_words > rows_room:
                     used = scratch[SCRATCH_ROWS] * row_words
-                    own_rows = with_space(own_rows, used, count * row_words)
-                    rows = borrowed(own_rows)
+                    held[_ROWS] = with_space(held[_ROWS], used, count * row_words)
+                    rows = pointer(held[_ROWS])
+                    rows_room = held[_ROWS].size
                 if code[EMIT_BOTH]:
                     used = WAITING_WORDS + waiting[WAITING_USED] * record_words
-                    own_waiting = with_space(own_waiting, used, count * record_words)
-                    waiting = borrowed(own_waiting)
+                    held[_WAITING] = with_space(held[_WAITING], used, count * record_words)
+                    waiting = pointer(held[_WAITING])
                 report(code, part, partition, pool, waiting, found, rows, scratch, time)
             if code[EMIT_BOTH] and ended and part[WAITING]:
                 used = scratch[SCRATCH_ROWS] * row_words
-                own_rows = with_space(own_rows, used, part[WAITING] * row_words)
-                rows = borrowed(own_rows)
+                held[_ROWS] = with_space(held[_ROWS], used, part[WAITING] * row_words)
+                rows = pointer(held[_ROWS])
+                rows_room = held[_ROWS].size
                 complete(code, part, partition, pool, waiting, rows, scratch, time, ended)
-    return own_pool, own_waiting, own_rows, own_scratch[SCRATCH_ROWS]
+    return held[_POOL], held[_WAITING], held[_ROWS], own_scratch[SCRATCH_ROWS]
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64)", cache=True, nogil=True)
+@compiled(ARRAY, ARRAY, ARRAY, INT)
 def next_silences(code, parts, n_partitions):
     """When the silence of each partition with open intervals will be too long."""
     words = code[PARTITION_WORDS]

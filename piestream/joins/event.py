@@ -8,7 +8,7 @@ at its last item.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.intervals.aggregates import add_rows, clear_cells
@@ -83,30 +83,31 @@ from piestream.joins.layout import (
 from piestream.joins.pairs import add_partner, drop_partner
 from piestream.joins.reach import offered, spread
 from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
+from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, at_word, compiled, pointer
 
 _PAIR, _RANGE, _INTERVAL = range(3)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 
 
-@njit("int64(int64, int64)", inline="always")
+@njit(inline="always")
 def minus(time, length):
     """``time - length``, or the earliest time there is."""
     return time - length if time >= INT64_MIN + length else INT64_MIN
 
 
-@njit("int64(int64, int64)", inline="always")
+@njit(inline="always")
 def plus(time, length):
     """``time + length``, or the latest time there is."""
     return time + length if time <= INT64_MAX - length else INT64_MAX
 
 
-@njit("boolean(int64, int64, int64)", inline="always")
+@njit(inline="always")
 def lasts(start, time, length):
     """Whether ``time - start`` reaches ``length``; the difference may exceed 63 bits."""
     return np.uint64(time) - np.uint64(start) >= np.uint64(length)
 
 
-@njit("void(int64[::1], int64[::1], int64[::1], int64)", cache=True, nogil=True)
+@compiled(NOTHING, WORDS, WORDS, WORDS, INT)
 def _drop(code, part, pool, symbol):
     """Take back an ended interval whose duration is not allowed, with its pairs."""
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
@@ -137,9 +138,9 @@ def _drop(code, part, pool, symbol):
     part[VALID] |= 1 << symbol
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64, int64)", cache=True, nogil=True)
-def with_room_for(code, part, pool, started, floor):
-    """The pool with a free slot in the ring of every symbol that starts an interval."""
+@compiled(BOOL, WORDS, WORDS, WORDS, INT, INT)
+def lacks_room(code, part, pool, started, floor):
+    """Whether the ring of a symbol that starts an interval is full of live ones."""
     while started:
         s = trailing_zeros(started)
         started &= started - 1
@@ -147,15 +148,28 @@ def with_room_for(code, part, pool, started, floor):
         capacity = part[ring + RING_CAPACITY]
         if part[ring + RING_TAIL] - part[ring + RING_HEAD] < capacity:
             continue
+        if not capacity:
+            return True
         width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
-        if capacity:
-            expire(part, pool, ring, width, floor)
-        if part[ring + RING_TAIL] - part[ring + RING_HEAD] == capacity:
+        if part[ring + RING_TAIL] - expire(part, pool, ring, width, floor) == capacity:
+            return True
+    return False
+
+
+@compiled(ARRAY, WORDS, WORDS, ARRAY, INT)
+def with_room_for(code, part, pool, started):
+    """The pool with a free slot in the ring of every symbol that starts an interval."""
+    while started:
+        s = trailing_zeros(started)
+        started &= started - 1
+        ring = RINGS + s * RING_WORDS
+        if part[ring + RING_TAIL] - part[ring + RING_HEAD] == part[ring + RING_CAPACITY]:
+            width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
             pool = grown(part, pool, ring, width)
     return pool
 
 
-@njit("void(int64[::1], int64[::1], int64[::1], int64, int64)", cache=True, nogil=True)
+@compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT)
 def _begin(code, part, pool, symbol, time):
     """Open an interval of a symbol."""
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
@@ -194,9 +208,8 @@ def _begin(code, part, pool, symbol, time):
         part[VALID] &= ~bit
 
 
-@njit("void(int64[::1], int64[::1], int64[::1], int64[:,::1], uint8[:,::1], int64, int64, int64[::1])",
-      cache=True, nogil=True)
-def bring_up_to_date(code, part, pool, columns, known, symbol, row_end, scratch):
+@compiled(NOTHING, WORDS, WORDS, WORDS, WORDS, FLAGS, INT, INT, INT, WORDS)
+def bring_up_to_date(code, part, pool, columns, known, n_rows, symbol, row_end, scratch):
     """Add the rows up to ``row_end`` to the aggregates of a symbol's open interval."""
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
     first = code[CELLS_AT] + code[sym + SYM_CELLS] * CELL_WORDS
@@ -207,24 +220,21 @@ def bring_up_to_date(code, part, pool, columns, known, symbol, row_end, scratch)
     slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)
     n = code[N_SYMBOLS]
     added = SCRATCH_BOUND + (2 + WALK_WORDS) * n + symbol
-    add_rows(code, first, end, pool, slot, columns, known, scratch[added], row_end)
+    add_rows(code, first, end, pool, slot, columns, known, n_rows, scratch[added], row_end)
     scratch[added] = max(row_end, scratch[added])
 
 
-@njit(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1],"
-    " uint8[:,::1], int64, int64, int64)",
-    cache=True,
-    nogil=True,
+@compiled(
+    types.UniTuple(INT, 2), WORDS, WORDS, WORDS, WORDS, WORDS, FLAGS, INT, INT, INT, INT
 )
-def take_in(code, part, pool, scratch, columns, known, time, mask, row):
+def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
     """Take in the event at ``time``: its ends and starts, and a step of the automata they touch.
 
     What becomes known by it is queued. Gives the length of the queue, and the symbols
     (as bits) whose intervals have ended with an allowed duration.
     """
     n = code[N_SYMBOLS]
-    items = scratch[SCRATCH_BOUND + (3 + WALK_WORDS) * n :]
+    items = at_word(scratch, SCRATCH_BOUND + (3 + WALK_WORDS) * n)
     old = part[MASK]
     changed = old ^ mask
     ended = old & changed
@@ -239,7 +249,7 @@ def take_in(code, part, pool, scratch, columns, known, time, mask, row):
         s = trailing_zeros(rest)
         rest &= rest - 1
         if code[HAS_CELLS]:
-            bring_up_to_date(code, part, pool, columns, known, s, row, scratch)
+            bring_up_to_date(code, part, pool, columns, known, n_rows, s, row, scratch)
         sym = code[SYMBOLS_AT] + s * SYM_WORDS
         ring = RINGS + s * RING_WORDS
         slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)
@@ -346,11 +356,7 @@ def take_in(code, part, pool, scratch, columns, known, time, mask, row):
     return n_items, kept
 
 
-@njit(
-    "int64(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64, int64[::1])",
-    cache=True,
-    nogil=True,
-)
+@compiled(INT, WORDS, WORDS, WORDS, WORDS, INT, INT, WORDS)
 def enter(code, part, pool, items, item, floor, bound):
     """Enter a queued item into its index; gives the seed to extend it by, or NOWHERE.
 
@@ -437,20 +443,16 @@ def enter(code, part, pool, items, item, floor, bound):
     return code[con + CON_SEED]
 
 
-@njit(
-    "boolean(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64)",
-    cache=True,
-    nogil=True,
-)
-def complete_matches(code, part, pool, found, scratch, n_items, floor):
+@compiled(BOOL, WORDS, WORDS, WORDS, WORDS, INT, WORDS, INT, INT)
+def complete_matches(code, part, pool, found, room, scratch, n_items, floor):
     """Enter the queued items one by one, and find the matches that each completes.
 
     False where ``found`` is full: call again with a larger one.
     """
     n = code[N_SYMBOLS]
-    bound = scratch[SCRATCH_BOUND : SCRATCH_BOUND + 2 * n]
-    walk = scratch[SCRATCH_BOUND + 2 * n : SCRATCH_BOUND + (2 + WALK_WORDS) * n]
-    items = scratch[SCRATCH_BOUND + (3 + WALK_WORDS) * n :]
+    bound = at_word(scratch, SCRATCH_BOUND)
+    walk = at_word(scratch, SCRATCH_BOUND + 2 * n)
+    items = at_word(scratch, SCRATCH_BOUND + (3 + WALK_WORDS) * n)
     count = scratch[SCRATCH_FOUND]
     depth = scratch[SCRATCH_DEPTH]
     seed = scratch[SCRATCH_SEED]
@@ -460,7 +462,9 @@ def complete_matches(code, part, pool, found, scratch, n_items, floor):
             if seed == NOWHERE:
                 continue
             depth = 0
-        count, depth = extend(code, part, pool, floor, seed, bound, walk, found, count, depth)
+        count, depth = extend(
+            code, part, pool, floor, seed, bound, walk, found, room, count, depth
+        )
         if depth != DONE:
             scratch[SCRATCH_FOUND] = count
             scratch[SCRATCH_DEPTH] = depth

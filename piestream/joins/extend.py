@@ -6,7 +6,7 @@ the constraints that close a cycle. Nothing partial is stored: the walk is a sta
 
 from __future__ import annotations
 
-from numba import njit
+from numba import types
 
 from piestream.joins.layout import (
     CHECK_CONSTRAINT,
@@ -59,6 +59,7 @@ from piestream.joins.layout import (
 )
 from piestream.joins.pairs import is_pair, possible_relations, symbol_on
 from piestream.joins.rings import bit_of, bit_word, expire, next_worthy, slot_of
+from piestream.loops import BOOL, INT, WORDS, compiled
 
 #: The depth of a walk that has ended.
 DONE = -1
@@ -67,11 +68,7 @@ DONE = -1
 _PIECE, _NEXT, _LAST, _LO, _HI, _WALK = range(WALK_WORDS)
 
 
-@njit(
-    "boolean(int64[::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64[::1], int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(BOOL, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT, WORDS, INT)
 def _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
     """Move on to the next range of partners of the interval at ``here``; False after the last."""
     head = part[ring + RING_HEAD]
@@ -119,18 +116,13 @@ def _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
     return False
 
 
-@njit(
-    "UniTuple(int64, 2)(int64[::1], int64[::1], int64[::1], int64, int64, int64[::1], int64[::1],"
-    " int64[::1], int64, int64)",
-    cache=True,
-    nogil=True,
-)
-def extend(code, part, pool, floor, seed, bound, walk, found, count, depth):
+@compiled(types.UniTuple(INT, 2), WORDS, WORDS, WORDS, INT, INT, WORDS, WORDS, WORDS, INT, INT, INT)
+def extend(code, part, pool, floor, seed, bound, walk, found, room, count, depth):
     """Append to ``found`` the slot ids of every match that the seed's bound intervals complete.
 
     ``bound`` holds each symbol's slot id in its first half and its place in the pool in the second.
-    The walk begins at depth 0. It gives the number found and DONE, or, where ``found`` is full, the
-    depth at which to go on once there is room.
+    The walk begins at depth 0. It gives the number found and DONE, or, where there is no ``room`` in
+    ``found`` for more, the depth at which to go on with a larger one.
     """
     n = code[N_SYMBOLS]
     symbols = code[SYMBOLS_AT]
@@ -140,7 +132,7 @@ def extend(code, part, pool, floor, seed, bound, walk, found, count, depth):
     entering = True
     while depth >= 0:
         if depth == depth_end:
-            if (count + 1) * n > found.size:
+            if count == room:
                 return count, depth
             for s in range(n):
                 found[count * n + s] = bound[s]

@@ -28,6 +28,7 @@ from piestream.joins.layout import (
     WALK_ALL,
     WALK_ENDS,
 )
+from piestream.loops import BOOL, INT, NOTHING, WORDS, compiled
 from piestream.relations import Relation
 
 _FOLLOWED_BY = int(Relation.FOLLOWED_BY)
@@ -48,7 +49,7 @@ _STARTS_TOGETHER = _STARTS | _EQUALS | _STARTED_BY
 _STARTS_LAST = _DURING | _FINISHES | _OVERLAPPED_BY
 
 
-@njit("int64(int64, int64, int64, int64)", cache=True, nogil=True)
+@compiled(INT, INT, INT, INT, INT)
 def possible_relations(xs, xe, ys, ye):
     """The relations that two touching intervals, perhaps still open, may turn out to have.
 
@@ -75,7 +76,7 @@ def possible_relations(xs, xe, ys, ye):
     return _STARTS if xe < ye else (_STARTED_BY if ye < xe else _EQUALS)
 
 
-@njit("void(int64[::1], int64, int64)", inline="always")
+@njit(inline="always")
 def add_partner(pool, lo, partner):
     """Note a partner in the two words at ``lo``."""
     if pool[lo] == NOWHERE:
@@ -86,7 +87,7 @@ def add_partner(pool, lo, partner):
         pool[lo + 1] = max(pool[lo + 1], partner)
 
 
-@njit("void(int64[::1], int64, int64, int64)", cache=True, nogil=True)
+@compiled(NOTHING, WORDS, INT, INT, INT)
 def drop_partner(pool, lo, walk, partner):
     """Forget the latest partner, whose run turned out not to be there."""
     if pool[lo + 1] != partner:
@@ -100,11 +101,7 @@ def drop_partner(pool, lo, walk, partner):
         pool[lo + 1] = partner - 1
 
 
-@njit(
-    "boolean(int64[::1], int64[::1], int64, int64, int64, int64, int64, int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(BOOL, WORDS, WORDS, INT, INT, INT, INT, INT, INT)
 def is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):
     """Whether the interval on ``side`` and the other one are a decided pair of the constraint."""
     con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
@@ -134,7 +131,7 @@ def is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):
     return False
 
 
-@njit("int64(int64[::1], int64, int64)", inline="always")
+@njit(inline="always")
 def symbol_on(code, con, side):
     """The symbol on one side of a constraint."""
     return code[con + CON_Y] if side == 1 else code[con + CON_X]

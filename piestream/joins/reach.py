@@ -10,8 +10,6 @@ ranges; a range offers whatever there is, and of a cycle a spanning tree is look
 
 from __future__ import annotations
 
-from numba import njit, types
-
 from piestream.joins.layout import (
     ALWAYS,
     CON_SIDES,
@@ -50,13 +48,10 @@ from piestream.joins.layout import (
 )
 from piestream.joins.pairs import possible_relations
 from piestream.joins.rings import bit_of, bit_word, slot_of
+from piestream.loops import INT, NOTHING, WORDS, compiled
 
 
-@njit(
-    types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64, types.int64),
-    cache=True,
-    nogil=True,
-)
+@compiled(INT, WORDS, WORDS, INT, INT, INT)
 def offered(code, pool, symbol, slot, but):
     """What an interval offers to partners whose best of it is kept in word ``but`` of its slot."""
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
@@ -67,14 +62,7 @@ def offered(code, pool, symbol, slot, but):
     return offer
 
 
-@njit(
-    types.void(
-        types.int64[::1], types.int64[::1], types.int64[::1], types.int64, types.int64,
-        types.int64, types.int64, types.int64,
-    ),
-    cache=True,
-    nogil=True,
-)  # fmt: skip
+@compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
 def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
     """A best of this interval has grown, or it became valid: tell the partners on other sides.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from piestream.joins.layout import (
     EMIT_BOTH,
@@ -43,9 +42,10 @@ from piestream.joins.layout import (
     WAITING_WORDS,
 )
 from piestream.joins.rings import slot_of
+from piestream.loops import ARRAY, BOOL, INT, NOTHING, WORDS, at_word, compiled
 
 
-@njit("int64(int64[::1], int64, int64, int64[::1], int64)", cache=True, nogil=True)
+@compiled(BOOL, WORDS, INT, INT, WORDS, INT)
 def _comes_first(keys, a, b, order, n):
     """Whether the record of keys at ``a`` comes before that at ``b``."""
     for k in range(n):
@@ -55,7 +55,7 @@ def _comes_first(keys, a, b, order, n):
     return False
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64)", cache=True, nogil=True)
+@compiled(ARRAY, WORDS, ARRAY, WORDS, INT)
 def in_order(keys, places, order, n):
     """The places of records of n keys, sorted by their keys: a merge sort from the bottom up."""
     count = places.size
@@ -84,7 +84,7 @@ def in_order(keys, places, order, n):
     return source
 
 
-@njit("int64[::1](int64[::1], int64, int64)", cache=True, nogil=True)
+@compiled(ARRAY, ARRAY, INT, INT)
 def with_space(words, used, more):
     """The array, or a larger copy of it that has ``more`` words after the ``used`` ones."""
     if used + more <= words.size:
@@ -94,11 +94,7 @@ def with_space(words, used, more):
     return larger
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1], int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(NOTHING, WORDS, WORDS, WORDS, WORDS, INT, WORDS, INT)
 def _write_outputs(code, part, pool, found, match, rows, at):
     """Write the output words of the match whose slot ids are at ``found[match]``."""
     symbols = code[SYMBOLS_AT]
@@ -113,12 +109,7 @@ def _write_outputs(code, part, pool, found, match, rows, at):
         rows[at + o] = word
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, int64[::1],"
-    " int64, int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(NOTHING, WORDS, WORDS, WORDS, WORDS, WORDS, INT, WORDS, INT, INT)
 def _await_completion(code, part, pool, waiting, found, match, rows, outputs_at, time):
     """Enter a triggered match into the lists of those of its intervals that end now or later.
 
@@ -150,12 +141,7 @@ def _await_completion(code, part, pool, waiting, found, match, rows, outputs_at,
     part[WAITING] += 1
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64[::1], int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(NOTHING, WORDS, WORDS, INT, WORDS, WORDS, WORDS, WORDS, WORDS, INT)
 def report(code, part, partition, pool, waiting, found, rows, scratch, time):
     """Write a row for every match found at this event, and note those that will complete.
 
@@ -168,7 +154,7 @@ def report(code, part, partition, pool, waiting, found, rows, scratch, time):
     written = scratch[SCRATCH_ROWS]
     places = np.zeros(0, np.int64)
     if count > 1:
-        order = code[code[ORDER_AT] : code[ORDER_AT] + n]
+        order = at_word(code, code[ORDER_AT])
         # slot ids of one symbol grow with its starts, so they order matches as the starts do
         places = in_order(found, np.arange(0, count * n, n), order, n)
     for k in range(count):
@@ -186,12 +172,7 @@ def report(code, part, partition, pool, waiting, found, rows, scratch, time):
     scratch[SCRATCH_ROWS] = written
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64, int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(NOTHING, WORDS, WORDS, INT, WORDS, WORDS, WORDS, WORDS, INT, INT)
 def complete(code, part, partition, pool, waiting, rows, scratch, time, ended):
     """Write the completion rows of waiting matches whose last interval is among ``ended``."""
     n = code[N_SYMBOLS]
@@ -220,7 +201,7 @@ def complete(code, part, partition, pool, waiting, rows, scratch, time, ended):
             record = waiting[at + WAITING_STARTS + n + s]
     row_words = ROW_OUTPUTS + n_outputs
     written = scratch[SCRATCH_ROWS]
-    order = code[code[ORDER_AT] : code[ORDER_AT] + n]
+    order = at_word(code, code[ORDER_AT])
     for place in in_order(waiting, done[:count] + WAITING_STARTS, order, n):
         at = written * row_words
         rows[at + ROW_PARTITION] = partition

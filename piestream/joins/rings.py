@@ -15,11 +15,12 @@ from piestream.joins.layout import (
     RING_TAIL,
     START,
 )
+from piestream.loops import ARRAY, INT, NOTHING, WORDS, compiled, pointer
 
 _SMALLEST = 4
 
 
-@njit("int64(int64[::1], int64, int64, int64)", inline="always")
+@njit(inline="always")
 def slot_of(part, ring, width, slot_id):
     """Where in the pool the slot with this id lies."""
     return part[ring + RING_BASE] + (slot_id & (part[ring + RING_CAPACITY] - 1)) * width
@@ -36,7 +37,7 @@ def expire(part, pool, ring, width, floor):
     return head
 
 
-@njit("int64(int64, int64)", inline="always")
+@njit(inline="always")
 def ring_words(capacity, width):
     """Words of a ring: its slots, then a bit for each that tells whether it may be worth a visit."""
     return capacity * width + ((capacity + 63) >> 6)
@@ -55,7 +56,7 @@ def bit_of(part, ring, slot_id):
     return np.int64(1) << (slot_id & (part[ring + RING_CAPACITY] - 1) & 63)
 
 
-@njit("int64(int64[::1], int64[::1], int64, int64, int64, int64)", cache=True, nogil=True)
+@compiled(INT, WORDS, WORDS, INT, INT, INT, INT)
 def next_worthy(part, pool, ring, width, slot_id, last):
     """The first slot from ``slot_id`` to ``last`` whose bit is set, else one behind ``last``."""
     capacity = part[ring + RING_CAPACITY]
@@ -69,7 +70,7 @@ def next_worthy(part, pool, ring, width, slot_id, last):
     return last + 1
 
 
-@njit("int64[::1](int64[::1], int64)", cache=True, nogil=True)
+@compiled(ARRAY, ARRAY, INT)
 def with_room(pool, words):
     """The pool, or a copy with at least ``words`` free words."""
     used = pool[POOL_USED]
@@ -80,11 +81,7 @@ def with_room(pool, words):
     return larger
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64[::1], int64, int64, int64, int64, int64)",
-    cache=True,
-    nogil=True,
-)
+@compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
 def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
     """Move the slots from ``first`` on, with their bits, to a ring of another capacity at ``to``."""
     base = part[ring + RING_BASE]
@@ -104,7 +101,7 @@ def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
     part[ring + RING_CAPACITY] = to_capacity
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64, int64)", cache=True, nogil=True)
+@compiled(ARRAY, WORDS, ARRAY, INT, INT)
 def grown(part, pool, ring, width):
     """Double a full ring. All slots move, also expired ones: the latest may still be open."""
     capacity = part[ring + RING_CAPACITY]
@@ -114,5 +111,6 @@ def grown(part, pool, ring, width):
     pool[POOL_USED] = to + ring_words(larger, width)
     pool[POOL_WASTED] += ring_words(capacity, width)
     tail = part[ring + RING_TAIL]
-    move_ring(part, pool, pool, ring, width, max(0, tail - capacity), to, larger)
+    slots = pointer(pool)
+    move_ring(part, slots, slots, ring, width, max(0, tail - capacity), to, larger)
     return pool

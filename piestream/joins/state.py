@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 from piestream.intervals.aggregates import FIRST, LAST, MAX_INT, MIN_INT
 from piestream.joins.event import minus
@@ -43,29 +43,30 @@ from piestream.joins.layout import (
     WINDOW,
 )
 from piestream.joins.rings import expire, move_ring, ring_words, slot_of
+from piestream.loops import ARRAY, BOOL, INT, NOTHING, at_word, compiled, pointer
 
 
-@njit(
-    "Tuple((int64[::1], int64[::1]))(int64[::1], int64[::1], int64, int64[::1], int64)",
-    cache=True,
-    nogil=True,
-)
-def compact(code, parts, n_partitions, pool, now):
+@compiled(types.Tuple((ARRAY, ARRAY)), ARRAY, ARRAY, INT, ARRAY, INT)
+def compact(own_code, own_parts, n_partitions, own_pool, now):
     """Copy what is alive at ``now`` to a new pool, and find the partitions without any state.
 
     Gives the pool and the partitions that hold nothing: no interval, open or alive, no waiting
     match, nor an event that a tie could still meet. Rings keep their two latest slots: an automaton
     may still point to them.
     """
+    code = pointer(own_code)
+    parts = pointer(own_parts)
+    pool = pointer(own_pool)
     n = code[N_SYMBOLS]
     words = code[PARTITION_WORDS]
     floor = minus(now, code[WINDOW])
     fresh = np.empty(POOL_WORDS + pool[POOL_USED] - pool[POOL_WASTED], np.int64)
+    target = pointer(fresh)
     to = POOL_WORDS
     idle = np.empty(n_partitions, np.int64)
     n_idle = 0
     for partition in range(n_partitions):
-        part = parts[partition * words : (partition + 1) * words]
+        part = at_word(parts, partition * words)
         if not part[USED]:
             continue
         alive = 0
@@ -95,14 +96,14 @@ def compact(code, parts, n_partitions, pool, now):
                 smaller *= 2
             smaller = min(smaller, capacity)
             first = max(first, tail - smaller)
-            move_ring(part, pool, fresh, ring, width, first, to, smaller)
+            move_ring(part, pool, target, ring, width, first, to, smaller)
             to += ring_words(smaller, width)
     fresh[POOL_USED] = to
     fresh[POOL_WASTED] = 0
     return fresh, idle[:n_idle]
 
 
-@njit("int64(int64[::1], int64[::1], int64)", cache=True, nogil=True)
+@compiled(INT, ARRAY, ARRAY, INT)
 def live_intervals(code, parts, n_partitions):
     """How many intervals are held."""
     words = code[PARTITION_WORDS]
@@ -114,7 +115,7 @@ def live_intervals(code, parts, n_partitions):
     return total
 
 
-@njit("int64(int64, int64[::1], int64[::1], boolean)", inline="always")
+@njit(inline="always")
 def _visit_code(word, moved, held, rename):
     """Note a code as held, or give its new name. Words that are no code yet stay."""
     if word < 0 or word >= held.size:
@@ -123,14 +124,13 @@ def _visit_code(word, moved, held, rename):
     return moved[word] if rename else word
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64, int64[::1], int64[::1], int64, int64[::1], int64[::1],"
-    " boolean)",
-    cache=True,
-    nogil=True,
-)
-def visit_codes(code, parts, n_partitions, pool, waiting, column, moved, held, rename):
+@compiled(NOTHING, ARRAY, ARRAY, INT, ARRAY, ARRAY, INT, ARRAY, ARRAY, BOOL)
+def visit_codes(
+    own_code, own_parts, n_partitions, pool, waiting, column, moved, held, rename
+):
     """Go through all words that hold codes of a column: mark them in ``held``, or rename them."""
+    code = pointer(own_code)
+    parts = pointer(own_parts)
     words = code[PARTITION_WORDS]
     n = code[N_SYMBOLS]
     n_outputs = code[N_OUTPUTS]
@@ -146,7 +146,7 @@ def visit_codes(code, parts, n_partitions, pool, waiting, column, moved, held, r
                 continue
             word = code[cell + CELL_WORD] + 1
             for partition in range(n_partitions):
-                part = parts[partition * words : (partition + 1) * words]
+                part = at_word(parts, partition * words)
                 ring = RINGS + s * RING_WORDS
                 capacity = part[ring + RING_CAPACITY]
                 if not part[USED] or not capacity:

@@ -58,7 +58,7 @@ class Incoming:
         values = [_value(plain, masks, part).alias(name) for name, part in self.columns]
         # in the order of Stream.narrow
         return pl.DataFrame(
-            values[: self.keys] + [times.alias(TIME)] + truths + values[self.keys :]
+            [*values[: self.keys], times.alias(TIME), *truths, *values[self.keys :]]
         )
 
 
