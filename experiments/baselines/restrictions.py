@@ -6,7 +6,7 @@ Endpoint ``2 * symbol`` is the start of a symbol's interval, ``2 * symbol + 1`` 
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -93,44 +93,53 @@ def longest_path(implied: Ints, punctuated: bool) -> list[int]:
     """
     if any(implied[at, at] == LESS for at in range(len(implied))):
         return []  # contradictory: nothing matches
-    nodes = [at for at in range(len(implied)) if punctuated or at % 2]
     # In order of how many endpoints must come before: a topological order of "less".
-    nodes.sort(key=lambda at: int((implied[nodes, at] == LESS).sum()))
-    best: dict[int, tuple[int, list[int]]] = {}
+    before_it = (implied == LESS).sum(axis=0)
+    nodes = [int(at) for at in np.argsort(before_it, kind="stable") if punctuated or at % 2]
+    best: dict[int, list[int]] = {}
     for at in nodes:
-        best[at] = (0, [at])
+        best[at] = [at]
         for before in nodes:
             if implied[before, at] == LESS and before in best:
-                length = best[before][0] + (before // 2 != at // 2)
-                if length > best[at][0]:
-                    best[at] = (length, [*best[before][1], at])
-    return max(best.values(), key=lambda of: of[0])[1] if best else []
+                best[at] = max(best[at], [*best[before], at], key=_joins)
+    return max(best.values(), key=_joins, default=[])
+
+
+def _joins(path: list[int]) -> tuple[int, int]:
+    """How many symbols a path joins, and in how many steps."""
+    steps = sum(below // 2 != above // 2 for below, above in pairwise(path))
+    return len({endpoint // 2 for endpoint in path}), steps
 
 
 def join_steps(pattern: Pattern, path: list[int]) -> tuple[Ints, Ints]:
     """How the matches of each triggering symbol are put together, two arrays.
 
-    ``order`` int64[n, n]: the symbols in the order of joining, the trigger first, then down the
-    index path, then whatever is connected. ``pointer`` int64[n, n]: the endpoint of an interval
-    bound before whose stack pointer bounds the candidates of this step, or -1 for a scan.
+    ``order`` int64[n, n]: the symbols in the order of joining. The trigger comes first, then
+    always a symbol that a constraint connects with those before (else every combination would be
+    tried), if there is one then one that the index path leads down to. ``pointer`` int64[n, n]:
+    the endpoint of an interval bound before whose stack pointer bounds the candidates of this
+    step, or -1 for a scan.
     """
     n = pattern.n_symbols
     order = np.zeros((n, n), dtype=np.int64)
     pointer = np.full((n, n), -1, dtype=np.int64)
+    # What the path leads down to from each endpoint.
+    down = list(pairwise(reversed(path)))
     for trigger in range(n):
         chosen, bounded_by = [trigger], [-1]
-        for at in range(len(path) - 1, -1, -1):
-            symbol = path[at] // 2
-            if symbol not in chosen:
-                chosen.append(symbol)
-                bounded_by.append(path[at + 1] if at + 1 < len(path) else -1)
         while len(chosen) < n:
-            following = next(
+            connected = [
                 symbol
                 for symbol in range(n)
                 if symbol not in chosen and set(pattern.neighbours(symbol)) & set(chosen)
-            )
-            chosen.append(following)
-            bounded_by.append(-1)
+            ]
+            led_to = [
+                (below // 2, above)
+                for above, below in down
+                if above // 2 in chosen and below // 2 in connected
+            ]
+            symbol, above = led_to[0] if led_to else (connected[0], -1)
+            chosen.append(symbol)
+            bounded_by.append(above)
         order[trigger], pointer[trigger] = chosen, bounded_by
     return order, pointer

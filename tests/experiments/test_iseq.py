@@ -13,7 +13,14 @@ import pytest
 
 from experiments.baselines import run
 from experiments.baselines.pattern import Pattern, sorted_matches
-from experiments.baselines.restrictions import AT_MOST, LESS, closure, comparisons, longest_path
+from experiments.baselines.restrictions import (
+    AT_MOST,
+    LESS,
+    closure,
+    comparisons,
+    join_steps,
+    longest_path,
+)
 from piestream.relations import ALLEN, Relation
 from tests.experiments import brute
 
@@ -113,6 +120,21 @@ def test_the_index_path_goes_through_ends_and_with_punctuations_through_starts()
     path = longest_path(implied, punctuated=True)
     assert all(implied[a, b] == LESS for a, b in pairwise(path))
     assert len({endpoint // 2 for endpoint in path}) == 3
+
+
+def test_joins_follow_constraints_and_the_index_path_where_it_leads() -> None:
+    for seed in range(60):
+        given = brute.pattern(Random(seed), 5)
+        order, _ = join_steps(given, longest_path(closure(given), punctuated=True))
+        for steps in order.tolist():
+            for at in range(1, 5):
+                assert set(given.neighbours(steps[at])) & set(steps[:at]), (seed, given)
+    star = Pattern(3, ((0, 1, Relation.AFTER | Relation.MEETS), (0, 2, Relation.OVERLAPPED_BY)), 9)
+    implied = closure(star)
+    assert longest_path(implied, punctuated=False) == [5, 1]  # the end of 2, the end of 0
+    order, pointer = join_steps(star, [5, 1])
+    assert (order[0].tolist(), pointer[0].tolist()) == ([0, 2, 1], [-1, 1, -1])
+    assert pointer[1:].tolist() == [[-1, -1, 1], [-1, -1, -1]]
 
 
 def test_an_unknown_form_is_refused() -> None:
