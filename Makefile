@@ -1,4 +1,5 @@
 # make demo    install, and run the aggressive-driver query over a generated fleet
+# make demo-spark  the same query as a streaming job on Spark (needs Java 17)
 # make test    install what the tests need, and run them all
 # make check   ruff and mypy
 #
@@ -15,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RECIPES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check clean
+.PHONY: help install demo demo-spark java test check clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -61,8 +62,25 @@ install: $(VENV)/.installed
 demo: $(VENV)/.installed
 	@$(BIN)/piestream demo $(ARGS)
 
+$(VENV)/.installed-spark: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream and Spark'
+	@$(PIP_INSTALL) -e '.[spark]'
+	@touch $@ $(VENV)/.installed
+
+java:
+	@if [ -z "$$JAVA_HOME" ] && ! command -v java >/dev/null 2>&1; then \
+	  echo 'Spark needs Java 17, and none was found.' >&2; \
+	  echo 'Install it (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless;' >&2; \
+	  echo 'macOS: brew install openjdk@17), or say where it is with JAVA_HOME.' >&2; \
+	  exit 1; \
+	fi
+
+demo-spark: java $(VENV)/.installed-spark
+	@$(BIN)/python -m piestream.spark.demo $(ARGS)
+
 # The kernels are compiled before pytest starts its workers, which would all compile them at once.
 test: $(VENV)/.installed-test
+	@$(MAKE) --silent java || echo "The tests of Spark are skipped." >&2
 	@$(BIN)/python -m tests.warm
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from piestream.spark.command import stream
+
 if TYPE_CHECKING:
     from piestream.query.model import Query
 
@@ -241,6 +243,9 @@ def demo(
         from piestream.demo import show_demo
 
         show_demo(cars, seconds, out)
+
+
+app.command()(stream)
 
 
 def _text(
