@@ -36,6 +36,17 @@ class Batch:
     known: NDArray[np.uint8]
 
 
+@dataclass(slots=True)
+class Work:
+    """What the joins have done since the detector was made, whatever the clock says.
+
+    ``steps``: candidates that extension looked at; ``visits``: partners that reach was offered to.
+    """
+
+    steps: int = 0
+    visits: int = 0
+
+
 class Detector:
     """State and compiled tables of one query."""
 
@@ -55,6 +66,7 @@ class Detector:
         self.next_silence = at.INT64_MAX  # a lower bound
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
+        self.work = Work()
 
     def add_partitions(self, count: int) -> Words:
         """New partitions, without any event yet."""
@@ -113,7 +125,7 @@ class Detector:
         return self._detect(batch, (nothing, nothing, offsets), now)
 
     def _detect(self, batch: Batch, changes: tuple[Words, Words, Words], now: int) -> Words:
-        self.pool, self.waiting, rows, count = loops.detect(
+        self.pool, self.waiting, rows, count, steps, visits = loops.detect(
             self.code,
             self.parts,
             self.pool,
@@ -126,6 +138,8 @@ class Detector:
             batch.known,
             now,
         )
+        self.work.steps += steps
+        self.work.visits += visits
         return rows[: count * self.result_words].reshape(count, self.result_words)
 
     def forget(self, now: int) -> Words:

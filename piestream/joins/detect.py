@@ -37,6 +37,8 @@ from piestream.joins.layout import (
     SCRATCH_FOUND,
     SCRATCH_ITEM,
     SCRATCH_ROWS,
+    SCRATCH_STEPS,
+    SCRATCH_VISITS,
     USED,
     WAITING,
     WAITING_USED,
@@ -63,7 +65,7 @@ def new_scratch(code):
 
 
 @compiled(
-    types.Tuple((ARRAY, ARRAY, ARRAY, INT)),
+    types.Tuple((ARRAY, ARRAY, ARRAY, INT, INT, INT)),
     *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT,
 )  # fmt: skip
 def detect(
@@ -74,7 +76,8 @@ def detect(
 
     ``partitions[g]`` is the partition of the rows ``row_offsets[g]`` to ``row_offsets[g + 1]``.
     Of them only the changes, and the events at which a minimum length is reached, are looked at.
-    Gives the pool, the waiting matches, the result rows and their number.
+    Gives the pool, the waiting matches, the result rows and their number, and the work done: steps
+    of extension, and visits of reach.
     """
     code = pointer(own_code)
     parts = pointer(own_parts)
@@ -212,7 +215,14 @@ def detect(
                 rows = pointer(held[_ROWS])
                 rows_room = held[_ROWS].size
                 complete(code, part, partition, pool, waiting, rows, scratch, time, ended)
-    return held[_POOL], held[_WAITING], held[_ROWS], own_scratch[SCRATCH_ROWS]
+    return (
+        held[_POOL],
+        held[_WAITING],
+        held[_ROWS],
+        own_scratch[SCRATCH_ROWS],
+        own_scratch[SCRATCH_STEPS],
+        own_scratch[SCRATCH_VISITS],
+    )
 
 
 @compiled(ARRAY, ARRAY, ARRAY, INT)

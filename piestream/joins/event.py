@@ -54,6 +54,8 @@ from piestream.joins.layout import (
     SCRATCH_FOUND,
     SCRATCH_ITEM,
     SCRATCH_SEED,
+    SCRATCH_STEPS,
+    SCRATCH_VISITS,
     SIDE_BEST,
     SIDE_EARLIER,
     SIDE_LATER,
@@ -357,11 +359,12 @@ def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
 
 
 @compiled(INT, WORDS, WORDS, WORDS, WORDS, INT, INT, WORDS)
-def enter(code, part, pool, items, item, floor, bound):
+def enter(code, part, pool, items, item, floor, scratch):
     """Enter a queued item into its index; gives the seed to extend it by, or NOWHERE.
 
-    The intervals that the seed starts from are put into ``bound``.
+    The intervals that the seed starts from are put where `extend` expects them, in ``scratch``.
     """
+    bound = at_word(scratch, SCRATCH_BOUND)
     n = code[N_SYMBOLS]
     symbols = code[SYMBOLS_AT]
     kind = items[item]
@@ -377,7 +380,9 @@ def enter(code, part, pool, items, item, floor, bound):
         if pool[slot + START] < floor:
             return NOWHERE
         if n > 1:
-            spread(code, part, pool, floor, s, slot, slot_id, NOWHERE)
+            scratch[SCRATCH_VISITS] += spread(
+                code, part, pool, floor, s, slot, slot_id, NOWHERE
+            )
         return code[sym + SYM_SEED] if pool[slot + REACH] >= floor else NOWHERE
 
     con = code[CONSTRAINTS_AT] + items[item + 1] * CON_WORDS
@@ -426,12 +431,16 @@ def enter(code, part, pool, items, item, floor, bound):
             offer = offered(code, pool, y, y_slot, y_best)
             if offer > pool[x_slot + x_best]:
                 pool[x_slot + x_best] = offer
-                spread(code, part, pool, floor, x, x_slot, x_id, items[item + 1])
+                scratch[SCRATCH_VISITS] += spread(
+                    code, part, pool, floor, x, x_slot, x_id, items[item + 1]
+                )
         if x_valid:
             offer = offered(code, pool, x, x_slot, x_best)
             if offer > pool[y_slot + y_best]:
                 pool[y_slot + y_best] = offer
-                spread(code, part, pool, floor, y, y_slot, y_id, items[item + 1])
+                scratch[SCRATCH_VISITS] += spread(
+                    code, part, pool, floor, y, y_slot, y_id, items[item + 1]
+                )
     if not (x_valid and y_valid):
         return NOWHERE
     if pool[x_slot + REACH] < floor or pool[y_slot + REACH] < floor:
@@ -458,13 +467,14 @@ def complete_matches(code, part, pool, found, room, scratch, n_items, floor):
     seed = scratch[SCRATCH_SEED]
     for item in range(scratch[SCRATCH_ITEM], n_items, ITEM_WORDS):
         if depth == DONE:
-            seed = enter(code, part, pool, items, item, floor, bound)
+            seed = enter(code, part, pool, items, item, floor, scratch)
             if seed == NOWHERE:
                 continue
             depth = 0
-        count, depth = extend(
+        count, depth, steps = extend(
             code, part, pool, floor, seed, bound, walk, found, room, count, depth
         )
+        scratch[SCRATCH_STEPS] += steps
         if depth != DONE:
             scratch[SCRATCH_FOUND] = count
             scratch[SCRATCH_DEPTH] = depth

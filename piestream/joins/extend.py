@@ -116,24 +116,26 @@ def _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
     return False
 
 
-@compiled(types.UniTuple(INT, 2), WORDS, WORDS, WORDS, INT, INT, WORDS, WORDS, WORDS, INT, INT, INT)
+@compiled(types.UniTuple(INT, 3), WORDS, WORDS, WORDS, INT, INT, WORDS, WORDS, WORDS, INT, INT, INT)
 def extend(code, part, pool, floor, seed, bound, walk, found, room, count, depth):
     """Append to ``found`` the slot ids of every match that the seed's bound intervals complete.
 
     ``bound`` holds each symbol's slot id in its first half and its place in the pool in the second.
     The walk begins at depth 0. It gives the number found and DONE, or, where there is no ``room`` in
-    ``found`` for more, the depth at which to go on with a larger one.
+    ``found`` for more, the depth at which to go on with a larger one; and how many candidates, or
+    words of 64 that were passed over, it looked at.
     """
     n = code[N_SYMBOLS]
     symbols = code[SYMBOLS_AT]
     entry = code[SEEDS_AT] + seed * SEED_WORDS
     first = code[STEPS_AT] + code[entry + SEED_FIRST] * STEP_WORDS
     depth_end = code[entry + SEED_END] - code[entry + SEED_FIRST]
+    steps = 0
     entering = True
     while depth >= 0:
         if depth == depth_end:
             if count == room:
-                return count, depth
+                return count, depth, steps
             for s in range(n):
                 found[count * n + s] = bound[s]
             count += 1
@@ -164,11 +166,14 @@ def extend(code, part, pool, floor, seed, bound, walk, found, room, count, depth
             candidate = walk[at + _NEXT]
             how = walk[at + _WALK]
             if how == WALK_ALL:
+                asked = candidate
                 candidate = next_worthy(part, pool, ring, width, candidate, walk[at + _LAST])
+                steps += (candidate - asked) >> 6
             if candidate > walk[at + _LAST]:
                 if not _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
                     break
                 continue
+            steps += 1
             # where to go after this one
             following = candidate + 1
             if how == WALK_ENDS:
@@ -225,4 +230,4 @@ def extend(code, part, pool, floor, seed, bound, walk, found, room, count, depth
             entering = True
         else:
             depth -= 1
-    return count, DONE
+    return count, DONE, steps

@@ -182,5 +182,7 @@ SCRATCH_FOUND = 1  # matches found at this event
 SCRATCH_ITEM = 2  # where the search for matches stopped for want of room
 SCRATCH_SEED = 3
 SCRATCH_DEPTH = 4
+SCRATCH_STEPS = 5  # work done: candidates that extension looked at
+SCRATCH_VISITS = 6  # and partners that reach was offered to
 SCRATCH_BOUND = 8  # 2n words: slot id and place by symbol, then the walk, then rows aggregated
 WALK_WORDS = 6

@@ -48,7 +48,7 @@ from piestream.joins.layout import (
 )
 from piestream.joins.pairs import possible_relations
 from piestream.joins.rings import bit_of, bit_word, slot_of
-from piestream.loops import INT, NOTHING, WORDS, compiled
+from piestream.loops import INT, WORDS, compiled
 
 
 @compiled(INT, WORDS, WORDS, INT, INT, INT)
@@ -62,11 +62,12 @@ def offered(code, pool, symbol, slot, but):
     return offer
 
 
-@compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
+@compiled(INT, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
 def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
     """A best of this interval has grown, or it became valid: tell the partners on other sides.
 
     ``heard`` is the constraint that the news came by. The pattern's tree bounds the recursion.
+    Gives how many partners were looked at.
     """
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
     ring = RINGS + symbol * RING_WORDS
@@ -83,11 +84,12 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
             second = best
     pool[slot + REACH] = lowest
     if slot_id == part[ring + RING_TAIL] - 1 and not part[VALID] >> symbol & 1:
-        return
+        return 0
     if lowest >= floor:
         pool[bit_word(part, ring, code[sym + SYM_WIDTH], slot_id)] |= bit_of(part, ring, slot_id)
     if second < floor:
-        return
+        return 0
+    visits = 0
     start = pool[slot + START]
     for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
         entry = code[INCIDENT_AT] + inc * INC_WORDS
@@ -110,6 +112,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         walk = code[block + SIDE_WALK]
         partner = lo
         while partner <= hi:
+            visits += 1
             place = slot_of(part, other_ring, other_width, partner)
             if partner >= part[other_ring + RING_HEAD] and offer > pool[place + theirs]:
                 pair = True
@@ -121,9 +124,10 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
                     pair = possible & code[block + SIDE_ALLOWED] == possible
                 if pair:
                     pool[place + theirs] = offer
-                    spread(code, part, pool, floor, other, place, partner, constraint)
+                    visits += spread(code, part, pool, floor, other, place, partner, constraint)
             partner += 1
             if walk == WALK_ENDS:
                 partner = max(partner, hi)
             elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
                 partner = max(partner, hi - 1)
+    return visits
