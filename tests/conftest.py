@@ -11,7 +11,7 @@ from tests.warm import forget_stale_kernels
 forget_stale_kernels()
 
 #: So many seeds take a minute or so on two cores; a long run takes as many minutes as hours.
-_DEFAULT = 300
+_DEFAULT = 600
 _LONG = 20_000
 #: Seeds in one test: large enough to share what is loaded, small enough for pytest-xdist.
 _CHUNK = 50

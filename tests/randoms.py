@@ -42,6 +42,12 @@ _GROUPS = (
     ("during", "starts", "finishes", "equals"),
     ("followed-by", "meets"),
     ("before", "after"),
+    # The partners of one interval lie at both ends of what it touches, with others in between.
+    ("overlaps", "overlapped-by"),
+    ("meets", "met-by"),
+    ("started-by", "finished-by"),
+    ("meets", "overlapped-by"),
+    ("overlaps", "finished-by", "started-by", "overlapped-by"),
     ALL_NAMES,
 )
 _NAMES = ("a", "b", "c", "d", "s", "x1", "Zeta", "low_speed", "m", "Q")
@@ -181,7 +187,7 @@ def _clauses(
         pairs.append(
             (names[{"chain": i - 1, "star": 0, "tree": rng.randrange(i)}[shape]], names[i])
         )
-    if len(names) > 2 and rng.random() < 0.3:
+    if len(names) > 2 and rng.random() < 0.45:
         free = [(x, y) for x in names for y in names if x < y]
         free = [p for p in free if p not in pairs and p[::-1] not in pairs]
         pairs += rng.sample(free, rng.randint(1, min(2, len(free)))) if free else []
@@ -311,6 +317,8 @@ def _rows(
     held = {key: {name: _value(rng, name) for name in _SCHEMA} for key in keys}
     playing: dict[_Key, int] = {}
     change = rng.choice((0.3, 0.5, 0.8))
+    # Slow columns beside quick ones: long intervals that hold many short ones.
+    changes = {name: rng.choice((change, change, 0.1, 0.9)) for name in _SCHEMA}
     steps = rng.choice(((1,), (1,), (1, 1, 1, 2), (1, 2, 3), (1, 1, 1, 9), (0, 1, 1, 2)))
     beat, origin = _origin(rng, drawn.clock)
     at, last = origin, dict.fromkeys(keys, origin - 1)
@@ -326,7 +334,7 @@ def _rows(
         last[key] = at
         before, values = dict(held[key]), held[key]
         for name in values:
-            if rng.random() < change:
+            if rng.random() < changes[name]:
                 values[name] = _value(rng, name)
         if key not in playing and rng.random() < 0.35:
             playing[key] = -1
