@@ -23,12 +23,12 @@ help:
 
 $(BIN)/python:
 	@found=; \
-	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
 	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	  then found=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
-	  echo 'piestream needs Python 3.11 or newer, and none was found.' >&2; \
+	  echo 'piestream needs Python 3.11 or newer, and $(or $(PYTHON),none) was found.' >&2; \
 	  echo 'Install one (Debian, Ubuntu: sudo apt install python3 python3-venv;' >&2; \
 	  echo 'macOS: brew install python@3.12; others: https://www.python.org/downloads/),' >&2; \
 	  echo 'or say where it is: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12' >&2; \

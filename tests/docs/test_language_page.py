@@ -1,0 +1,31 @@
+"""The page of the query language leaves no word of it out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from piestream.query.clauses import CLAUSES
+from piestream.query.durations import UNIT_SPELLINGS
+from piestream.query.predicate_sql import ALLOWED_FUNCTIONS
+from piestream.query.predicate_tree import FUNCTIONS
+from piestream.query.returns import FUNCTIONS as RETURNED
+from piestream.relations import ALL_NAMES
+from tests.docs.blocks import ROOT
+
+_PAGE = (ROOT / "docs" / "query-language.md").read_text("utf-8")
+_SAID = set(re.findall(r"[\wµμ-]+", _PAGE))
+
+_WORDS = {
+    "clauses": {word for clause in CLAUSES for word in clause.split()},
+    "units": {unit for unit in UNIT_SPELLINGS if unit != "μs"},  # written with either mu
+    "functions of predicates": {*ALLOWED_FUNCTIONS, *(f.split()[-1] for f in FUNCTIONS)},
+    "functions of RETURN": set(RETURNED),
+    "relations": set(ALL_NAMES),
+}
+
+
+@pytest.mark.parametrize("kind", _WORDS)
+def test_every_word_is_on_the_page(kind: str) -> None:
+    assert _WORDS[kind] - _SAID == set()
