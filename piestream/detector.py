@@ -6,7 +6,9 @@ predicates nor where rows come from; batch, sessions and Spark all drive this on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,20 @@ class Batch:
     known: NDArray[np.uint8]
 
 
+class _One:
+    """The arrays of a batch of one row, to be used again and again."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.partitions = np.zeros(1, np.int64)
+        self.offsets = np.array([0, 1], np.int64)
+        self.times = np.zeros(1, np.int64)
+        self.row = np.zeros(1, np.int64)
+        self.mask = np.zeros(1, np.int64)
+        self.columns = np.zeros((n_columns, 1), np.int64)
+        self.floats = self.columns.view(np.float64)
+        self.known = np.zeros((n_columns, 1), np.uint8)
+
+
 @dataclass(slots=True)
 class Work:
     """What the joins have done since the detector was made, whatever the clock says.
@@ -57,6 +73,8 @@ class Detector:
         self.words = int(self.code[at.PARTITION_WORDS])
         self.gap = int(self.code[at.GAP])
         self.window = int(self.code[at.WINDOW])
+        #: Nothing needs to be done at an event that changes no predicate.
+        self.unwatched = self.gap == at.NOWHERE and not self.code[at.HAS_CELLS]
         self.n_partitions = 0
         self.parts = np.zeros(0, np.int64)
         self.pool = np.zeros(1024, np.int64)
@@ -67,6 +85,8 @@ class Detector:
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
         self.work = Work()
+        self._viewed: Words | None = None
+        self.one = _One(0)
 
     def add_partitions(self, count: int) -> Words:
         """New partitions, without any event yet."""
@@ -84,6 +104,10 @@ class Detector:
         rows[new, at.USED] = 1
         rows[new, at.LAST_TIME] = at.INT64_MIN
         return new
+
+    def last_time(self, partition: int) -> int:
+        """The time of the last event of a partition."""
+        return self.parts_view[partition * self.words + at.LAST_TIME]
 
     def last_times(self, partitions: Words) -> Words:
         """The time of the last event of each partition."""
@@ -123,6 +147,63 @@ class Detector:
             np.zeros((0, 0), np.uint8),
         )
         return self._detect(batch, (nothing, nothing, offsets), now)
+
+    def detect_one(
+        self, partition: int, time: int, mask: int, values: Sequence[Any], is_float: Sequence[bool]
+    ) -> Words | None:
+        """Work on one event of one partition, whose time is after all of its events so far.
+
+        ``mask`` has a bit a symbol; ``values`` are the attributes. None where no match came of it.
+        """
+        at_partition = partition * self.words
+        state = self.parts_view
+        if (
+            state[at_partition + at.MASK] == mask
+            and state[at_partition + at.DUE] > time
+            and (mask == 0 or self.unwatched)
+        ):
+            state[at_partition + at.LAST_TIME] = time
+            return None
+        one = self.one
+        if len(values) != len(one.columns):
+            one = self.one = _One(len(values))
+        one.partitions[0] = partition
+        one.times[0] = time
+        one.mask[0] = mask
+        for number, value in enumerate(values):
+            known = value is not None and value == value  # a NaN is a missing value
+            one.known[number, 0] = known
+            if known:
+                (one.floats if is_float[number] else one.columns)[number, 0] = value
+        self.pool, self.waiting, rows, count, steps, visits = loops.detect(
+            self.code,
+            self.parts,
+            self.pool,
+            self.waiting,
+            one.partitions,
+            one.offsets,
+            one.times,
+            one.row,
+            one.mask,
+            one.offsets,
+            one.columns,
+            one.known,
+            at.INT64_MIN,
+        )
+        self.work.steps += steps
+        self.work.visits += visits
+        if self.gap != at.NOWHERE:
+            self.next_silence = min(self.next_silence, time + self.gap)
+        if not count:
+            return None
+        return rows[: count * self.result_words].reshape(count, self.result_words)
+
+    @property
+    def parts_view(self) -> memoryview:
+        """The partitions' words as Python integers."""
+        if self._viewed is not self.parts:
+            self._viewed, self._view = self.parts, memoryview(self.parts)
+        return self._view
 
     def _detect(self, batch: Batch, changes: tuple[Words, Words, Words], now: int) -> Words:
         self.pool, self.waiting, rows, count, steps, visits = loops.detect(

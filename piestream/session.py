@@ -10,6 +10,7 @@ import polars as pl
 
 from piestream.binding import Binding
 from piestream.errors import SchemaError, StateError
+from piestream.events import EventReader
 from piestream.frames import _converted, bound, check_options, lateness_ticks
 from piestream.query.model import Query
 from piestream.snapshots import restore, schema_of, snapshot
@@ -56,6 +57,7 @@ class Session:
         self._options: dict[str, Any] = {"ties": ties, "on_late": on_late}
         self._lateness = lateness
         self._stream: Stream | None = None
+        self._reader: EventReader | None = None
         self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
         self._as_events = False
         self._back: Any = lambda result: result
@@ -79,6 +81,8 @@ class Session:
         assert self._stream is not None
         binding = self._stream.binding
         self._untyped = tuple(n for n in binding.columns if binding.schema[n] == pl.Null)
+        reader = EventReader(binding)
+        self._reader = reader if reader.usable else None
 
     def push(self, rows: Any) -> Any:
         """Take in an event (a mapping) or a frame; gives the matches that became known."""
@@ -104,6 +108,14 @@ class Session:
             found = {n: _type_of(event.get(n)) for n in self._untyped}
             stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
             self._note_untyped()
+        reader = self._reader
+        if reader is not None:
+            read = reader.read(event)
+            if read is not None:
+                values = reader.attributes(event)
+                known = stream.take_one(*read, values, reader.attribute_floats)
+                if known is not None:
+                    return known.to_dicts() if len(known) else []
         return stream.take(self._frame_of([event], stream.binding)).to_dicts()
 
     def _frame_of(self, events: list[Mapping[str, Any]], binding: Binding) -> pl.DataFrame:

@@ -7,8 +7,9 @@ differ only in which rows they hand over when.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -87,6 +88,7 @@ class Stream:
         self.latest = INT64_MIN  # the largest time seen
         self.swept = INT64_MIN
         self.seen = Statistics()
+        self.nothing = pl.DataFrame(schema=binding.result_schema)
         self.early = [i for i, s in enumerate(_distinct(binding)) if not s.previous]
 
     # -- rows in ----------------------------------------------------------------------------------
@@ -107,6 +109,26 @@ class Stream:
         if self.lateness is not None and self.latest != INT64_MIN:
             results.append(self._pass(self.watermark))
         return _together(self.binding, results)
+
+    def take_one(
+        self, time: int, key: Any, mask: int, values: Sequence[Any], is_float: Sequence[bool]
+    ) -> pl.DataFrame | None:
+        """Take one event in the short way; None where it must take the long one.
+
+        That is where it is late, ties with another, waits for the watermark or begins a partition.
+        """
+        number = self.partitions.number_of.get(key)
+        if number is None or time < self.latest or self.lateness != 0 or self.ties == "last":
+            return None
+        if self.buffer is not None or self.detector.last_time(number) >= time:
+            return None
+        self.latest = time
+        self.seen.events += 1
+        found = self.detector.detect_one(number, time, mask, values, is_float)
+        if time > self.detector.next_silence or self._sweep_due(time):
+            results = [] if found is None else [self._results(found)]
+            return _together(self.binding, [*results, self._pass(time)])
+        return self.nothing if found is None else self._results(found)
 
     def take_watermarked(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Take narrow rows in whose order among themselves says nothing about which is late.
@@ -180,6 +202,7 @@ class Stream:
                 "query.open(schema={...})"
             )
         self.binding = binding
+        self.nothing = pl.DataFrame(schema=binding.result_schema)
         self.detector.code = new
         self.partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
         self.dictionaries = {
@@ -374,13 +397,16 @@ class Stream:
     def _pass(self, now: int) -> pl.DataFrame:
         """Time is ``now`` everywhere."""
         result = self._results(self.detector.advance(now))
-        window = self.detector.window
         if self.swept == INT64_MIN:
             self.swept = now
-        elif now - self.swept > window // 2 and now - self.swept > 0:
+        elif self._sweep_due(now):
             self.swept = now
             self._forget(now)
         return result
+
+    def _sweep_due(self, now: int) -> bool:
+        """Whether half a window has gone by, so that a sweep is worth its while."""
+        return now - self.swept > max(self.detector.window // 2, 0)
 
     def _forget(self, now: int) -> None:
         """Free what can no longer take part in a match (SPEC: state is bounded by the window)."""
@@ -432,6 +458,10 @@ class Stream:
             missing = self.detector.n_partitions - len(stored)
             if missing > 0:
                 stored = stored.extend_constant(None, missing)
+            if values.dtype == pl.Null:  # a column without any value so far
+                columns.append(values.alias(PREVIOUS_PREFIX + name))
+                self.previous[name] = stored
+                continue
             shifted = values.shift(1).scatter(firsts, stored.gather(numbers))
             columns.append(shifted.alias(PREVIOUS_PREFIX + name))
             self.previous[name] = stored.scatter(numbers, values.gather(lasts))
