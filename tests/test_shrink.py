@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import folders
+from tests.oracle import TieError
 from tests.randoms import scenario
 from tests.scenario import Scenario
 from tests.shrink import shrunk
@@ -16,7 +17,10 @@ _SEEDS = [seed for seed in range(40) if scenario(seed).expected()][:12]
 
 
 def _has_a_match(drawn: Scenario) -> bool:
-    return bool(drawn.expected())
+    try:
+        return bool(drawn.expected())
+    except TieError:  # partitions that became one
+        return False
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
@@ -31,7 +35,7 @@ def test_what_does_not_matter_is_left_out(seed: int) -> None:
 
 def test_what_matters_stays() -> None:
     drawn = next(scenario(seed) for seed in _SEEDS if len(scenario(seed).symbols) > 2)
-    small = shrunk(drawn, lambda one: len(one.symbols) > 1 and bool(one.expected()))
+    small = shrunk(drawn, lambda one: len(one.symbols) > 1 and _has_a_match(one))
     assert len(small.symbols) == 2
     assert small.clauses
 
