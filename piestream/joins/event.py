@@ -428,14 +428,14 @@ def enter(code, part, pool, items, item, floor, scratch):
     if x_best != NOWHERE:
         y_best = code[con + CON_SIDES + SIDE_WORDS + SIDE_BEST]
         if y_valid:
-            offer = offered(code, pool, y, y_slot, y_best)
+            offer = min(offered(code, pool, y, y_slot, y_best), pool[x_slot + START])
             if offer > pool[x_slot + x_best]:
                 pool[x_slot + x_best] = offer
                 scratch[SCRATCH_VISITS] += spread(
                     code, part, pool, floor, x, x_slot, x_id, items[item + 1]
                 )
         if x_valid:
-            offer = offered(code, pool, x, x_slot, x_best)
+            offer = min(offered(code, pool, x, x_slot, x_best), pool[y_slot + START])
             if offer > pool[y_slot + y_best]:
                 pool[y_slot + y_best] = offer
                 scratch[SCRATCH_VISITS] += spread(

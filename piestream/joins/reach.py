@@ -3,7 +3,8 @@
 The insert-only form of Yannakakis' algorithm. For each interval and each constraint of its symbol
 is kept the *best* that partners offer there: the latest time at which all of what would have to be
 bound behind them began. A match must begin within the window, so a side is worth entering while its
-best is not before the window. Bests only grow; when one does, the partners on the other sides hear
+best is not before the window. Bests only grow, and only up to the interval's own start, so that the
+many partners inside a long interval are news to its other sides once; then the partners there hear
 of it. The walk of `extend` enters nothing that cannot be completed, on patterns without cycles and
 ranges; a range offers whatever there is, and of a cycle a spanning tree is looked at.
 """
@@ -114,7 +115,8 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         while partner <= hi:
             visits += 1
             place = slot_of(part, other_ring, other_width, partner)
-            if partner >= part[other_ring + RING_HEAD] and offer > pool[place + theirs]:
+            news = min(offer, pool[place + START])
+            if partner >= part[other_ring + RING_HEAD] and news > pool[place + theirs]:
                 pair = True
                 if walk >= WALK_ALL_CHECKED:
                     possible = possible_relations(
@@ -123,7 +125,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
                     )  # fmt: skip
                     pair = possible & code[block + SIDE_ALLOWED] == possible
                 if pair:
-                    pool[place + theirs] = offer
+                    pool[place + theirs] = news
                     visits += spread(code, part, pool, floor, other, place, partner, constraint)
             partner += 1
             if walk == WALK_ENDS:

@@ -1,0 +1,154 @@
+"""Work is O(runs + pairs + matches) on patterns without cycles: counted in steps, not in time.
+
+The streams are made so that many partial matches exist which nothing completes: what would complete
+them lies three symbols away, or has left the window.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from piestream.generators import booleans
+from tests.joins.counting import Spans, counted, counted_frame
+
+#: So many steps and visits for each run, pair and match: a match of n symbols takes n - 1 steps,
+#: fewer where matches share bindings, and each pair is told of what lies behind it.
+MOST = 4
+SMALL, LARGE = 40, 400
+BETWEEN_NEIGHBOURS = "meets;overlaps;overlapped-by;starts;started-by;contains"
+COLUMNS = [f"a{number}" for number in range(1, 7)]
+
+
+def beads(count: int, begin: int, pitch: int, length: int) -> list[tuple[int, int]]:
+    """``count`` short intervals in a row."""
+    return [(begin + i * pitch, begin + i * pitch + length) for i in range(count)]
+
+
+def star_with_a_dead_arm(size: int, blocks: int = 3) -> Spans:
+    """``b`` contains many ``a`` and many ``c``; of its arm x, y, z the tip never occurs."""
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in "abcxyz"}
+    for block in range(blocks):
+        zero = 1 + block * (10 * size + 100)
+        end = zero + 8 * size + 40
+        spans["y"].append((zero, zero + 4))
+        spans["x"].append((zero + 2, zero + 8))
+        spans["b"].append((zero + 6, end))
+        spans["a"] += beads(size, zero + 10, 8, 3)
+        spans["c"] += beads(size, zero + 11, 8, 3)
+    return spans
+
+
+STAR = ("b contains a", "b contains c", "x overlaps b", "y overlaps x", "z overlaps y")
+
+
+def star_whose_leaves_are_dead(size: int, blocks: int = 3) -> Spans:
+    """As before, but it is behind each ``c`` that nothing lies: d, e are there, f never occurs."""
+    spans = dict(star_with_a_dead_arm(size, blocks))
+    spans = {name: list(spans[name]) for name in "abc"} | {"d": [], "e": [], "f": []}
+    for start, end in spans["c"]:
+        spans["d"].append((start + 1, end + 1))
+        spans["e"].append((start + 2, end + 2))
+    return spans
+
+
+LEAVES = ("b contains a", "b contains c", "c overlaps d", "d overlaps e", "e overlaps f")
+
+
+def chain_of_nests(size: int, blocks: int = 3) -> Spans:
+    """a during b, b overlaps c, c contains d: the many ``a`` meet the many ``d``; g is missing."""
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in "abcdefg"}
+    for block in range(blocks):
+        zero = 1 + block * (20 * size + 200)
+        middle = zero + 8 * size + 20
+        end = middle + 8 * size + 60
+        spans["b"].append((zero, middle + 10))
+        spans["a"] += beads(size, zero + 5, 8, 3)
+        spans["c"].append((middle, end))
+        spans["d"] += beads(size, middle + 20, 8, 3)
+        spans["e"].append((end - 10, end + 10))
+        spans["f"].append((end + 5, end + 15))
+    return spans
+
+
+CHAIN = ("a during b", "b overlaps c", "c contains d", "c overlaps e", "e overlaps f", "f overlaps g")
+
+
+def arm_that_expires(size: int, blocks: int = 3) -> Spans:
+    """The arm is whole, and a few matches are found; then its tip leaves the window, not ``b``."""
+    later = {
+        name: [(start + 10 * size, end + 10 * size) for start, end in pairs]
+        for name, pairs in star_with_a_dead_arm(size, blocks).items()
+    }
+    return {**later, "z": [(start - 9 * size, start + 2) for start, _ in later["y"]]}
+
+
+def window_of_the_expiring_arm(size: int) -> int:
+    """So long that ``b`` stays in it to its end, and the tip for some fifteen beads."""
+    return 9 * size + 80
+
+
+def leaves_of_which_one_lives(size: int, blocks: int = 3) -> Spans:
+    """Only the first ``c`` of each ``b`` has all that lies behind it: every ``a`` makes a match."""
+    spans = dict(star_whose_leaves_are_dead(size, blocks))
+    firsts = [spans["e"][block * size] for block in range(blocks)]
+    return {**spans, "f": [(start + 1, end + 1) for start, end in firsts]}
+
+
+EVER = 10**9
+DEAD_ENDS = {
+    "star": (STAR, star_with_a_dead_arm, lambda size: EVER),
+    "leaves": (LEAVES, star_whose_leaves_are_dead, lambda size: EVER),
+    "chain": (CHAIN, chain_of_nests, lambda size: EVER),
+    "expired": (STAR, arm_that_expires, window_of_the_expiring_arm),
+    "one": (LEAVES, leaves_of_which_one_lives, lambda size: EVER),
+}
+
+
+@pytest.mark.parametrize("name", DEAD_ENDS)
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_dead_ends_cost_their_intervals_and_pairs(name: str, size: int) -> None:
+    clauses, stream, within = DEAD_ENDS[name]
+    count = counted(clauses, stream(size), within(size))
+    assert count.work <= MOST * count.found
+    # what has to be avoided is there: every one of the many meets every other of the many
+    assert count.blind_steps > size * size
+
+
+def test_an_arm_lives_until_its_tip_leaves_the_window() -> None:
+    """The stream of the case above has matches, and ends that would be found without the window."""
+    stream = arm_that_expires(SMALL)
+    bitten = counted(STAR, stream, window_of_the_expiring_arm(SMALL))
+    whole = counted(STAR, stream, EVER)
+    assert 0 < bitten.matches < whole.matches == 3 * SMALL * SMALL
+    assert bitten.work < whole.work
+
+
+def test_one_living_leaf_is_found_among_the_dead() -> None:
+    count = counted(LEAVES, leaves_of_which_one_lives(LARGE), EVER)
+    assert count.matches == 3 * LARGE
+
+
+@pytest.mark.parametrize("events", [4_000, 40_000])
+@pytest.mark.parametrize("shape", ["chain", "star", "tree"])
+@pytest.mark.parametrize("rare", [1, 50])
+def test_random_streams_cost_what_they_hold(shape: str, rare: int, events: int) -> None:
+    """The last symbol is as frequent as the others, or occurs once in fifty times."""
+    ends = {
+        "chain": ["ab", "bc", "cd", "de", "ef"],
+        "star": ["ab", "ac", "ad", "ae", "af"],
+        "tree": ["ab", "bc", "bd", "de", "df"],
+    }[shape]
+    clauses = [f"{x} {BETWEEN_NEIGHBOURS} {y}" for x, y in ends]
+    frame = booleans(6, events, seed=3, ratios=(rare, rare, rare, rare, rare, 1))
+    count = counted_frame(clauses, frame.rename(dict(zip(COLUMNS, "abcdef", strict=True))), 10_000)
+    assert count.found > events // 60  # there is something to do
+    assert count.work <= MOST * count.found
+
+
+@pytest.mark.parametrize("within", [500, 5_000, 50_000])
+def test_before_costs_its_matches_whatever_the_window(within: int) -> None:
+    frame = booleans(3, 60_000, seed=5).rename(dict(zip(COLUMNS[:3], "abc", strict=True)))
+    count = counted_frame(["a before b", "b overlaps c"], frame, within)
+    # the ranges of `before` are not entered as pairs, so they do not count as found
+    assert count.steps <= 2 * count.matches + count.runs
+    assert count.visits <= count.runs
