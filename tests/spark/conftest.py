@@ -72,3 +72,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     opened.sparkContext.setLogLevel("OFF")
     yield opened
     opened.stop()
+
+
+@pytest.fixture
+def kills() -> int:
+    """How often a job is killed: ten times, or PIESTREAM_KILLS."""
+    return int(os.environ.get("PIESTREAM_KILLS", "10"))

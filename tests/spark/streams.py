@@ -14,7 +14,10 @@ __all__ = ["Player", "cut", "frame_of", "rows_of"]
 
 def frame_of(spark: Any, frame: pl.DataFrame) -> Any:
     """A Polars frame as a bounded Spark frame."""
-    return spark.createDataFrame(frame.to_arrow())
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
 
 def rows_of(frame: Any) -> pl.DataFrame:
@@ -41,11 +44,13 @@ class Player:
         self.batches: dict[int, pl.DataFrame] = {}
         self.files = 0
         self.progress: list[Any] = []
+        self.watermark: tuple[str, str] | None = None
 
     def frame(self) -> Any:
         """The streaming frame."""
         reader = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(self.source))
+        frame = reader.parquet(str(self.source))
+        return frame.withWatermark(*self.watermark) if self.watermark is not None else frame
 
     def add(self, rows: pl.DataFrame) -> None:
         """One more file."""
