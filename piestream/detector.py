@@ -7,7 +7,9 @@ predicates nor where rows come from; batch, sessions and Spark all drive this on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from piestream.joins import state as whole
 from piestream.joins.tables import Tables
 
 Words = NDArray[np.int64]
+Changes = tuple[Words, Words, Words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,14 @@ class Batch:
     bits: NDArray[np.uint64]
     columns: Words
     known: NDArray[np.uint8]
+
+
+def _shares(row_offsets: Words, threads: int) -> list[int]:
+    """Where to cut the partitions into shares of about as many rows."""
+    n_partitions = len(row_offsets) - 1
+    wanted = np.arange(1, threads) * (int(row_offsets[-1]) // max(threads, 1))
+    inner = np.searchsorted(row_offsets, wanted)
+    return sorted({0, n_partitions, *(int(cut) for cut in inner if 0 < cut < n_partitions)})
 
 
 class _One:
@@ -189,6 +200,7 @@ class Detector:
             one.columns,
             one.known,
             at.INT64_MIN,
+            False,
         )
         self.work.steps += steps
         self.work.visits += visits
@@ -205,8 +217,8 @@ class Detector:
             self._viewed, self._view = self.parts, memoryview(self.parts)
         return self._view
 
-    def _detect(self, batch: Batch, changes: tuple[Words, Words, Words], now: int) -> Words:
-        self.pool, self.waiting, rows, count, steps, visits = loops.detect(
+    def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
+        self.pool, self.waiting, *found = loops.detect(
             self.code,
             self.parts,
             self.pool,
@@ -218,7 +230,50 @@ class Detector:
             batch.columns,
             batch.known,
             now,
+            False,
         )
+        return self._rows(*found)
+
+    def detect_whole(self, batch: Batch, now: int, threads: int = 1) -> Words:
+        """Work through partitions of which these are all the rows, up to the time ``now``.
+
+        No state is kept, so that partitions can be shared out to threads; the rows come in the
+        same order whatever their number.
+        """
+        changes = find_changes(
+            batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
+        )
+        edges = _shares(batch.row_offsets, threads)
+        if len(edges) == 2:
+            return self._rows(*self._detect_share(batch, changes, now, edges))
+        with ThreadPoolExecutor(len(edges) - 1) as pool:
+            shares = pool.map(lambda edge: self._detect_share(batch, changes, now, edge), pairwise(edges))
+            return np.concatenate([self._rows(*share) for share in shares])
+
+    def _detect_share(
+        self, batch: Batch, changes: Changes, now: int, share: Sequence[int]
+    ) -> tuple[Words, int, int, int]:
+        first, end = share
+        rows, masks, offsets = changes
+        _, _, *found = loops.detect(
+            self.code,
+            np.zeros(self.words, np.int64),
+            np.zeros(at.POOL_WORDS, np.int64),
+            np.zeros(at.WAITING_WORDS, np.int64),
+            batch.partitions[first:end],
+            batch.row_offsets[first : end + 1],
+            batch.times,
+            rows,
+            masks,
+            offsets[first : end + 1],
+            batch.columns,
+            batch.known,
+            now,
+            True,
+        )
+        return tuple(found)  # type: ignore[return-value]
+
+    def _rows(self, rows: Words, count: int, steps: int, visits: int) -> Words:
         self.work.steps += steps
         self.work.visits += visits
         return rows[: count * self.result_words].reshape(count, self.result_words)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -25,9 +26,14 @@ def run(
     ties: Ties | None = None,
     lateness: str | int | timedelta | None = None,
     on_late: OnLate | None = None,
+    threads: int | None = None,
     **spark_options: Any,
 ) -> Any:
-    """Every match in an input; see `piestream.Query.run`. Other options are those of Spark."""
+    """Every match in an input; see `piestream.Query.run`. Other options are those of Spark.
+
+    Partitions of a large frame are shared out to ``threads``, by default as many as there are cores;
+    the rows and their order do not depend on it.
+    """
     if type(frame).__module__.startswith("pyspark.sql"):
         from piestream import spark
 
@@ -44,11 +50,11 @@ def run(
 
         return run_from(query, ties=ties)
     if isinstance(frame, pl.DataFrame):
-        return run_polars(query, frame, ties=ties)
+        return run_polars(query, frame, ties=ties, threads=threads)
     if isinstance(frame, pl.LazyFrame):
-        return run_polars(query, frame, ties=ties)
+        return run_polars(query, frame, ties=ties, threads=threads)
     columns, back = _converted(frame)
-    return back(run_polars(query, columns, ties=ties))
+    return back(run_polars(query, columns, ties=ties, threads=threads))
 
 
 def check_options(ties: str, on_late: str) -> None:
@@ -61,7 +67,13 @@ def check_options(ties: str, on_late: str) -> None:
             raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, not {value!r}")
 
 
-def run_polars(query: Query, frame: pl.DataFrame | pl.LazyFrame, *, ties: Ties = "error") -> Any:
+def run_polars(
+    query: Query,
+    frame: pl.DataFrame | pl.LazyFrame,
+    *,
+    ties: Ties = "error",
+    threads: int | None = None,
+) -> Any:
     """Run over a Polars frame."""
     lazy = isinstance(frame, pl.LazyFrame)
     schema = frame.collect_schema()
@@ -69,25 +81,26 @@ def run_polars(query: Query, frame: pl.DataFrame | pl.LazyFrame, *, ties: Ties =
     needed = frame.select(binding.columns)
     if isinstance(needed, pl.LazyFrame):
         needed = needed.collect()
-    stream = Stream(binding, ties=ties, lateness=None)
-    results = [stream.take(chunk) for chunk in _cut(binding, needed)]
+    if threads is None:
+        threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
+    cut = _can_be_cut(binding, needed)
+    stream = Stream(binding, ties=ties, lateness=None, whole=not cut, threads=threads)
+    pieces = needed.iter_slices(CHUNK_ROWS) if cut else [needed]
+    results = [stream.take(piece) for piece in pieces]
     results.append(stream.finish())
     result = pl.concat(results)
     return result.lazy() if lazy else result
 
 
-def _cut(binding: Binding, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The frame in pieces if it is one partition in order of time, else whole."""
+def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
+    """Whether the frame is a large single partition in order of time: pieces stay in the cache."""
     times = frame[binding.time.name]
-    if (
-        binding.query.partition_by
-        or len(frame) <= CHUNK_ROWS
-        or times.null_count()
-        or not times.is_sorted()
-    ):
-        yield frame
-        return
-    yield from frame.iter_slices(CHUNK_ROWS)
+    return (
+        not binding.query.partition_by
+        and len(frame) > CHUNK_ROWS
+        and not times.null_count()
+        and times.is_sorted()
+    )
 
 
 def bound(query: Query, schema: pl.Schema | dict[str, pl.DataType]) -> Binding:

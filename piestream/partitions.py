@@ -77,6 +77,27 @@ class Partitions:
         return sorted(self.number_of.values())
 
 
+class WholePartitions:
+    """The keys of a batch that holds all rows of its partitions: nothing has to be found again."""
+
+    def __init__(self, schema: dict[str, pl.DataType]) -> None:
+        self.schema = schema
+        self.number_of: dict[Any, int] = {}
+        self._keys = pl.DataFrame()
+
+    def numbers(self, keys: pl.DataFrame) -> NDArray[np.int64]:
+        """The partitions are numbered in the order given."""
+        self._keys = keys
+        return np.arange(len(keys))
+
+    def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
+        """The key columns of these partitions, a row each."""
+        if not self.schema:
+            return pl.DataFrame()
+        rows = self._keys[numbers]
+        return rows.rename(dict(zip(rows.columns, self.schema, strict=True)))
+
+
 def _plain(column: pl.Series) -> list[Any]:
     dtype = column.dtype
     if dtype.is_float():

@@ -22,7 +22,7 @@ from piestream.dictionary import Dictionary
 from piestream.errors import LateEventError, OrderError, SchemaError, TieError, TimeError
 from piestream.joins.layout import INT64_MAX, INT64_MIN, PHASE_TRIGGER, ROW_PARTITION, ROW_PHASE
 from piestream.loops import TIMES
-from piestream.partitions import Partitions
+from piestream.partitions import Partitions, WholePartitions
 from piestream.query.predicates import PREVIOUS_PREFIX
 from piestream.results import result_frame
 
@@ -58,7 +58,8 @@ class Stream:
     """The state of one query over one stream of many partitions.
 
     ``lateness`` None is a bounded input: rows of a partition come in order of time, whatever the
-    order of the partitions, and nothing is late.
+    order of the partitions, and nothing is late. Where it comes ``whole``, in one `take`, no state
+    is kept, and partitions may be shared out to ``threads``.
     """
 
     def __init__(
@@ -68,15 +69,21 @@ class Stream:
         ties: Ties = "error",
         lateness: int | None = 0,
         on_late: OnLate = "error",
+        whole: bool = False,
+        threads: int = 1,
     ) -> None:
         self.binding = binding
+        self.whole = whole
+        self.threads = threads
         self.ties = ties
         self.lateness = lateness
         self.on_late = on_late
         self.detector = Detector(binding.tables, binding.bit_of_symbol)
         query = binding.query
         key_schema = {name: binding.schema[name] for name in query.partition_by}
-        self.partitions = Partitions(key_schema, self.detector)
+        self.partitions = (
+            WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
+        )
         self.dictionaries = {
             number: Dictionary(binding.schema[attribute.name])
             for number, attribute in enumerate(binding.attributes)
@@ -272,7 +279,7 @@ class Stream:
         if self.lateness is None:
             if len(rows):
                 self.latest = max(self.latest, int(rows[TIME].max()))  # type: ignore[arg-type]
-            if self.ties != "last":
+            if self.ties != "last" or self.whole:
                 return rows
             return rows if self.buffer is None else pl.concat([self.buffer, rows])
         if len(rows):
@@ -340,7 +347,11 @@ class Stream:
         times = rows[TIME].to_numpy()
         if order is not None:
             times = times[order]
-        held = self.detector.last_times(partitions)
+        held = (
+            np.full(len(partitions), INT64_MIN)
+            if self.whole
+            else self.detector.last_times(partitions)
+        )
         faults = _order_faults(times, offsets, held)
         if faults & _UNSORTED:
             group = np.repeat(np.arange(len(lengths)), lengths)
@@ -367,7 +378,7 @@ class Stream:
                 )
             self.seen.ties += n_left_out
             rows, offsets = rows.filter(pl.Series(keep)), _kept_offsets(keep, offsets)
-        if self.ties == "last" and self.lateness is None and not last:
+        if self.ties == "last" and self.lateness is None and not (last or self.whole):
             # the next rows may hold another event of the same time
             ends = offsets[1:] - 1
             hold = np.zeros(len(rows), np.bool_)
@@ -389,10 +400,11 @@ class Stream:
             rows = self._with_previous(rows, partitions, offsets)
         columns, known = self._attributes(rows)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
-        found = self.detector.detect(
-            Batch(partitions, offsets, rows[TIME].to_numpy(), stack_bits(predicates), columns, known)
-        )
-        return self._results(found)
+        times = rows[TIME].to_numpy()
+        batch = Batch(partitions, offsets, times, stack_bits(predicates), columns, known)
+        if self.whole:
+            return self._results(self.detector.detect_whole(batch, self.latest, self.threads))
+        return self._results(self.detector.detect(batch))
 
     def _pass(self, now: int) -> pl.DataFrame:
         """Time is ``now`` everywhere."""
@@ -462,9 +474,15 @@ class Stream:
                 columns.append(values.alias(PREVIOUS_PREFIX + name))
                 self.previous[name] = stored
                 continue
-            shifted = values.shift(1).scatter(firsts, stored.gather(numbers))
+            before = (
+                pl.repeat(None, len(firsts), dtype=values.dtype, eager=True)
+                if self.whole
+                else stored.gather(numbers)
+            )
+            shifted = values.shift(1).scatter(firsts, before)
             columns.append(shifted.alias(PREVIOUS_PREFIX + name))
-            self.previous[name] = stored.scatter(numbers, values.gather(lasts))
+            if not self.whole:
+                self.previous[name] = stored.scatter(numbers, values.gather(lasts))
         late = [i for i in range(len(binding.predicates)) if i not in self.early]
         evaluated = pl.DataFrame(columns).select(
             binding.predicates[i].alias(f"{PREDICATE}{i}") for i in late

@@ -24,6 +24,7 @@ from piestream.joins.layout import (
     GAP,
     HAS_CELLS,
     INT64_MAX,
+    INT64_MIN,
     LAST_TIME,
     MASK,
     N_OUTPUTS,
@@ -31,6 +32,8 @@ from piestream.joins.layout import (
     N_SYMBOLS,
     NOWHERE,
     PARTITION_WORDS,
+    POOL_USED,
+    POOL_WORDS,
     ROW_OUTPUTS,
     SCRATCH_BOUND,
     SCRATCH_DEPTH,
@@ -41,13 +44,14 @@ from piestream.joins.layout import (
     SCRATCH_VISITS,
     USED,
     WAITING,
+    WAITING_FREE,
     WAITING_USED,
     WAITING_WORDS,
     WALK_WORDS,
     WINDOW,
 )
 from piestream.joins.report import complete, report, with_space
-from piestream.loops import ARRAY, INT, TIMES, at_word, compiled, pointer
+from piestream.loops import ARRAY, BOOL, INT, TIMES, at_word, compiled, pointer
 
 # what is looked at next: a silence before a change of mask, the change, until the next change the
 # events at which an interval reaches its minimum length, and at last the silence up to now
@@ -66,17 +70,18 @@ def new_scratch(code):
 
 @compiled(
     types.Tuple((ARRAY, ARRAY, ARRAY, INT, INT, INT)),
-    *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT,
+    *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT, BOOL,
 )  # fmt: skip
 def detect(
     own_code, own_parts, own_pool, own_waiting, own_partitions, own_row_offsets, own_times,
-    own_change_rows, own_change_masks, own_change_offsets, own_columns, own_known, now,
+    own_change_rows, own_change_masks, own_change_offsets, own_columns, own_known, now, fresh,
 ):
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
 
     ``partitions[g]`` is the partition of the rows ``row_offsets[g]`` to ``row_offsets[g + 1]``.
     Of them only the changes, and the events at which a minimum length is reached, are looked at.
-    Gives the pool, the waiting matches, the result rows and their number, and the work done: steps
+    Where ``fresh``, every partition is whole: it begins without state, all in the place of the
+    first, and leaves none. Gives the pool, the waiting matches, the result rows and their number, and the work done: steps
     of extension, and visits of reach.
     """
     code = pointer(own_code)
@@ -108,7 +113,16 @@ def detect(
     gap = code[GAP]
     for g in range(own_partitions.size):
         partition = partitions[g]
-        part = at_word(parts, partition * words)
+        part = at_word(parts, 0 if fresh else partition * words)
+        if fresh:
+            for word in range(words):
+                part[word] = 0
+            part[USED] = 1
+            part[DUE] = INT64_MAX
+            part[LAST_TIME] = INT64_MIN
+            pool[POOL_USED] = POOL_WORDS
+            waiting[WAITING_USED] = 0
+            waiting[WAITING_FREE] = NOWHERE
         row = row_offsets[g]
         row_end = row_offsets[g + 1]
         change = change_offsets[g]

@@ -17,7 +17,9 @@ from piestream.joins.layout import (
 )
 from piestream.loops import ARRAY, INT, NOTHING, WORDS, compiled, pointer
 
-_SMALLEST = 4
+#: Slots of the smallest ring: the latest interval, which may be open though its window is over, and
+#: the one before it, which an automaton may point to.
+SMALLEST = 2
 
 
 @njit(inline="always")
@@ -105,7 +107,7 @@ def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
 def grown(part, pool, ring, width):
     """Double a full ring. All slots move, also expired ones: the latest may still be open."""
     capacity = part[ring + RING_CAPACITY]
-    larger = max(_SMALLEST, 2 * capacity)
+    larger = max(SMALLEST, 2 * capacity)
     pool = with_room(pool, ring_words(larger, width))
     to = pool[POOL_USED]
     pool[POOL_USED] = to + ring_words(larger, width)

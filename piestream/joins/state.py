@@ -42,7 +42,7 @@ from piestream.joins.layout import (
     WAITING_WORDS,
     WINDOW,
 )
-from piestream.joins.rings import expire, move_ring, ring_words, slot_of
+from piestream.joins.rings import SMALLEST, expire, move_ring, ring_words, slot_of
 from piestream.loops import ARRAY, BOOL, INT, NOTHING, at_word, compiled, pointer
 
 
@@ -91,7 +91,7 @@ def compact(own_code, own_parts, n_partitions, own_pool, now):
             width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
             tail = part[ring + RING_TAIL]
             first = max(0, min(part[ring + RING_HEAD], tail - 2))
-            smaller = 4
+            smaller = SMALLEST
             while smaller < tail - first + 1:
                 smaller *= 2
             smaller = min(smaller, capacity)
