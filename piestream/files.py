@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from glob import glob, has_magic
 from pathlib import Path
@@ -66,6 +67,9 @@ class Source(Protocol):
 
     def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows, of these columns only, in order."""
+
+    def close(self) -> None:
+        """No more is read."""
 
 
 def open_source(
@@ -166,6 +170,9 @@ class ScanSource:
         for chunk in needed.collect_batches(chunk_size=CHUNK_ROWS, maintain_order=True, lazy=True):
             self.done += len(chunk)
             yield chunk
+
+    def close(self) -> None:
+        """No more is read."""
         if self._spool is not None:
             self._spool.close()
 
@@ -235,11 +242,13 @@ def run_from(query: Query, *, ties: Ties = "error") -> pl.DataFrame:
             "give a frame, or write FROM 'path/*.parquet'",
         )
     try:
-        return _collected(Run(query, open_source([query.path]), ties=ties))
+        return _collected(query, query.path, ties, sort=False)
     except OrderError:  # a bounded input need not be in order: once more, sorted
-        return _collected(Run(query, open_source([query.path]), ties=ties, sort=True))
+        return _collected(query, query.path, ties, sort=True)
 
 
-def _collected(run: Run) -> pl.DataFrame:
-    results = [result for result in run.results() if len(result)]
-    return pl.concat(results) if results else pl.DataFrame(schema=run.binding.result_schema)
+def _collected(query: Query, path: str, ties: Ties, sort: bool) -> pl.DataFrame:
+    with closing(open_source([path])) as source:
+        run = Run(query, source, ties=ties, sort=sort)
+        results = [result for result in run.results() if len(result)]
+    return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])

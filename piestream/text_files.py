@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import select
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import polars as pl
 
 from piestream.errors import StreamError
 
-__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource"]
+__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource", "has_come"]
 
 #: Bytes of text parsed at a time.
 BLOCK_BYTES = 8 << 20
@@ -48,6 +49,7 @@ class Filed:
         self._raw: BinaryIO | None = None
 
     def blocks(self) -> Iterator[bytes]:
+        """Its bytes, as they are read."""
         with open(self.name, "rb") as self._raw:
             compressed = self.name.endswith(".gz")
             stream: Any = gzip.GzipFile(fileobj=self._raw) if compressed else self._raw
@@ -56,6 +58,11 @@ class Filed:
                     yield block
             except (gzip.BadGzipFile, EOFError) as error:
                 raise FileError(f"{self.name} cannot be decompressed: {error}") from None
+
+    def close(self) -> None:
+        """No more is read."""
+        if self._raw is not None:
+            self._raw.close()
 
     @property
     def position(self) -> int:
@@ -68,32 +75,46 @@ class Piped:
 
     name = "standard input"
     size: int | None = None
-    position = 0
 
     def __init__(self, stream: BinaryIO, live: bool) -> None:
+        self.position = 0
         self._stream = stream
         self._live = live
 
     def blocks(self) -> Iterator[bytes]:
-        while block := self._some() if self._live else self._stream.read(BLOCK_BYTES):
-            self.position += len(block)
-            yield block
-
-    def _some(self) -> bytes:
+        """Its bytes, as they are read."""
         read = getattr(self._stream, "read1", self._stream.read)
-        block: bytes = read(BLOCK_BYTES)
-        while block and len(block) < BLOCK_BYTES and self._more_is_there():
-            more = read(BLOCK_BYTES - len(block))
-            if not more:
-                break
-            block += more
-        return block
+        ended = False
+        while not ended:
+            pieces: list[bytes] = []
+            n_bytes = 0
+            while n_bytes < BLOCK_BYTES:
+                patience = _PATIENCE_SECONDS if self._live and pieces else None
+                if not has_come(self._stream, patience):
+                    break
+                piece: bytes = read(BLOCK_BYTES - n_bytes)
+                if not piece:
+                    ended = True
+                    break
+                pieces.append(piece)
+                n_bytes += len(piece)
+            self.position += n_bytes
+            if pieces:
+                yield b"".join(pieces)
 
-    def _more_is_there(self) -> bool:
-        try:
-            return bool(select.select([self._stream], [], [], _PATIENCE_SECONDS)[0])
-        except (OSError, ValueError):  # not something that can be waited for
-            return False
+    def close(self) -> None:
+        """Standard input is not ours to close."""
+
+
+def has_come(stream: BinaryIO, patience: float | None) -> bool:
+    """Whether a read will not wait; without patience given, only once that is so.
+
+    Waiting here and not in the read lets Ctrl-C through: Polars has reads restarted after it.
+    """
+    try:
+        return bool(select.select([stream], [], [], patience)[0])
+    except (OSError, ValueError):  # not something that can be waited for
+        return patience is None
 
 
 @dataclass
@@ -156,6 +177,11 @@ class TextSource:
                 yield chunk
             self._before += part.size or 0
 
+    def close(self) -> None:
+        """No more is read."""
+        for part in self._parts:
+            part.close()
+
     def _open(
         self, part: Filed | Piped, schema: Mapping[str, pl.DataType] | None = None
     ) -> _Opened:
@@ -197,13 +223,12 @@ class TextSource:
     def _inferred(self, opened: _Opened) -> dict[str, pl.DataType]:
         if self._csv:
             text = opened.head + opened.first
-            sample = pl.read_csv(
-                text, try_parse_dates=True, infer_schema_length=TYPED_ROWS, n_rows=TYPED_ROWS
-            )
-            return dict(sample.schema)
+            scanned = pl.scan_csv(text, try_parse_dates=True, infer_schema_length=TYPED_ROWS)
+            return dict(scanned.collect_schema())
         if not opened.first.strip():
             return {}
-        sample = pl.read_ndjson(opened.first, infer_schema_length=TYPED_ROWS, n_rows=TYPED_ROWS)
+        lines = b"".join(islice(io.BytesIO(opened.first), TYPED_ROWS))
+        sample = pl.read_ndjson(lines, infer_schema_length=TYPED_ROWS)
         return {column.name: _moment_type(column) for column in sample}
 
     def _parsed(

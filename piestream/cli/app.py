@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -204,7 +204,8 @@ def check(
             from piestream.binding import bind
             from piestream.cli.work import opened
 
-            bind(parsed, opened(tuple(names), format.value if format else None, {}).schema)
+            with closing(opened(tuple(names), format.value if format else None, {})) as source:
+                bind(parsed, source.schema)
     typer.echo("ok")
 
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import io
 import os
-import queue
 import shutil
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import IO, BinaryIO, Protocol
 
 import polars as pl
 
@@ -54,6 +52,7 @@ class _Named:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.folder: Path | None = path.parent
         special = path.exists() and not path.is_file()
         if special and path.is_dir():
             raise IsADirectoryError(f"{path} is a directory, not a file to write")
@@ -78,6 +77,7 @@ class _Standard:
 
     def __init__(self) -> None:
         self.file: BinaryIO = sys.stdout.buffer
+        self.folder: Path | None = None  # where temporary files belong
 
     def done(self) -> None:
         self.file.flush()
@@ -125,74 +125,63 @@ class TextOutput:
 
 
 class ParquetOutput:
-    """Parquet, whose row groups Polars writes on a thread of its own while rows come.
+    """Parquet. Row groups that are full wait on disk as files of their own, until all have come.
 
-    The rows wait in a short queue, so that what is larger than memory streams through.
+    Polars could write them from a generator as rows come, but a query of Polars that runs for so
+    long on a thread takes Ctrl-C away from the main thread.
     """
 
     def __init__(self, target: _Target, schema: Schema) -> None:
         self._target = target
-        self._schema = dict(schema)
-        self._rows: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=4)
-        self._failure: BaseException | None = None
-        # Parquet is not written to a pipe directly: its writer may want to know where it is.
-        self._spool = tempfile.TemporaryFile() if isinstance(target, _Standard) else None  # noqa: SIM115
-        self._thread = threading.Thread(target=self._sink, daemon=True)
-        self._thread.start()
-
-    def _sink(self) -> None:
-        from polars.io.plugins import register_io_source
-
-        file: Any = self._spool if self._spool is not None else self._target.file
-        try:
-            frame = register_io_source(self._taken, schema=self._schema)
-            frame.sink_parquet(file, row_group_size=_ROW_GROUP, engine="streaming")
-        except BaseException as error:
-            self._failure = error
-
-    def _taken(self, columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        yield pl.DataFrame(schema=self._schema)
-        while (rows := self._rows.get()) is not None:
-            yield rows if columns is None else rows.select(columns)
-
-    def _hand_over(self, rows: pl.DataFrame | None) -> None:
-        while True:
-            if self._failure is not None:
-                raise self._failure
-            if not self._thread.is_alive():
-                return
-            try:
-                return self._rows.put(rows, timeout=0.1)
-            except queue.Full:
-                continue
+        self._held = [pl.DataFrame(schema=dict(schema))]
+        self._n_held = 0
+        self._parts: list[Path] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def write(self, rows: pl.DataFrame) -> None:
         """Take rows."""
-        if len(rows):
-            self._hand_over(rows)
+        if not len(rows):
+            return
+        self._held.append(rows)
+        self._n_held += len(rows)
+        if self._n_held >= _ROW_GROUP:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(
+                    dir=self._target.folder, prefix=".piestream-", suffix=".part"
+                )
+            part = Path(self._folder.name) / f"{len(self._parts)}.parquet"
+            pl.concat(self._held).write_parquet(part, row_group_size=_ROW_GROUP)
+            self._parts.append(part)
+            self._held, self._n_held = self._held[:1], 0
 
     def close(self) -> None:
         """All rows have come."""
-        self._hand_over(None)
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-        if self._spool is not None:
-            self._spool.seek(0)
-            shutil.copyfileobj(self._spool, self._target.file)
-            self._spool.close()
+        if isinstance(self._target, _Standard):  # Polars would not tell a broken pipe as such
+            with tempfile.TemporaryFile() as spool:
+                self._put(spool)
+                spool.seek(0)
+                shutil.copyfileobj(spool, self._target.file, 1 << 20)
+        else:
+            self._put(self._target.file)
+        self._clear()
         self._target.done()
 
+    def _put(self, file: IO[bytes]) -> None:
+        last = pl.concat(self._held)
+        if not self._parts:
+            last.write_parquet(file, row_group_size=_ROW_GROUP)
+        else:
+            whole = pl.concat([pl.scan_parquet(self._parts, glob=False), last.lazy()])
+            whole.sink_parquet(file, row_group_size=_ROW_GROUP, engine="streaming")
+
     def abandon(self) -> None:
-        """Something failed: the thread is daemonic and dies with the process if it must."""
-        try:
-            self._hand_over(None)
-            self._thread.join(timeout=1)
-        except BaseException:  # whatever it is, it is not what failed first
-            pass
-        if self._spool is not None:
-            self._spool.close()
+        """Something failed."""
+        self._clear()
         self._target.undone()
+
+    def _clear(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 class TableOutput:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from piestream.cli.output import Output, TableOutput, open_output
@@ -17,6 +19,7 @@ from piestream.query.durations import as_duration
 from piestream.query.faults import QueryError
 from piestream.query.model import Query
 from piestream.stream import Statistics
+from piestream.text_files import has_come
 
 __all__ = ["Options", "UsageError", "opened", "summary", "work"]
 
@@ -62,7 +65,11 @@ def work(query: Query, options: Options) -> None:
         except QueryError as error:
             raise UsageError(f"--lateness {options.lateness}: {error}") from None
     format = _output_format(options)
-    source = _source(query, options, live)
+    with closing(_source(query, options, live)) as source:
+        _work(query, source, options, format)
+
+
+def _work(query: Query, source: Source, options: Options, format: Any) -> None:
     job = Run(
         query,
         source,
@@ -74,9 +81,8 @@ def work(query: Query, options: Options) -> None:
     schema = job.binding.result_schema
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        output: Output = TableOutput(
-            schema, limit=options.limit, width=width, live=live and source.total is None
-        )
+        live = options.lateness is not None and options.data == ("-",)
+        output: Output = TableOutput(schema, limit=options.limit, width=width, live=live)
     else:
         try:
             output = open_output(
@@ -86,10 +92,11 @@ def work(query: Query, options: Options) -> None:
             raise UsageError(str(error)) from None
     started = time.perf_counter()
     try:
-        with _progress(source, options.quiet) as tick:
+        with _interrupts() as interrupted, _progress(source, options.quiet) as tick:
             for rows in job.results():
                 output.write(rows)
                 tick(job.stream.seen)
+                interrupted()
         output.close()
     except BaseException:
         output.abandon()
@@ -121,6 +128,35 @@ def summary(seen: Statistics, seconds: float) -> str:
         f"({rate:,} events/s); {seen.late:,} late, {seen.ties:,} ties, "
         f"{seen.live_intervals:,} live {intervals}"
     )
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], None]]:
+    """Ctrl-C between two chunks, or while waiting for data; at any instant only the second time.
+
+    Compiled loops and Polars do not bear to be broken off wherever they are.
+    """
+    wanted = False
+
+    def came(_: int, frame: FrameType | None) -> None:
+        nonlocal wanted
+        if wanted or (frame is not None and frame.f_code is has_come.__code__):
+            raise KeyboardInterrupt
+        wanted = True
+
+    def interrupted() -> None:
+        if wanted:
+            raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGINT, came)
+    except ValueError:  # not the main thread, which alone gets signals
+        yield interrupted
+        return
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _output_format(options: Options) -> Any:

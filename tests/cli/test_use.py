@@ -1,0 +1,194 @@
+"""What the commands print, and the codes that they exit with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from piestream import __version__
+
+HERE = Path(__file__).parent
+GOOD = "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.csv"
+    values = [0, 1, 1, 0, 1, 0]
+    path.write_text("t,x\n" + "".join(f"{t},{x}\n" for t, x in enumerate(values * 10)))
+    return path
+
+
+def test_a_table_of_the_first_rows_and_a_summary(rows: Path, piestream: Any) -> None:
+    result = piestream("run", "-q", GOOD, rows, "--limit", 3)
+    assert result.exit_code == 0
+    assert result.stdout == (
+        " detected_at   a_ts   a_te\n"
+        "───────────────────────────\n"
+        "           1      1   NULL\n"
+        "           4      4   NULL\n"
+        "           7      7   NULL\n"
+    )
+    first, last = result.stderr.splitlines()
+    assert first == "the first 3 of 20 rows; --all prints all, -o FILE writes them"
+    assert last.startswith("60 events, 20 matches in ")
+    assert re.search(r"events/s\); 0 late, 0 ties, \d+ live intervals?$", last)
+
+
+def test_all_rows_of_the_table(rows: Path, piestream: Any) -> None:
+    result = piestream("run", "-q", GOOD, rows, "--all")
+    assert result.stdout.count("\n") == 22
+    assert "the first" not in result.stderr
+
+
+def test_a_long_table_comes_in_pages(
+    rows: Path, piestream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("piestream.cli.output.PAGE_ROWS", 8)
+    whole = piestream("run", "-q", GOOD, rows, "--all").stdout
+    pages = whole.split("\n\n")
+    assert [page.strip().count("\n") - 1 for page in pages] == [8, 8, 4]
+
+
+def test_an_empty_result_shows_its_columns(rows: Path, piestream: Any) -> None:
+    result = piestream("run", "-q", GOOD.replace("x > 0", "x > 1"), rows, "--quiet")
+    assert result.stdout.splitlines()[0].split() == ["detected_at", "a_ts", "a_te"]
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_an_empty_result_has_its_columns_and_types(
+    rows: Path, piestream: Any, tmp_path: Path
+) -> None:
+    query = GOOD.replace("x > 0", "x > 1")
+    piestream("run", "-q", query, rows, "-o", tmp_path / "found.parquet")
+    assert pl.read_parquet(tmp_path / "found.parquet").schema == {
+        "detected_at": pl.Int64(),
+        "a_ts": pl.Int64(),
+        "a_te": pl.Int64(),
+    }
+    result = piestream("run", "-q", query, rows, "-o", "-")
+    assert result.stdout == "detected_at,a_ts,a_te\n"
+
+
+def test_check_says_ok_alone_and_against_columns(rows: Path, piestream: Any) -> None:
+    for arguments in ((), (rows,)):
+        result = piestream("check", "-q", GOOD, *arguments)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "ok\n", "")
+
+
+def test_check_prints_faults_with_carets(piestream: Any, tmp_path: Path) -> None:
+    path = tmp_path / "query.sql"
+    path.write_text("FROM s\nDEFINE a AS x > 0\nPATTERN a\nWITHN 9\n")
+    result = piestream("check", path)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "line 4, column 1: there is no clause WITHN\n"
+        "  4 | WITHN 9\n"
+        "    | ^^^^^\n"
+        "    = did you mean WITHIN?\n"
+    )
+
+
+def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -> None:
+    result = piestream("check", "-q", GOOD.replace("x >", "xx >"), rows)
+    assert result.exit_code == 1
+    assert "there is no column xx" in result.stderr
+    assert "did you mean x?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "a query is missing"),
+        (["run", "nowhere.sql"], "cannot read the query nowhere.sql"),
+        (["run", "-q", GOOD], "there is no data"),
+        (["run", "-q", GOOD, "nowhere.csv"], "there is no file nowhere.csv"),
+        (["run", "-q", GOOD, "*.nothing.csv"], "no file matches"),
+        (["run", "-q", GOOD, "ROWS", "-"], "cannot be read together"),
+        (["run", "-q", GOOD, "-"], "give the format"),
+        (["run", "-", "-", "--format", "csv"], "cannot both come from standard input"),
+        (["run", "-q", GOOD, "ROWS", "-o", "found.txt"], "which format?"),
+        (["run", "-q", GOOD, "ROWS", "-o", "nowhere/found.csv"], "there is no directory nowhere"),
+        (["run", "-q", GOOD, "ROWS", "-o", "f.csv", "--output-format", "table"], "a table is"),
+        (["run", "-q", GOOD, "ROWS", "--lateness", "5 parsecs"], "unknown unit: parsecs"),
+        (["run", "-q", GOOD, "ROWS", "--lateness", "5", "--sort"], "exclude each other"),
+        (["run", "-q", GOOD, "ROWS", "--type", "x=number"], "--type x=number"),
+        (["run", "-q", GOOD, "ROWS", "--ties", "none"], "--ties"),
+        (["run", "-q", GOOD, "ROWS", "--nothing"], "--nothing"),
+        (["explain", "-q", GOOD, "ROWS"], "needs nothing but a query"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_wrong_use_exits_with_2(
+    arguments: list[str],
+    said: str,
+    rows: Path,
+    piestream: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = piestream(*(rows if a == "ROWS" else a for a in arguments), stdin=GOOD)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("query", "content", "said"),
+    [
+        ("FROM", "t,x\n1,1\n", "line 1"),
+        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv: found more fields"),
+        (GOOD, "t,x\n", "rows.csv holds no rows"),
+        (GOOD, "", "rows.csv is empty"),
+        (GOOD, "t,y\n1,1\n", "there is no column x"),
+        (GOOD, "t,x\nlate,1\n", "the time column t has type String"),
+        (GOOD.replace("FROM s", "FROM 'no.csv'"), None, "line 1, column 6: there is no file"),
+    ],
+)
+def test_a_bad_query_or_bad_data_exits_with_1(
+    query: str, content: str | None, said: str, piestream: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    data = [] if content is None else [path]
+    path.write_text(content or "")
+    result = piestream("run", "-q", query, *data)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_failed_run_leaves_an_older_result_alone(rows: Path, piestream: Any) -> None:
+    old = rows.with_name("found.csv")
+    old.write_text("precious")
+    rows.write_text("t,x\n1,1\n1,1\n")
+    assert piestream("run", "-q", GOOD, rows, "-o", old).exit_code == 1
+    assert old.read_text() == "precious"
+    assert sorted(path.name for path in rows.parent.iterdir()) == ["found.csv", "rows.csv"]
+
+
+def test_version(piestream: Any) -> None:
+    assert piestream("--version").stdout == f"piestream {__version__}\n"
+
+
+def test_explain_prints_text_and_diagrams(piestream: Any) -> None:
+    query = "FROM s DEFINE a AS x > 0, b AS y > 0 PATTERN a meets b WITHIN 9"
+    assert "  meets: decided at b.ts = a.te\n" in piestream("explain", "-q", query).stdout
+    mermaid = piestream("explain", "-q", query, "--format", "mermaid").stdout
+    assert mermaid.startswith("### a meets b\n\n```mermaid\nstateDiagram-v2\n")
+    assert "digraph pair {" in piestream("explain", "-q", query, "--format", "dot").stdout
+
+
+def test_demo_writes_what_it_finds(piestream: Any, tmp_path: Path) -> None:
+    out = tmp_path / "found"
+    result = piestream("demo", "--cars", 150, "--seconds", 240, "--out", out)
+    assert result.exit_code == 0
+    found = pl.read_parquet(out / "matches.parquet")
+    assert len(found) > 0
+    assert len(pl.read_csv(out / "matches.csv")) == len(found)
+    assert f"the first of {len(found)} matches" in result.stdout
+    assert str(found["car_id"][0]) in result.stdout
+    assert "events/s" in result.stdout
