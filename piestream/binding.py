@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -127,7 +127,8 @@ class Binding:
     @cached_property
     def fingerprint(self) -> bytes:
         """What a stored state must agree with: the query's meaning and the types it works on."""
-        said = [str(self.query), str(self.time.dtype), *map(str, self.attributes)]
+        query = self.query if self.query.path else replace(self.query, source=None)
+        said = [str(query), str(self.time.dtype), *map(str, self.attributes)]
         said += [f"{name} {self.schema[name]}" for name in self.columns]
         return hashlib.sha256("\n".join(said).encode()).digest()
 
@@ -244,11 +245,10 @@ class _Binder:
             if duration is None:
                 return None
             try:
-                count = query.ticks(where, duration, time.nanoseconds_per_tick)
+                return query.ticks(where, duration, time.nanoseconds_per_tick)
             except QueryError as error:
                 self.errors.append(error)
                 return None
-            return min(count, np.iinfo(np.int64).max)
 
         at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
         at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)

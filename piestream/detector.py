@@ -82,8 +82,8 @@ class Detector:
         self.code = tables.code
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
         self.words = int(self.code[at.PARTITION_WORDS])
-        self.gap = int(self.code[at.GAP])
-        self.window = int(self.code[at.WINDOW])
+        self.gap = int(self.code[at.GAP])  # NOWHERE: none
+        self.window = int(self.code[at.WINDOW].astype(np.uint64))
         #: Nothing needs to be done at an event that changes no predicate.
         self.unwatched = self.gap == at.NOWHERE and not self.code[at.HAS_CELLS]
         self.n_partitions = 0
@@ -300,6 +300,11 @@ class Detector:
         words = self.n_partitions * self.words + self.pool[at.POOL_USED]
         record = 1 + 2 * self.tables.n_symbols + self.tables.n_outputs
         return 8 * int(words + self.waiting[at.WAITING_USED] * record)
+
+    def used_waiting(self) -> Words:
+        """The waiting matches without the room kept for more."""
+        record = 1 + 2 * self.tables.n_symbols + self.tables.n_outputs
+        return self.waiting[: at.WAITING_WORDS + self.waiting[at.WAITING_USED] * record]
 
     def recode(self, column: int, moved: Words) -> None:
         """Values of a column have new codes: ``moved[old]`` is the new one."""

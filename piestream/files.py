@@ -23,7 +23,7 @@ from piestream.errors import OrderError, TimeError
 from piestream.frames import CHUNK_ROWS, bound, check_options, lateness_ticks
 from piestream.query.model import Query
 from piestream.stream import OnLate, Stream, Ties
-from piestream.text_files import Filed, FileError, Piped, TextSource
+from piestream.text_files import Filed, FileError, Piped, TextSource, first_line
 
 __all__ = ["FORMATS", "TYPES", "FileError", "Format", "Run", "Source", "open_source", "run_from"]
 
@@ -160,16 +160,24 @@ class ScanSource:
     @property
     def schema(self) -> dict[str, pl.DataType]:
         """The columns and their types."""
-        return dict(self._frame.collect_schema())
+        try:
+            return dict(self._frame.collect_schema())
+        except pl.exceptions.PolarsError as error:
+            raise FileError(f"{self.name}: {first_line(error)}") from None
 
     def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows, of these columns only, in order."""
         self.done = 0
-        self.total = self._frame.select(pl.len()).collect().item()
         needed = self._frame.select(columns)
-        for chunk in needed.collect_batches(chunk_size=CHUNK_ROWS, maintain_order=True, lazy=True):
-            self.done += len(chunk)
-            yield chunk
+        try:
+            self.total = self._frame.select(pl.len()).collect().item()
+            for chunk in needed.collect_batches(
+                chunk_size=CHUNK_ROWS, maintain_order=True, lazy=True
+            ):
+                self.done += len(chunk)
+                yield chunk
+        except pl.exceptions.PolarsError as error:
+            raise FileError(f"{self.name}: {first_line(error)}") from None
 
     def close(self) -> None:
         """No more is read."""

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from piestream.binding import Binding, bind
-from piestream.query.model import Duration, Query
+from piestream.joins.layout import INT64_MAX
+from piestream.query.model import Query
 from piestream.stream import OnLate, Stream, Ties
 
 #: Rows worked on at a time where an input can be cut: enough to amortise, small enough to stay in
@@ -133,15 +134,24 @@ def _converted(frame: Any) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]
     if isinstance(known, nw.LazyFrame):
         raise TypeError(f"{implementation} frames are not supported")
     if implementation.is_pandas():
-        return known.to_polars(), lambda result: result.to_pandas()
+        return known.to_polars(), _as_pandas
     if implementation.is_pyarrow():
         return known.to_polars(), lambda result: result.to_arrow()
     return known.to_polars(), lambda result: result
 
 
+def _as_pandas(result: pl.DataFrame) -> Any:
+    """A pandas frame whose types do not depend on what is NULL in it: integers stay integers."""
+    import pandas as pd
+    import pyarrow as pa
+
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return result.to_pandas(types_mapper=nullable.get)
+
+
 def lateness_ticks(query: Query, binding: Binding, lateness: Any) -> int:
-    """The lateness of a session in ticks of its time column."""
+    """A lateness in ticks of the time column."""
     from piestream.query.durations import as_duration
 
-    duration: Duration = as_duration(lateness, "the lateness")
-    return duration.ticks(binding.time.nanoseconds_per_tick, "the lateness")
+    duration = as_duration(lateness, "the lateness")
+    return min(duration.ticks(binding.time.nanoseconds_per_tick, "the lateness"), INT64_MAX)

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.detector import Detector
+from piestream.joins.layout import INT64_MIN, NOWHERE
 
 
 class Partitions:
@@ -24,13 +25,16 @@ class Partitions:
         self.number_of: dict[Any, int] = {}
         self.key_of: list[Any] = []
 
-    def numbers(self, keys: pl.DataFrame) -> NDArray[np.int64]:
-        """The numbers of distinct keys, new ones for those not seen before."""
-        values = self.hashable(keys)
+    def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
+        """The numbers of distinct keys; NOWHERE for those not seen before."""
         get = self.number_of.get
-        numbers = np.array([get(value, -1) for value in values], np.int64)
-        new = np.flatnonzero(numbers < 0)
+        return np.array([get(value, NOWHERE) for value in self.hashable(keys)], np.int64)
+
+    def admit(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The known numbers of these keys, with new ones for those not seen before."""
+        new = np.flatnonzero(numbers == NOWHERE)
         if new.size:
+            values = self.hashable(keys)
             numbers[new] = self.detector.add_partitions(int(new.size))
             missing = self.detector.n_partitions - len(self.key_of)
             self.key_of.extend([None] * missing)
@@ -39,6 +43,13 @@ class Partitions:
                 self.number_of[values[place]] = number
                 self.key_of[number] = values[place]
         return numbers
+
+    def last_times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The time of the last event of each partition; before all times where there was none."""
+        times = np.full(len(numbers), INT64_MIN)
+        old = numbers != NOWHERE
+        times[old] = self.detector.last_times(numbers[old])
+        return times
 
     def hashable(self, keys: pl.DataFrame) -> Sequence[Any]:
         """The keys of a frame as values that a dict can hold."""
@@ -85,10 +96,18 @@ class WholePartitions:
         self.number_of: dict[Any, int] = {}
         self._keys = pl.DataFrame()
 
-    def numbers(self, keys: pl.DataFrame) -> NDArray[np.int64]:
+    def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
         """The partitions are numbered in the order given."""
         self._keys = keys
         return np.arange(len(keys))
+
+    def admit(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """All are new."""
+        return numbers
+
+    def last_times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """No partition has had an event."""
+        return np.full(len(numbers), INT64_MIN)
 
     def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
         """The key columns of these partitions, a row each."""

@@ -12,6 +12,7 @@ from piestream.binding import Binding
 from piestream.errors import SchemaError, StateError
 from piestream.events import EventReader
 from piestream.frames import _converted, bound, check_options, lateness_ticks
+from piestream.query.durations import as_duration
 from piestream.query.model import Query
 from piestream.snapshots import restore, schema_of, snapshot
 from piestream.stream import OnLate, Statistics, Stream, Ties
@@ -55,10 +56,11 @@ class Session:
         check_options(ties, on_late)
         self.query = query
         self._options: dict[str, Any] = {"ties": ties, "on_late": on_late}
-        self._lateness = lateness
+        self._lateness = as_duration(lateness, "the lateness")
         self._stream: Stream | None = None
         self._reader: EventReader | None = None
         self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
+        self._advanced: Any = None  # the time told before the first row
         self._as_events = False
         self._back: Any = lambda result: result
         self._closed = False
@@ -73,7 +75,10 @@ class Session:
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
         lateness = lateness_ticks(self.query, binding, self._lateness)
-        self._stream = Stream(binding, lateness=lateness, **self._options)
+        stream = Stream(binding, lateness=lateness, **self._options)
+        if self._advanced is not None:
+            stream.advance(self._ticks(self._advanced, binding))
+        self._stream = stream
         self._note_untyped()
         return self._stream
 
@@ -116,16 +121,15 @@ class Session:
                 known = stream.take_one(*read, values, reader.attribute_floats)
                 if known is not None:
                     return known.to_dicts() if len(known) else []
-        return stream.take(self._frame_of([event], stream.binding)).to_dicts()
+        return stream.take(self._frame_of(event, stream.binding)).to_dicts()
 
-    def _frame_of(self, events: list[Mapping[str, Any]], binding: Binding) -> pl.DataFrame:
-        schema = {name: binding.schema[name] for name in binding.columns}
-        try:
-            return pl.DataFrame(
-                {n: pl.Series([e[n] for e in events], dtype=t) for n, t in schema.items()}
-            )
-        except KeyError as missing:
-            raise SchemaError(f"an event has no value for the column {missing}") from None
+    def _frame_of(self, event: Mapping[str, Any], binding: Binding) -> pl.DataFrame:
+        columns = []
+        for name in binding.columns:
+            if name not in event:
+                raise SchemaError(f"an event has no value for the column {name}")
+            columns.append(_column(name, event[name], binding.schema[name]))
+        return pl.DataFrame(columns)
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -141,11 +145,17 @@ class Session:
     def advance(self, time: Any) -> Any:
         """Time moves on to ``time`` without events: all events before it have come."""
         self._check_open()
-        if self._stream is None:
+        if self._stream is None:  # the time's type is not known yet
+            self._advanced = time
             return self._given(pl.DataFrame())
-        column = self._stream.binding.time
-        ticks = pl.Series([time], dtype=column.dtype).to_physical().cast(pl.Int64)[0]
-        return self._given(self._stream.advance(ticks))
+        return self._given(self._stream.advance(self._ticks(time, self._stream.binding)))
+
+    @staticmethod
+    def _ticks(time: Any, binding: Binding) -> int:
+        column = _column(binding.time.name, time, binding.time.dtype)
+        if column.null_count():
+            raise SchemaError("time cannot advance to None")
+        return int(column.to_physical().cast(pl.Int64)[0])
 
     def close(self) -> Any:
         """End the stream: work on all that waits for the watermark."""
@@ -183,4 +193,19 @@ def _type_of(value: Any) -> pl.DataType:
     """The column type of an event's value; Null while it is missing."""
     if value is None:
         return pl.Null()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return pl.Datetime("us", getattr(value.tzinfo, "key", "UTC"))
     return _TYPES.get(type(value)) or pl.Series([value]).dtype
+
+
+def _column(name: str, value: Any, dtype: pl.DataType) -> pl.Series:
+    """One value as a column of a known type."""
+    try:
+        if isinstance(dtype, pl.Datetime) and isinstance(value, datetime):
+            return pl.Series(name, [value]).cast(dtype)
+        return pl.Series(name, [value], dtype=dtype)
+    except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
+        raise SchemaError(
+            f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of their "
+            "first value, or the one that query.open(schema=...) gives them"
+        ) from None

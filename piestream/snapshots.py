@@ -17,7 +17,7 @@ import polars as pl
 
 from piestream.binding import Binding
 from piestream.errors import StateError
-from piestream.joins.layout import INT64_MIN
+from piestream.joins.layout import INT64_MIN, NOWHERE
 from piestream.stream import Statistics, Stream
 
 _MAGIC = b"PIESTREAM\x00"
@@ -47,7 +47,7 @@ def snapshot(stream: Stream) -> bytes:
         json.dumps(facts).encode(),
         _words(parts[numbers]),
         _words(detector.pool[: detector.pool[0]]),
-        _words(detector.waiting),
+        _words(detector.used_waiting()),
         _columns(stream.partitions.keys(numbers)),
         _columns(stream.buffer),
         _columns(pl.DataFrame({n: v.gather(used) for n, v in _padded(stream).items()})),
@@ -77,10 +77,10 @@ def restore(binding: Binding, state: bytes) -> Stream:
     detector = stream.detector
     parts = _from_words(sections[1]).reshape(-1, detector.words)
     keys = _from_columns(sections[4])
-    if stream.partitions.schema and keys is not None:
-        stream.partitions.numbers(keys)
-    elif len(parts):
-        stream.partitions.numbers(pl.DataFrame({"only": [0]}))
+    if not stream.partitions.schema and len(parts):
+        keys = pl.DataFrame({"only": [0]})
+    if keys is not None:
+        stream.partitions.admit(keys, np.full(len(keys), NOWHERE))
     detector.parts[: parts.size] = parts.ravel()
     detector.pool = _from_words(sections[2])
     detector.waiting = _from_words(sections[3])

@@ -296,8 +296,23 @@ class Stream:
         if passed.all():
             self.buffer = None
             return rows
+        if self.ties == "error":
+            self._refuse_ties(rows)
         self.buffer = rows.filter(~passed)
         return rows.filter(passed)
+
+    def _refuse_ties(self, rows: pl.DataFrame) -> None:
+        """Refuse ties when they come, not when the watermark passes them: later they block it."""
+        keys = [KEY + name for name in self.binding.query.partition_by]
+        again = rows.select(~pl.struct(*keys, TIME).is_first_distinct()).to_series()
+        if again.any():
+            raise self._tie(rows, int(again.arg_max() or 0))
+
+    def _tie(self, rows: pl.DataFrame, row: int) -> TieError:
+        return TieError(
+            f"two events of one partition have the same time: {self._named(rows, row)}; "
+            "ties='first' keeps the first of them, ties='last' the last"
+        )
 
     def _without_late(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Without the rows that are older than the watermark was when they came."""
@@ -338,20 +353,17 @@ class Stream:
             lengths = groups["row"].list.len().to_numpy()
             if len(groups) > 1:
                 order = groups["row"].explode().to_numpy().astype(np.int64)
-            partitions = self.partitions.numbers(groups.select(keys))
+            distinct = groups.select(keys)
         else:
             lengths = np.array([len(rows)])
-            partitions = self.partitions.numbers(pl.DataFrame({"only": [0]}))
+            distinct = pl.DataFrame({"only": [0]})
+        partitions = self.partitions.known(distinct)
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         times = rows[TIME].to_numpy()
         if order is not None:
             times = times[order]
-        held = (
-            np.full(len(partitions), INT64_MIN)
-            if self.whole
-            else self.detector.last_times(partitions)
-        )
+        held = self.partitions.last_times(partitions)
         faults = _order_faults(times, offsets, held)
         if faults & _UNSORTED:
             group = np.repeat(np.arange(len(lengths)), lengths)
@@ -371,11 +383,7 @@ class Stream:
             keep = _untied(times, offsets, held, self.ties == "last")
             n_left_out = int(keep.size - keep.sum())
             if n_left_out and self.ties == "error":
-                row = int(np.flatnonzero(~keep)[0])
-                raise TieError(
-                    f"two events of one partition have the same time: {self._named(rows, row)}; "
-                    "ties='first' keeps the first of them, ties='last' the last"
-                )
+                raise self._tie(rows, int(np.flatnonzero(~keep)[0]))
             self.seen.ties += n_left_out
             rows, offsets = rows.filter(pl.Series(keep)), _kept_offsets(keep, offsets)
         if self.ties == "last" and self.lateness is None and not (last or self.whole):
@@ -385,6 +393,7 @@ class Stream:
             hold[ends[offsets[1:] > offsets[:-1]]] = True
             self.buffer = rows.filter(pl.Series(hold))
             rows, offsets = rows.filter(pl.Series(~hold)), _kept_offsets(~hold, offsets)
+        partitions = self.partitions.admit(distinct, partitions)
         some = offsets[1:] > offsets[:-1]
         return rows, partitions[some], np.concatenate(([0], offsets[1:][some]))
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from piestream.errors import StreamError
 
-__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource", "has_come"]
+__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource", "first_line", "has_come"]
 
 #: Bytes of text parsed at a time.
 BLOCK_BYTES = 8 << 20
@@ -203,7 +203,7 @@ class TextSource:
         try:
             found = self._inferred(opened)
         except pl.exceptions.PolarsError as error:
-            raise FileError(f"{part.name}: {_first_line(error)}") from None
+            raise FileError(f"{part.name}: {first_line(error)}") from None
         if schema is None:
             for name in self._said:
                 if name not in found:
@@ -249,13 +249,14 @@ class TextSource:
         except pl.exceptions.PolarsError as error:
             where = f" (after row {before})" if before else ""
             raise FileError(
-                f"{name}{where}: {_first_line(error)}\n"
+                f"{name}{where}: {first_line(error)}\n"
                 f"  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
                 "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
             ) from None
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, without the advice of Polars to its own users."""
     return str(error).strip().split("\n", 1)[0]
 
 

@@ -85,7 +85,7 @@ from piestream.joins.layout import (
 from piestream.joins.pairs import add_partner, drop_partner
 from piestream.joins.reach import offered, spread
 from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
-from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, at_word, compiled, pointer
+from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, at_word, compiled
 
 _PAIR, _RANGE, _INTERVAL = range(3)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
@@ -93,14 +93,16 @@ ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 
 @njit(inline="always")
 def minus(time, length):
-    """``time - length``, or the earliest time there is."""
-    return time - length if time >= INT64_MIN + length else INT64_MIN
+    """``time - length``, or the earliest time there is; lengths have no sign."""
+    behind = np.uint64(time) - np.uint64(INT64_MIN)
+    return INT64_MIN if np.uint64(length) >= behind else time - length
 
 
 @njit(inline="always")
 def plus(time, length):
     """``time + length``, or the latest time there is."""
-    return time + length if time <= INT64_MAX - length else INT64_MAX
+    ahead = np.uint64(INT64_MAX) - np.uint64(time)
+    return INT64_MAX if np.uint64(length) >= ahead else time + length
 
 
 @njit(inline="always")

@@ -60,7 +60,8 @@ def compact(own_code, own_parts, n_partitions, own_pool, now):
     n = code[N_SYMBOLS]
     words = code[PARTITION_WORDS]
     floor = minus(now, code[WINDOW])
-    fresh = np.empty(POOL_WORDS + pool[POOL_USED] - pool[POOL_WASTED], np.int64)
+    # zeros: what no slot fills is written to snapshots too, which are to be the same for one state
+    fresh = np.zeros(POOL_WORDS + pool[POOL_USED] - pool[POOL_WASTED], np.int64)
     target = pointer(fresh)
     to = POOL_WORDS
     idle = np.empty(n_partitions, np.int64)

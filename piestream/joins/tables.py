@@ -17,6 +17,9 @@ from piestream.relations import Relation, inverse
 
 MAX_SYMBOLS = 64
 
+#: The longest length a word can hold: without sign, and apart from NOWHERE.
+_LONGEST = (1 << 64) - 2
+
 _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
@@ -77,6 +80,14 @@ def walk_of(relations: Relation) -> int:
     if relations & Relation.CONTAINS:
         return at.WALK_ALL_CHECKED if checked else at.WALK_ALL
     return at.WALK_ENDS_CHECKED if checked else at.WALK_ENDS
+
+
+def length_word(ticks: int | None) -> int:
+    """A length in ticks as a word, NOWHERE if there is none. It may exceed 63 bits."""
+    if ticks is None:
+        return at.NOWHERE
+    ticks = min(ticks, _LONGEST)
+    return ticks - (1 << 64) if ticks >> 63 else ticks
 
 
 class _Slots:
@@ -222,8 +233,8 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
         incident_words += incident[s]
         symbol_words += [
             slots.widths[s],
-            at.NOWHERE if at_least is None else at_least,
-            at.NOWHERE if at_most is None else at_most,
+            length_word(at_least),
+            length_word(at_most),
             deferred,
             first_incident,
             len(incident_words) // at.INC_WORDS,
@@ -291,8 +302,8 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     header[at.N_SYMBOLS] = n
     header[at.N_CONSTRAINTS] = len(constraints)
     header[at.N_READERS] = len(blocks)
-    header[at.WINDOW] = ticks.within
-    header[at.GAP] = at.NOWHERE if ticks.max_gap is None else ticks.max_gap
+    header[at.WINDOW] = length_word(ticks.within)
+    header[at.GAP] = length_word(ticks.max_gap)
     header[at.EMIT_BOTH] = int(query.emit is Emit.BOTH)
     header[at.PARTITION_WORDS] = at.RINGS + n * at.RING_WORDS + len(blocks)
     header[at.N_OUTPUTS] = len(output_words) // at.OUT_WORDS

@@ -183,7 +183,6 @@ def test_a_file_that_is_not_there_is_named() -> None:
         ps.query("FROM 'no-such-file.csv' ORDER BY t DEFINE a AS v PATTERN a WITHIN 9").run()
 
 
-@pytest.mark.xfail(reason="pandas' default for integers with a NULL is float64")
 def test_pandas_times_of_integers_stay_exact_beside_a_null() -> None:
     start = 2**53 + 1
     frame = pd.DataFrame({"t": [start, start + 2, start + 4], "v": [1, 0, 1]})

@@ -44,7 +44,6 @@ def test_a_query_is_a_value() -> None:
     assert nested(4) != query
 
 
-@pytest.mark.xfail(reason="a window in ticks beyond 63 bits is cut to 63")
 def test_a_window_of_more_ticks_than_there_are_holds_everything() -> None:
     query = ps.query(
         f"FROM s ORDER BY t DEFINE a AS x > 1, b AS x < 0 PATTERN a before b WITHIN {2**65}"

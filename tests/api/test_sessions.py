@@ -163,7 +163,7 @@ def test_a_session_is_a_context() -> None:
 def test_an_event_that_lacks_a_column_is_refused() -> None:
     session = ONE.open()
     session.push(event(1))
-    with pytest.raises(ps.SchemaError, match="'x'"):
+    with pytest.raises(ps.SchemaError, match="no value for the column x"):
         session.push({"t": 2})
     with pytest.raises(ps.SchemaError, match="no column x"):
         session.push(pl.DataFrame({"t": [2]}))
@@ -217,7 +217,6 @@ def test_a_refused_push_leaves_everything_as_it_was(refused: dict[str, list[Any]
     assert session.statistics == untouched.statistics
 
 
-@pytest.mark.xfail(reason="the keys of refused rows are kept")
 def test_a_refused_push_leaves_no_partition_behind() -> None:
     session = KEYED.open()
     session.push(event(1, k="u"))
@@ -226,7 +225,6 @@ def test_a_refused_push_leaves_no_partition_behind() -> None:
     assert session.statistics.partitions == 1
 
 
-@pytest.mark.xfail(reason="a tie among waiting events is found only when the watermark passes it")
 def test_a_tie_is_refused_when_it_comes_and_not_when_its_time_has_come() -> None:
     session = ONE.open(lateness=3)
     session.push(event(5, 0))
@@ -236,7 +234,6 @@ def test_a_tie_is_refused_when_it_comes_and_not_when_its_time_has_come() -> None
     assert starts(session.close()) == [10]
 
 
-@pytest.mark.xfail(raises=TypeError, reason="the wording is Polars' and names no column")
 def test_a_value_of_another_type_is_refused_by_its_columns_name() -> None:
     session = ONE.open()
     session.push(event(1))
@@ -244,7 +241,6 @@ def test_a_value_of_another_type_is_refused_by_its_columns_name() -> None:
         session.push(event(2, "five"))
 
 
-@pytest.mark.xfail(reason="without a column type there is no time to remember")
 def test_advance_before_the_first_event_moves_time_on_too() -> None:
     session = ONE.open()
     session.advance(10)

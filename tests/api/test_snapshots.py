@@ -51,7 +51,6 @@ def test_options_and_statistics_are_part_of_the_state() -> None:
     assert again.statistics.late == session.statistics.late + 1
 
 
-@pytest.mark.xfail(reason="words that nothing uses are written as they happen to be", strict=False)
 def test_the_same_state_is_the_same_bytes() -> None:
     session = QUERY.open(lateness=5, on_late="drop")
     session.push(EVENTS)
