@@ -204,7 +204,7 @@ def _progress(source: Source, quiet: bool) -> Iterator[Any]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(source.name, total=source.total, events=0, matches=0)
+        task = bar.add_task(Path(source.name).name, total=source.total, events=0, matches=0)
 
         def tick(seen: Statistics) -> None:
             bar.update(

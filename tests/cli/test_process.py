@@ -127,3 +127,29 @@ def test_a_large_file_streams_through(
         path.unlink()
     assert size > 300
     assert peaks[1] - peaks[0] < 100
+
+
+def test_a_progress_bar_on_a_terminal_only(tmp_path: Path) -> None:
+    rows = made(tmp_path / "rows.parquet", 400_000)
+    arguments = ("run", "-q", QUERY, rows, "-o", tmp_path / "found.csv")
+    piped = started(*arguments).communicate()[1].decode()
+    assert piped.count("\n") == 1
+    assert "\x1b" not in piped
+    ours, theirs = os.openpty()
+    process = started(*arguments, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # what Linux says at the end of a terminal
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    process.communicate()
+    assert process.returncode == 0
+    assert "rows.parquet" in shown.decode()
+    assert "100%" in shown.decode()
+    assert "400,000 events, " in shown.decode()

@@ -161,6 +161,14 @@ def test_a_bad_query_or_bad_data_exits_with_1(
     assert "Traceback" not in result.stderr
 
 
+def test_what_is_no_parquet_is_named(piestream: Any, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_text("hello")
+    result = piestream("run", "-q", GOOD, path)
+    assert result.exit_code == 1
+    assert "rows.parquet: parquet: File out of specification" in result.stderr
+
+
 def test_a_failed_run_leaves_an_older_result_alone(rows: Path, piestream: Any) -> None:
     old = rows.with_name("found.csv")
     old.write_text("precious")
