@@ -168,7 +168,7 @@ def extend(code, part, pool, floor, seed, bound, walk, found, room, count, depth
             if how == WALK_ALL:
                 asked = candidate
                 candidate = next_worthy(part, pool, ring, width, candidate, walk[at + _LAST])
-                steps += (candidate - asked) >> 6
+                steps += max(candidate - asked, 0) >> 6
             if candidate > walk[at + _LAST]:
                 if not _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
                     break

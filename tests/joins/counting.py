@@ -74,6 +74,8 @@ def counted_frame(clauses: Sequence[str], frame: pl.DataFrame, within: int) -> C
     order = result.columns
     assert result.sort(order).equals(blind_result.sort(order))
     assert blind.detector.work.visits == 0
+    for work in (seeing.detector.work, blind.detector.work):
+        assert work.steps >= len(result)  # with three symbols, a match takes a step at least
     return Counted(
         runs=sum(_rises(frame[symbol.name]) for symbol in query.symbols),
         pairs=sum(len(_query(clause, within).run(frame)) for clause in clauses),
