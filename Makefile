@@ -2,6 +2,7 @@
 # make demo-spark  the same query as a streaming job on Spark (needs Java 17)
 # make test    install what the tests need, and run them all
 # make check   ruff and mypy
+# make bench   measure: BENCH='fig4 push', or all; ARGS=--full writes benchmarks/results/
 #
 # PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
 # JOBS=2       how many processes run the tests
@@ -11,12 +12,13 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+BENCH ?= all
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RECIPES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-spark java test check clean
+.PHONY: help install demo demo-spark java test check bench clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -87,6 +89,9 @@ test: $(VENV)/.installed-test
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+bench: $(VENV)/.installed
+	@$(BIN)/python -m benchmarks $(BENCH) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
