@@ -53,7 +53,6 @@ def run_bounded(
         columns.append(f"CAST(pmod(xxhash64({', '.join(keys)}), {buckets}) AS INT) AS bucket")
     elif slices is not None and slices > 1:
         cut = sliced(binding, bound.types, frame, slices)
-        columns.append(f"{cut.bucket_sql} AS bucket")
     else:
         columns.append("0 AS bucket")
     if query.max_gap is not None and cut is None:
@@ -63,7 +62,7 @@ def run_bounded(
         columns.append("latest")
     rows = source.selectExpr(*columns)
     if cut is not None:
-        rows = rows.selectExpr("*").where("bucket IS NOT NULL")
+        rows = rows.selectExpr("*", f"{cut.bucket_sql} AS bucket")
     count = _tasks(frame, len(cut.starts) if cut is not None else buckets, bool(query.partition_by))
     rows = _placed(rows, count, cut is None and not query.partition_by)
     worker = Worker(plan, cut)

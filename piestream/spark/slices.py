@@ -32,16 +32,13 @@ class Slices:
     starts: tuple[int, ...]
     reads: tuple[int, ...]
     latest: int
-    time_sql: str
 
     @property
     def bucket_sql(self) -> str:
-        """In Spark SQL, a row for each slice that reads an event."""
-        owner = " + ".join(["0", *(f"IF(t >= {_long(start)}, 1, 0)" for start in self.starts[1:])])
-        last = " + ".join(["0", *(f"IF(t >= {_long(read)}, 1, 0)" for read in self.reads[1:])])
-        body = f"sequence({owner}, {last})"
-        # a lambda names the time once, or it would be written out for every slice
-        return f"explode(flatten(transform(array({self.time_sql}), t -> {body})))"
+        """In Spark SQL over the column ``time``, a row for each slice that reads an event."""
+        owner = " + ".join(["0", *(f"IF(time >= {_long(at)}, 1, 0)" for at in self.starts[1:])])
+        last = " + ".join(["0", *(f"IF(time >= {_long(at)}, 1, 0)" for at in self.reads[1:])])
+        return f"explode(sequence({owner}, {last}))"
 
     def end_of(self, number: int) -> int:
         """Time up to which a slice knows that silences are over."""
@@ -88,7 +85,7 @@ def sliced(binding: Binding, types: dict[str, Any], frame: Any, count: int) -> S
     if any(symbol.predicate.previous for symbol in query.symbols):
         reads = _before(times, reads)  # PREV at the first event that counts needs one more
     low = INT64_MIN
-    return Slices((low, *starts), (low, *reads), latest if latest is not None else low, time)
+    return Slices((low, *starts), (low, *reads), latest if latest is not None else low)
 
 
 def _before(times: Any, limits: list[int]) -> list[int]:

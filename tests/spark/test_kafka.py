@@ -1,0 +1,116 @@
+"""The Kafka source in Python, against the mock broker that librdkafka has built in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from piestream.query import parse
+from tests.spark.streams import rows_of
+
+confluent_kafka = pytest.importorskip(
+    "confluent_kafka", reason="confluent-kafka is missing: pip install 'piestream[kafka]'"
+)
+
+QUERY = parse(
+    """FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 2 PATTERN a WITHIN 60 s
+EMIT ON COMPLETION RETURN a.ts, a.te, SUM(a.x) AS total"""
+)
+_START = datetime(2024, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def producer() -> Iterator[Any]:
+    """A producer whose process holds the brokers."""
+    made = confluent_kafka.Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "unused"})
+    yield made
+    made.flush(5)
+
+
+def _servers(producer: Any) -> str:
+    brokers = producer.list_topics(timeout=10).brokers.values()
+    return ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+
+
+def _rows(first: int, count: int) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "k": [n % 5 for n in range(first, first + count)],
+            "t": [_START + timedelta(seconds=n // 5) for n in range(first, first + count)],
+            "x": [n // 5 * (n % 5 + 2) % 7 for n in range(first, first + count)],
+        }
+    )
+
+
+def _send(producer: Any, topic: str, rows: pl.DataFrame) -> None:
+    for row in rows.iter_rows(named=True):
+        value = json.dumps({**row, "t": row["t"].isoformat()}).encode()
+        producer.produce(topic, value, key=str(row["k"]).encode())
+    producer.flush(10)
+
+
+def test_messages_become_matches_and_a_restart_goes_on(
+    spark: Any, producer: Any, tmp_path: Path
+) -> None:
+    from piestream.spark import flush
+    from piestream.spark.ends import parsed_end
+    from piestream.spark.job import Job, run_job
+
+    topic = "events"
+    _send(producer, topic, _rows(0, 400))
+    source = parsed_end(
+        f"kafka-python:{topic}@{_servers(producer)}",
+        {"maxOffsetsPerTrigger": "150"},
+        is_source=True,
+    )
+    job = Job(
+        query=QUERY,
+        source=source,
+        sink=parsed_end(f"parquet:{tmp_path / 'sink'}", {}, is_source=False),
+        schema="k bigint, t timestamp_ntz, x bigint",
+        checkpoint=str(tmp_path / "checkpoint"),
+        available_now=True,
+        options={"lateness": "90 s", "buckets": 2},
+    )
+    said: list[str] = []
+    run_job(spark, job, said.append)
+    assert len(said) > 2
+    assert sum(int(line.split(" | ")[1].split()[0]) for line in said) == 400
+    _send(producer, topic, _rows(400, 100))
+    again: list[str] = []
+    run_job(spark, job, again.append)
+    assert sum(int(line.split(" | ")[1].split()[0]) for line in again) == 100
+
+    expected = QUERY.run(_rows(0, 500))
+    frame = source.stream(spark, job.schema)
+    found = pl.concat(
+        [
+            rows_of(spark.read.parquet(str(tmp_path / "sink"))),
+            rows_of(flush(QUERY, frame, job.checkpoint)),
+        ]
+    )
+    order = ["k", "completed_at"]
+    assert len(expected) > 50
+    assert found.sort(order).equals(expected.sort(order))
+
+
+def test_batches_are_shared_out_among_partitions() -> None:
+    from piestream.spark.kafka import _share
+
+    ends = {"0": 100, "1": 50, "2": 5}
+    assert _share({"0": 0, "1": 0, "2": 5}, ends, 60) == {"0": 40, "1": 20, "2": 5}
+    assert _share({"0": 99, "1": 50, "2": 5}, ends, 60) == ends
+    assert _share({}, {"0": 3, "1": 1000}, 1) == {"0": 0, "1": 1}
+
+
+def test_a_missing_topic_is_named(spark: Any) -> None:
+    from piestream.spark.kafka import KafkaReader
+
+    with pytest.raises(ValueError, match="needs the options topic"):
+        KafkaReader({"topic": "x"})
