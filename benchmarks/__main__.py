@@ -1,4 +1,4 @@
-"""``python -m benchmarks NAME [NAME ...] [--quick|--full]``."""
+"""``python -m benchmarks NAME [NAME ...] [--quick|--full|--show]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 
 from benchmarks import PROGRAMS
 from benchmarks.measure import Row, Scale
-from benchmarks.results_files import RESULTS, document, table, write
+from benchmarks.results_files import RESULTS, document, shown, table, write
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -21,12 +21,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
                       help="up to a million events; prints a table (default)")  # fmt: skip
     size.add_argument("--full", dest="scale", action="store_const", const=Scale.FULL,
                       help="what is published; writes benchmarks/results/NAME.json")  # fmt: skip
+    size.add_argument("--show", action="store_true", help="print what was written last")
     parser.set_defaults(scale=Scale.QUICK)
     chosen = parser.parse_args(arguments)
     names = PROGRAMS if "all" in chosen.names else chosen.names
     for name in names:
         program = import_module(f"benchmarks.{name}")
         print(f"\n## {program.TITLE} ({name})\n", flush=True)
+        if chosen.show:
+            print(shown(name, program.COLUMNS), flush=True)
+            continue
         rows: list[Row] = list(program.rows(chosen.scale))
         print(table(program.COLUMNS, rows) if rows else "not measured here", flush=True)
         if chosen.scale is Scale.FULL:

@@ -62,7 +62,7 @@ class Scale(Enum):
     @property
     def seconds(self) -> float:
         """How long one case is repeated."""
-        return float(self.of(0.0, 1.0, 5.0))
+        return float(self.of(0.0, 1.0, 2.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.measure import TIMING, YARDSTICK, Row, Scale, machine, versions
 from benchmarks.streams import seed
 
-__all__ = ["RESULTS", "document", "table", "write"]
+__all__ = ["RESULTS", "document", "shown", "table", "write"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -40,6 +40,23 @@ def write(told: Mapping[str, Any], folder: Path = RESULTS) -> Path:
     folder.mkdir(exist_ok=True)
     path.write_text(f'{head[:-2]},\n  "rows": [\n{rows}\n  ]\n}}\n')
     return path
+
+
+def shown(name: str, columns: Sequence[str], folder: Path = RESULTS) -> str:
+    """The table of a program's last full run, and when and on what it was made."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return f"not measured yet: python -m benchmarks {name} --full"
+    told = json.loads(path.read_text())
+    loads = [row["load"] for row in told["rows"] if "load" in row]
+    machine = told["machine"]
+    made = [
+        told["date"],
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB",
+        *(f"{what} {version}" for what, version in told["versions"].items()),
+        *([f"load average {min(loads):.1f} to {max(loads):.1f}"] if loads else []),
+    ]
+    return f"{table(columns, told['rows'])}\n\n{', '.join(made)}"
 
 
 def _short(row: Row) -> Row:

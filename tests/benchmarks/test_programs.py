@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import PROGRAMS, adapt, dead_end, fig4
 from benchmarks.measure import Scale
-from benchmarks.results_files import RESULTS, document, table, write
+from benchmarks.results_files import RESULTS, document, shown, table, write
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -23,6 +23,7 @@ def test_a_program_measures_what_its_table_shows(name: str, tmp_path: Path) -> N
     assert len(table(program.COLUMNS, rows).splitlines()) == len(rows) + 2
     told = json.loads(write(document(name, program.TITLE, Scale.TINY, rows), tmp_path).read_text())
     assert told["scale"] == "tiny"
+    assert program.COLUMNS[0] in shown(name, program.COLUMNS, tmp_path)
     assert [set(row) for row in told["rows"]] == [set(row) for row in rows]
 
 
@@ -42,6 +43,10 @@ def test_spellings_of_a_query_find_the_same() -> None:
         found.setdefault(row["phase"], set()).add(row["matches"])
     assert set(found) == {"1:1:1", "1:50:50", "50:1:1"}
     assert all(len(matches) == 1 for matches in found.values())
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    assert shown("fig4", fig4.COLUMNS, tmp_path).startswith("not measured yet")
 
 
 def test_published_results_are_of_full_runs_of_programs_that_exist() -> None:
