@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from piestream.intervals.runs import find_changes
 from piestream.joins import detect as loops
 from piestream.joins import layout as at
 from piestream.joins import state as whole
-from piestream.joins.tables import Tables
+from piestream.joins.plan import Estimate
+from piestream.joins.tables import Tables, write_plan
 
 Words = NDArray[np.int64]
 Changes = tuple[Words, Words, Words]
@@ -74,12 +76,23 @@ class Work:
     visits: int = 0
 
 
+#: After so many rows the plan is looked at again, in so many partitions and intervals of each; it
+#: is changed where some number of partners is more than twice, or less than half, of what it was.
+SURVEY_ROWS = 1 << 16
+_SURVEY_PARTITIONS = 16
+_SURVEY_INTERVALS = 128
+_PLAN_AGAIN = 2.0
+
+
 class Detector:
     """State and compiled tables of one query."""
 
     def __init__(self, tables: Tables, bit_of_symbol: tuple[int, ...]) -> None:
         self.tables = tables
-        self.code = tables.code
+        self.code = tables.code.copy()  # its plan changes as the state does
+        self.estimate = Estimate()
+        self.adapts = tables.plan.matters
+        self.rows_to_survey = SURVEY_ROWS
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
         self.words = int(self.code[at.PARTITION_WORDS])
         self.gap = int(self.code[at.GAP])  # NOWHERE: none
@@ -96,6 +109,7 @@ class Detector:
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
         self.work = Work()
+        self._counting = Lock()
         self._viewed: Words | None = None
         self.one = _One(0)
 
@@ -131,10 +145,39 @@ class Detector:
             batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
         )
         rows = self._detect(batch, changes, at.INT64_MIN)
+        self._adapt(len(batch.times), batch.partitions)
         if self.gap != at.NOWHERE and len(batch.partitions):
             earliest = int(self.last_times(batch.partitions).min())
             self.next_silence = min(self.next_silence, earliest + self.gap)
         return rows
+
+    def _adapt(self, n_rows: int, partitions: Words) -> None:
+        """Every so many rows, order the joins by how many partners there are now."""
+        self.rows_to_survey -= n_rows
+        if not self.adapts or self.rows_to_survey > 0:
+            return
+        self.rows_to_survey = SURVEY_ROWS
+        self.estimate = self._planned(
+            self.code, self.parts, self.pool, partitions[:_SURVEY_PARTITIONS], self.estimate
+        )
+
+    def _planned(
+        self, code: Words, parts: Words, pool: Words, partitions: Words, used: Estimate
+    ) -> Estimate:
+        """Put the plan that suits the live state into ``code``, if it differs enough."""
+        plan = self.tables.plan
+        counts = np.zeros(6 * len(plan.edges), np.int64)
+        whole.survey(code, parts, pool, partitions, _SURVEY_INTERVALS, counts)
+        estimate = Estimate.from_counts(counts.tolist(), plan.edges)
+        if not estimate.partners or not estimate.differs(used, _PLAN_AGAIN):
+            return used
+        write_plan(code, plan, estimate)
+        return estimate
+
+    def replace_code(self, code: Words) -> None:
+        """Go on with tables that differ only in the types of aggregates."""
+        self.code = code.copy()
+        self.estimate = Estimate()
 
     def advance(self, now: int) -> Words:
         """Time is ``now`` in all partitions: end what silence has ended."""
@@ -204,6 +247,7 @@ class Detector:
         )
         self.work.steps += steps
         self.work.visits += visits
+        self._adapt(1, one.partitions)
         if self.gap != at.NOWHERE:
             self.next_silence = min(self.next_silence, time + self.gap)
         if not count:
@@ -245,37 +289,54 @@ class Detector:
         )
         edges = _shares(batch.row_offsets, threads)
         if len(edges) == 2:
-            return self._rows(*self._detect_share(batch, changes, now, edges))
+            return self._detect_share(batch, changes, now, edges)
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             shares = pool.map(lambda edge: self._detect_share(batch, changes, now, edge), pairwise(edges))
-            return np.concatenate([self._rows(*share) for share in shares])
+            return np.concatenate(list(shares))
 
     def _detect_share(
         self, batch: Batch, changes: Changes, now: int, share: Sequence[int]
-    ) -> tuple[Words, int, int, int]:
+    ) -> Words:
+        """Detect in the partitions from one edge to the other, with tables and room of its own."""
         first, end = share
+        code = self.code.copy()
+        parts = np.zeros(self.words, np.int64)
+        pool = np.zeros(at.POOL_WORDS, np.int64)
+        waiting = np.zeros(at.WAITING_WORDS, np.int64)
         rows, masks, offsets = changes
-        _, _, *found = loops.detect(
-            self.code,
-            np.zeros(self.words, np.int64),
-            np.zeros(at.POOL_WORDS, np.int64),
-            np.zeros(at.WAITING_WORDS, np.int64),
-            batch.partitions[first:end],
-            batch.row_offsets[first : end + 1],
-            batch.times,
-            rows,
-            masks,
-            offsets[first : end + 1],
-            batch.columns,
-            batch.known,
-            now,
-            True,
-        )
-        return tuple(found)  # type: ignore[return-value]
+        estimate = self.estimate
+        results = []
+        while first < end:
+            until = end
+            if self.adapts:
+                enough = batch.row_offsets[first] + SURVEY_ROWS
+                until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, enough))))
+            pool, waiting, found, count, steps, visits = loops.detect(
+                code,
+                parts,
+                pool,
+                waiting,
+                batch.partitions[first:until],
+                batch.row_offsets[first : until + 1],
+                batch.times,
+                rows,
+                masks,
+                offsets[first : until + 1],
+                batch.columns,
+                batch.known,
+                now,
+                True,
+            )
+            results.append(self._rows(found, count, steps, visits))
+            if until < end:
+                estimate = self._planned(code, parts, pool, np.zeros(1, np.int64), estimate)
+            first = until
+        return np.concatenate(results) if len(results) != 1 else results[0]
 
     def _rows(self, rows: Words, count: int, steps: int, visits: int) -> Words:
-        self.work.steps += steps
-        self.work.visits += visits
+        with self._counting:  # threads share the counters
+            self.work.steps += steps
+            self.work.visits += visits
         return rows[: count * self.result_words].reshape(count, self.result_words)
 
     def forget(self, now: int) -> Words:

@@ -210,7 +210,7 @@ class Stream:
             )
         self.binding = binding
         self.nothing = pl.DataFrame(schema=binding.result_schema)
-        self.detector.code = new
+        self.detector.replace_code(new)
         self.partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
         self.dictionaries = {
             number: self.dictionaries.get(number) or Dictionary(binding.schema[attribute.name])

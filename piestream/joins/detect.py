@@ -11,9 +11,9 @@ from piestream.joins.event import (
     ITEM_WORDS,
     bring_up_to_date,
     complete_matches,
+    lacks_room,
     minus,
     plus,
-    lacks_room,
     take_in,
     with_room_for,
 )

@@ -31,6 +31,7 @@ from piestream.joins.layout import (
     DUE,
     END,
     HAS_CELLS,
+    IN_RANGES,
     INC_CONSTRAINT,
     INC_SIDE,
     INC_WORDS,
@@ -61,7 +62,6 @@ from piestream.joins.layout import (
     SIDE_LATER,
     SIDE_LO,
     SIDE_NAME,
-    SIDE_SEED,
     SIDE_WALK,
     SIDE_WORDS,
     START,
@@ -87,7 +87,7 @@ from piestream.joins.reach import offered, spread
 from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
 from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, at_word, compiled
 
-_PAIR, _RANGE, _INTERVAL = range(3)
+_PAIR, _RANGE, _START, _INTERVAL = range(4)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 
 
@@ -228,6 +228,80 @@ def bring_up_to_date(code, part, pool, columns, known, n_rows, symbol, row_end, 
     scratch[added] = max(row_end, scratch[added])
 
 
+@compiled(INT, WORDS, WORDS, WORDS, WORDS, INT, INT, INT, INT)
+def _find_ranges(code, part, pool, items, n_items, symbol, mask, kept):
+    """Queue the ranges of a symbol's interval that starts, or close those of one that ends.
+
+    All ranges of an interval are entered before it is extended: a match needs one of each.
+    """
+    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
+    ring = RINGS + symbol * RING_WORDS
+    starts = mask >> symbol & 1
+    ranges = 0
+    for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
+        entry = code[INCIDENT_AT] + inc * INC_WORDS
+        side = code[entry + INC_SIDE]
+        con = code[CONSTRAINTS_AT] + code[entry + INC_CONSTRAINT] * CON_WORDS
+        block = con + CON_SIDES + side * SIDE_WORDS
+        other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+        other_tail = part[RINGS + other * RING_WORDS + RING_TAIL]
+        if not starts and code[block + SIDE_EARLIER] != NOWHERE:
+            slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)
+            pool[slot + code[block + SIDE_EARLIER]] = other_tail
+        elif starts and code[block + SIDE_LATER] != NOWHERE:
+            # the last that ended before now: not one that is open or ends now
+            last = other_tail - 1
+            if mask >> other & 1 or kept >> other & 1:
+                last -= 1
+            items[n_items] = _RANGE
+            items[n_items + 1] = code[entry + INC_CONSTRAINT]
+            items[n_items + 2] = side
+            items[n_items + 3] = last
+            n_items += ITEM_WORDS
+            ranges += 1
+    if ranges:
+        items[n_items] = _START
+        items[n_items + 1] = symbol
+        n_items += ITEM_WORDS
+    return n_items
+
+
+@compiled(INT, WORDS, WORDS, WORDS, INT, INT, INT)
+def _step_automata(code, part, items, n_items, symbol, mask):
+    """Let the automata of a symbol's constraints read the event; queue the pairs they decide."""
+    n = code[N_SYMBOLS]
+    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
+    for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
+        c = code[code[INCIDENT_AT] + inc * INC_WORDS + INC_CONSTRAINT]
+        con = code[CONSTRAINTS_AT] + c * CON_WORDS
+        if code[con + CON_NEXT] == NOWHERE:
+            continue
+        x = code[con + CON_X]
+        y = code[con + CON_Y]
+        state = RINGS + n * RING_WORDS + c
+        arrow = 4 * part[state] + 2 * (mask >> x & 1) + (mask >> y & 1)
+        decided = code[code[con + CON_DECIDES] + arrow]
+        part[state] = code[code[con + CON_NEXT] + arrow]
+        if not decided:
+            continue
+        x_id = part[RINGS + x * RING_WORDS + RING_TAIL] - 1
+        y_id = part[RINGS + y * RING_WORDS + RING_TAIL] - 1
+        gone = (part[DROPPED] >> x | part[DROPPED] >> y) & 1 != 0
+        x_gone = part[PREVIOUS_DROPPED] >> x & 1 != 0
+        y_gone = part[PREVIOUS_DROPPED] >> y & 1 != 0
+        for kind in range(3):
+            if not decided >> kind & 1:
+                continue
+            if kind == 0 and gone or kind == 1 and x_gone or kind == 2 and y_gone:
+                continue
+            items[n_items] = _PAIR
+            items[n_items + 1] = c
+            items[n_items + 2] = x_id - 1 if kind == 1 else x_id
+            items[n_items + 3] = y_id - 1 if kind == 2 else y_id
+            n_items += ITEM_WORDS
+    return n_items
+
+
 @compiled(
     types.UniTuple(INT, 2), WORDS, WORDS, WORDS, WORDS, WORDS, FLAGS, INT, INT, INT, INT
 )
@@ -275,61 +349,18 @@ def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
         _begin(code, part, pool, s, time)
         scratch[SCRATCH_BOUND + (2 + WALK_WORDS) * n + s] = row
 
-    # the automata, and the ends' and starts' places in the endpoint index
+    # the endpoint index: which ended before those that start, and where those that end leave off
+    rest = (started | kept) & code[IN_RANGES]
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        n_items = _find_ranges(code, part, pool, items, n_items, s, mask, kept)
+
     rest = changed
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        sym = code[SYMBOLS_AT] + s * SYM_WORDS
-        ring = RINGS + s * RING_WORDS
-        starts = started >> s & 1
-        for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
-            entry = code[INCIDENT_AT] + inc * INC_WORDS
-            c = code[entry + INC_CONSTRAINT]
-            side = code[entry + INC_SIDE]
-            con = code[CONSTRAINTS_AT] + c * CON_WORDS
-            x = code[con + CON_X]
-            y = code[con + CON_Y]
-            if code[con + CON_NEXT] != NOWHERE:
-                state = RINGS + n * RING_WORDS + c
-                arrow = 4 * part[state] + 2 * (mask >> x & 1) + (mask >> y & 1)
-                decided = code[code[con + CON_DECIDES] + arrow]
-                part[state] = code[code[con + CON_NEXT] + arrow]
-                if decided:
-                    x_id = part[RINGS + x * RING_WORDS + RING_TAIL] - 1
-                    y_id = part[RINGS + y * RING_WORDS + RING_TAIL] - 1
-                    gone = (part[DROPPED] >> x | part[DROPPED] >> y) & 1 != 0
-                    x_gone = part[PREVIOUS_DROPPED] >> x & 1 != 0
-                    y_gone = part[PREVIOUS_DROPPED] >> y & 1 != 0
-                    for kind in range(3):
-                        if not decided >> kind & 1:
-                            continue
-                        if kind == 0 and gone or kind == 1 and x_gone or kind == 2 and y_gone:
-                            continue
-                        items[n_items] = _PAIR
-                        items[n_items + 1] = c
-                        items[n_items + 2] = x_id - 1 if kind == 1 else x_id
-                        items[n_items + 3] = y_id - 1 if kind == 2 else y_id
-                        n_items += ITEM_WORDS
-            block = con + CON_SIDES + side * SIDE_WORDS
-            other = x if side == 1 else y
-            other_tail = part[RINGS + other * RING_WORDS + RING_TAIL]
-            if starts:
-                if code[block + SIDE_LATER] != NOWHERE:
-                    # the last that ended before now: not one that is open or ends now
-                    last = other_tail - 1
-                    if mask >> other & 1 or kept >> other & 1:
-                        last -= 1
-                    items[n_items] = _RANGE
-                    items[n_items + 1] = c
-                    items[n_items + 2] = side
-                    items[n_items + 3] = last
-                    n_items += ITEM_WORDS
-            elif kept >> s & 1 and code[block + SIDE_EARLIER] != NOWHERE:
-                slot = slot_of(
-                    part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1
-                )
-                pool[slot + code[block + SIDE_EARLIER]] = other_tail
+        n_items = _step_automata(code, part, items, n_items, s, mask)
 
     # intervals that become valid: at their end, at their start, or by their length
     waits = 0
@@ -370,11 +401,14 @@ def enter(code, part, pool, items, item, floor, scratch):
     n = code[N_SYMBOLS]
     symbols = code[SYMBOLS_AT]
     kind = items[item]
-    if kind == _INTERVAL:
+    if kind == _INTERVAL or kind == _START:
         s = items[item + 1]
         sym = symbols + s * SYM_WORDS
         ring = RINGS + s * RING_WORDS
-        part[VALID] |= 1 << s
+        if kind == _INTERVAL:
+            part[VALID] |= 1 << s
+        elif not part[VALID] >> s & 1:
+            return NOWHERE
         slot_id = part[ring + RING_TAIL] - 1
         slot = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id)
         bound[s] = slot_id
@@ -398,13 +432,7 @@ def enter(code, part, pool, items, item, floor, scratch):
         slot_id = part[ring + RING_TAIL] - 1
         slot = slot_of(part, ring, code[symbols + s * SYM_WORDS + SYM_WIDTH], slot_id)
         pool[slot + code[block + SIDE_LATER]] = items[item + 3]
-        bound[s] = slot_id
-        bound[n + s] = slot
-        if items[item + 3] == NOWHERE or not part[VALID] >> s & 1:
-            return NOWHERE
-        if pool[slot + REACH] < floor:
-            return NOWHERE
-        return code[block + SIDE_SEED]
+        return NOWHERE
 
     x_id = items[item + 2]
     y_id = items[item + 3]

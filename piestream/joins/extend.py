@@ -42,7 +42,6 @@ from piestream.joins.layout import (
     STEP_CHECKS,
     STEP_CHECKS_END,
     STEP_CONSTRAINT,
-    STEP_PIECES,
     STEP_SIDE,
     STEP_TARGET,
     STEP_WORDS,
@@ -68,18 +67,15 @@ DONE = -1
 _PIECE, _NEXT, _LAST, _LO, _HI, _WALK = range(WALK_WORDS)
 
 
-@compiled(BOOL, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT, WORDS, INT)
-def _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
+@compiled(BOOL, WORDS, WORDS, WORDS, INT, INT, INT, INT, WORDS, INT)
+def _open_piece(code, part, pool, block, here, ring, width, walk, at):
     """Move on to the next range of partners of the interval at ``here``; False after the last."""
     head = part[ring + RING_HEAD]
     tail = part[ring + RING_TAIL]
-    pieces = code[step + STEP_PIECES]
     while walk[at + _PIECE] < PIECE_EARLIER:
-        piece = 2 * walk[at + _PIECE] if walk[at + _PIECE] else PIECE_PAIRS
+        piece = walk[at + _PIECE] + 1
         walk[at + _PIECE] = piece
         walk[at + _WALK] = WALK_ALL
-        if not pieces & piece:
-            continue
         if piece == PIECE_PAIRS:
             lo = pool[here + code[block + SIDE_LO]]
             hi = pool[here + code[block + SIDE_LO] + 1]
@@ -170,7 +166,7 @@ def extend(code, part, pool, floor, seed, bound, walk, found, room, count, depth
                 candidate = next_worthy(part, pool, ring, width, candidate, walk[at + _LAST])
                 steps += max(candidate - asked, 0) >> 6
             if candidate > walk[at + _LAST]:
-                if not _open_piece(code, part, pool, step, block, here, ring, width, walk, at):
+                if not _open_piece(code, part, pool, block, here, ring, width, walk, at):
                     break
                 continue
             steps += 1

@@ -69,6 +69,7 @@ OUTPUTS_AT = 14
 ORDER_AT = 15
 CELLS_AT = 16
 HAS_CELLS = 17
+IN_RANGES = 19  # symbols (as bits) of constraints that allow before or after
 TO_LENGTH = 18  # symbols (as bits) that become valid at a minimum length
 HEADER_WORDS = 24
 
@@ -82,7 +83,7 @@ SYM_INCIDENT_END = 5
 SYM_CELLS = 6  # first of its aggregate cells
 SYM_CELLS_END = 7
 SYM_WATCH = 8  # word of the slot that heads its waiting matches
-SYM_SEED = 9  # extension seeded by an interval that becomes valid
+SYM_SEED = 9  # extension seeded by an interval that becomes valid, or begins after others ended
 SYM_BEST = 10  # words with the best that each side offers
 SYM_BEST_END = 11
 SYM_WORDS = 12
@@ -103,11 +104,10 @@ SIDE_LO = 0  # words of the slot: lowest and highest partner id
 SIDE_LATER = 1  # word with the last partner that ended before this one began; NOWHERE if not asked
 SIDE_EARLIER = 2  # word with the first partner that begins after this one ended
 SIDE_WALK = 3  # WALK_*
-SIDE_SEED = 4  # extension seeded by this side beginning after a range of partners
-SIDE_ALLOWED = 5  # relations of this side to its partner, for walks that check
-SIDE_NAME = 6  # word with the id of the partner that this one follows immediately
-SIDE_BEST = 7  # word with the best that partners offer; NOWHERE where nothing is kept of it
-SIDE_WORDS = 8
+SIDE_ALLOWED = 4  # relations of this side to its partner, for walks that check
+SIDE_NAME = 5  # word with the id of the partner that this one follows immediately
+SIDE_BEST = 6  # word with the best that partners offer; NOWHERE where nothing is kept of it
+SIDE_WORDS = 7
 CON_WORDS = CON_SIDES + 2 * SIDE_WORDS
 
 #: How the partners of an interval lie between its lowest and its highest partner.
@@ -131,14 +131,14 @@ SEED_WORDS = 2
 STEP_TARGET = 0
 STEP_CONSTRAINT = 1
 STEP_SIDE = 2  # the side of the symbol that is already bound
-STEP_PIECES = 3  # PIECE_* that may be walked
-STEP_CHECKS = 4
-STEP_CHECKS_END = 5
-STEP_WORDS = 6
+STEP_CHECKS = 3
+STEP_CHECKS_END = 4
+STEP_WORDS = 5
 
+# the ranges in which partners lie, in the order they are walked
 PIECE_PAIRS = 1
 PIECE_LATER = 2  # partners that ended before the bound interval began
-PIECE_EARLIER = 4  # partners that began after it ended
+PIECE_EARLIER = 3  # partners that began after it ended
 
 # a check: a constraint between the target and a symbol bound before
 CHECK_CONSTRAINT = 0  # NOWHERE: only that the two are not the same interval

@@ -1,17 +1,16 @@
 """The join plan: in which order a match is completed from whatever was decided last.
 
-Nothing partial is stored, so a plan is only an order of symbols a seed, and can be changed between
-two events at no cost.
+Nothing partial is stored, so a plan is only an order of symbols for each seed, and can be changed
+between two events at no cost. How many partners there are to try is estimated from the live state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from piestream.joins.layout import PIECE_EARLIER, PIECE_LATER, PIECE_PAIRS
-
-ALL_PIECES = PIECE_PAIRS | PIECE_LATER | PIECE_EARLIER
+#: Up to so many symbols to bind, all orders are weighed; beyond, the cheapest next one is taken.
+_ALL_ORDERS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,59 +46,129 @@ class Step:
     target: int
     constraint: int
     side: int
-    pieces: int
     checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is known of a constraint's partners: how many an interval has, what share of all fit."""
+
+    partners: Mapping[tuple[int, int], float] = field(default_factory=dict)  # (constraint, side)
+    share: Mapping[int, float] = field(default_factory=dict)
+
+    def partners_of(self, edge: Edge, number: int, side: int) -> float:
+        """How many partners an interval on a side of a constraint has."""
+        return self.partners.get((number, side), 20.0 if edge.ranged else 1.0)
+
+    def share_of(self, edge: Edge, number: int) -> float:
+        """The share of all live pairs that fit a constraint."""
+        return self.share.get(number, 0.4 if edge.ranged else 0.1)
+
+    @classmethod
+    def from_counts(cls, counts: Sequence[int], edges: Sequence[Edge]) -> Estimate:
+        """An estimate from the counts of a survey of the live state (state.survey)."""
+        partners: dict[tuple[int, int], float] = {}
+        share: dict[int, float] = {}
+        for number in range(len(edges)):
+            for side in (0, 1):
+                intervals, found, beside = counts[6 * number + 3 * side :][:3]
+                if intervals:
+                    partners[number, side] = found / intervals
+                    share[number] = found / beside if beside else 1.0
+        return cls(partners, share)
+
+    def differs(self, other: Estimate, factor: float) -> bool:
+        """Whether some number of partners is more than ``factor`` times that of the other."""
+        if self.partners.keys() != other.partners.keys():
+            return True
+        return any(
+            max(mine, other.partners[key]) > factor * max(min(mine, other.partners[key]), 0.1)
+            for key, mine in self.partners.items()
+        )
 
 
 def steps_from(
     bound: Sequence[int],
     edges: Sequence[Edge],
     twins: Sequence[frozenset[int]],
-    first: Step | None = None,
+    estimate: Estimate | None = None,
 ) -> tuple[Step, ...]:
-    """The steps that bind all remaining symbols once ``bound`` are.
+    """The steps that bind all remaining symbols once ``bound`` are, at the least estimated work.
 
-    Next comes the symbol with the fewest partners to try: through a pair index before a range, and
-    with the most constraints to check it. ``twins`` are pairs of symbols with one predicate that no
-    constraint keeps apart.
+    ``twins`` are pairs of symbols with one predicate that no constraint keeps apart.
     """
+    search = _Search(edges, estimate or Estimate())
+    remaining = len({s for edge in edges for s in (edge.x, edge.y)}) - len(bound)
+    order = search.best(frozenset(bound)) if remaining <= _ALL_ORDERS else search.greedy(bound)
     done = list(bound)
-    steps: list[Step] = []
-    if first is not None:
-        steps.append(first)
-        done.append(first.target)
-    incident: dict[int, list[int]] = {}
-    for number, edge in enumerate(edges):
-        incident.setdefault(edge.x, []).append(number)
-        incident.setdefault(edge.y, []).append(number)
-    bound_set = set(done)
-    frontier: dict[int, list[int]] = {}
-
-    def reach(symbol: int) -> None:
-        for number in incident.get(symbol, ()):
-            other = edges[number].other(symbol)
-            if other not in bound_set:
-                frontier.setdefault(other, []).append(number)
-
-    for symbol in done:
-        reach(symbol)
-    while frontier:
-        target = min(
-            frontier,
-            key=lambda s: (all(edges[e].ranged for e in frontier[s]), -len(frontier[s]), s),
-        )
-        through = frontier.pop(target)
-        via = min(through, key=lambda e: (edges[e].ranged, e))
-        checks = [
-            Check(e, edges[e].side(target), edges[e].other(target)) for e in through if e != via
-        ]
+    steps = []
+    for target in order:
+        via, others, _, _ = search.weighed(target, done)
+        checks = [Check(e, edges[e].side(target), edges[e].other(target)) for e in others]
         checks += [Check(None, 0, s) for s in done if frozenset((s, target)) in twins]
         source = edges[via].other(target)
-        steps.append(Step(target, via, edges[via].side(source), ALL_PIECES, tuple(checks)))
+        steps.append(Step(target, via, edges[via].side(source), tuple(checks)))
         done.append(target)
-        bound_set.add(target)
-        reach(target)
     return tuple(steps)
+
+
+class _Search:
+    """Weighs orders: the work of a step is the partners tried, for every binding that got there."""
+
+    def __init__(self, edges: Sequence[Edge], estimate: Estimate) -> None:
+        self.edges = edges
+        self.estimate = estimate
+        self.incident: dict[int, list[int]] = {}
+        for number, edge in enumerate(edges):
+            self.incident.setdefault(edge.x, []).append(number)
+            self.incident.setdefault(edge.y, []).append(number)
+        self.found: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
+
+    def weighed(self, target: int, bound: Iterable[int]) -> tuple[int, list[int], float, float]:
+        """How to bind a symbol: through which constraint, checking which, at what work and yield."""
+        there = set(bound)
+        through = [e for e in self.incident[target] if self.edges[e].other(target) in there]
+
+        def partners(e: int) -> float:
+            edge = self.edges[e]
+            return self.estimate.partners_of(edge, e, edge.side(edge.other(target)))
+
+        via = min(through, key=lambda e: (partners(e), self.edges[e].ranged, e))
+        others = [e for e in through if e != via]
+        kept = partners(via)
+        for e in others:
+            kept *= self.estimate.share_of(self.edges[e], e)
+        return via, others, partners(via), kept
+
+    def candidates(self, bound: Iterable[int]) -> list[int]:
+        """The symbols that a constraint connects to those bound."""
+        there = set(bound)
+        near = {self.edges[e].other(s) for s in there for e in self.incident.get(s, ())}
+        return sorted(near - there)
+
+    def best(self, bound: frozenset[int]) -> tuple[int, ...]:
+        """The order of least work, over all orders."""
+        return self._least(bound)[1]
+
+    def _least(self, bound: frozenset[int]) -> tuple[float, tuple[int, ...]]:
+        if bound not in self.found:
+            choices = []
+            for target in self.candidates(bound):
+                _, _, tried, kept = self.weighed(target, bound)
+                work, order = self._least(bound | {target})
+                choices.append((tried + kept * work, (target, *order)))
+            self.found[bound] = min(choices, default=(0.0, ()))
+        return self.found[bound]
+
+    def greedy(self, bound: Sequence[int]) -> tuple[int, ...]:
+        """An order that always takes the symbol of which the fewest bindings remain."""
+        done = list(bound)
+        order: list[int] = []
+        while near := self.candidates(done):
+            target = min(near, key=lambda s: (self.weighed(s, done)[3], s))
+            order.append(target)
+            done.append(target)
+        return tuple(order)
 
 
 def spanning_tree(n_symbols: int, edges: Sequence[Edge]) -> tuple[int, ...]:

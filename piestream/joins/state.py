@@ -13,10 +13,17 @@ from piestream.joins.layout import (
     CELL_WORD,
     CELL_WORDS,
     CELLS_AT,
+    CON_SIDES,
+    CON_WORDS,
+    CON_X,
+    CON_Y,
+    CONSTRAINTS_AT,
     LAST_TIME,
     MASK,
+    N_CONSTRAINTS,
     N_OUTPUTS,
     N_SYMBOLS,
+    NOWHERE,
     OUT_SYMBOL,
     OUT_WORD,
     OUT_WORDS,
@@ -30,6 +37,11 @@ from piestream.joins.layout import (
     RING_TAIL,
     RING_WORDS,
     RINGS,
+    SIDE_EARLIER,
+    SIDE_LATER,
+    SIDE_LO,
+    SIDE_WALK,
+    SIDE_WORDS,
     SYM_CELLS,
     SYM_CELLS_END,
     SYM_WIDTH,
@@ -40,6 +52,7 @@ from piestream.joins.layout import (
     WAITING_OPEN,
     WAITING_USED,
     WAITING_WORDS,
+    WALK_ENDS,
     WINDOW,
 )
 from piestream.joins.rings import SMALLEST, expire, move_ring, ring_words, slot_of
@@ -165,3 +178,51 @@ def visit_codes(
                     if waiting[place + WAITING_OPEN] > 0:
                         place += 1 + 2 * n + o
                         waiting[place] = _visit_code(waiting[place], moved, held, rename)
+
+
+@compiled(NOTHING, ARRAY, ARRAY, ARRAY, ARRAY, INT, ARRAY)
+def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
+    """Count live intervals and their partners, in at most ``most`` intervals a constraint and side.
+
+    For each constraint, and for each of its sides: how many intervals were looked at, how many
+    partners they have, and how many live intervals of the other symbol there were beside them.
+    """
+    code = pointer(own_code)
+    pool = pointer(own_pool)
+    counts = pointer(own_counts)
+    words = code[PARTITION_WORDS]
+    for partition in partitions:
+        part = at_word(pointer(own_parts), partition * words)
+        for c in range(code[N_CONSTRAINTS]):
+            con = code[CONSTRAINTS_AT] + c * CON_WORDS
+            for side in range(2):
+                at = 6 * c + 3 * side
+                block = con + CON_SIDES + side * SIDE_WORDS
+                symbol = code[con + CON_Y] if side == 1 else code[con + CON_X]
+                other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+                ring = RINGS + symbol * RING_WORDS
+                other_ring = RINGS + other * RING_WORDS
+                other_head = part[other_ring + RING_HEAD]
+                other_tail = part[other_ring + RING_TAIL]
+                width = code[code[SYMBOLS_AT] + symbol * SYM_WORDS + SYM_WIDTH]
+                head = part[ring + RING_HEAD]
+                tail = part[ring + RING_TAIL]
+                stride = max(1, (tail - head) // max(1, most - counts[at]))
+                for slot_id in range(head, tail, stride):
+                    slot = slot_of(part, ring, width, slot_id)
+                    lo = pool[slot + code[block + SIDE_LO]]
+                    hi = pool[slot + code[block + SIDE_LO] + 1]
+                    found = 0
+                    if lo != NOWHERE and hi >= other_head:
+                        found = hi - max(lo, other_head) + 1
+                        if code[block + SIDE_WALK] == WALK_ENDS:
+                            found = min(found, 2)
+                    later = code[block + SIDE_LATER]
+                    if later != NOWHERE:
+                        found += max(0, pool[slot + later] - other_head + 1)
+                    earlier = code[block + SIDE_EARLIER]
+                    if earlier != NOWHERE and pool[slot + earlier] != NOWHERE:
+                        found += max(0, other_tail - max(pool[slot + earlier], other_head))
+                    counts[at] += 1
+                    counts[at + 1] += found
+                    counts[at + 2] += other_tail - other_head

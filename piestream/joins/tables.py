@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from piestream.automata.minterm import compile_pair
 from piestream.intervals.aggregates import CELL_SIZE
 from piestream.joins import layout as at
-from piestream.joins.plan import Edge, Step, spanning_tree, steps_from
+from piestream.joins.plan import Edge, Estimate, Step, spanning_tree, steps_from
 from piestream.query.model import Emit, Query
 from piestream.relations import Relation, inverse
 
@@ -61,7 +61,67 @@ class Tables:
     words: Mapping[Wanted, int]
     n_symbols: int
     n_outputs: int
-    steps: Mapping[str, tuple[Step, ...]] = field(repr=False)  # by what seeds them, for explain
+    plan: Plan = field(repr=False)
+
+    @property
+    def steps(self) -> Mapping[str, tuple[Step, ...]]:
+        """How a match is completed, by what was decided last, before anything has been seen."""
+        return self.plan.steps(Estimate())
+
+
+class Plan:
+    """All seeds of a query, and their steps for any estimate of how many partners there are."""
+
+    def __init__(self, edges: Sequence[Edge], twins: Sequence[frozenset[int]]) -> None:
+        self.edges = edges
+        self.twins = twins
+        self.seeds: dict[str, tuple[int, ...]] = {}
+        #: Without ranges and cycles nothing is entered in vain, so that any order will do.
+        symbols = {s for edge in edges for s in (edge.x, edge.y)}
+        self.matters = any(e.ranged for e in edges) or len(edges) >= len(symbols) > 0
+
+    def seed(self, name: str, bound: tuple[int, ...]) -> int:
+        """Enter a seed that binds these symbols; gives its number."""
+        self.seeds[name] = bound
+        return len(self.seeds) - 1
+
+    def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
+        """The steps of every seed."""
+        return {
+            name: steps_from(bound, self.edges, self.twins, estimate)
+            for name, bound in self.seeds.items()
+        }
+
+    def words(self, estimate: Estimate) -> tuple[list[int], list[int], list[int]]:
+        """The tables of seeds, steps and checks. Their lengths do not depend on the estimate."""
+        seed_words: list[int] = []
+        step_words: list[int] = []
+        check_words: list[int] = []
+        for steps in self.steps(estimate).values():
+            begin = len(step_words) // at.STEP_WORDS
+            for step in steps:
+                first_check = len(check_words) // at.CHECK_WORDS
+                for check in step.checks:
+                    constraint = at.NOWHERE if check.constraint is None else check.constraint
+                    check_words += [constraint, check.side, check.other]
+                end_check = len(check_words) // at.CHECK_WORDS
+                step_words += [step.target, step.constraint, step.side, first_check, end_check]
+            seed_words += [begin, len(step_words) // at.STEP_WORDS]
+        return seed_words, step_words, check_words
+
+
+def write_plan(code: NDArray[np.int64], plan: Plan, estimate: Estimate) -> None:
+    """Put the steps that suit an estimate into compiled tables."""
+    for where, words in zip(_PLAN_TABLES, plan.words(estimate), strict=True):
+        code[code[where] : code[where] + len(words)] = words
+
+
+_PLAN_TABLES = (at.SEEDS_AT, at.STEPS_AT, at.CHECKS_AT)
+
+
+def _signed(bits: int) -> int:
+    """64 bits as a signed word."""
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
 def range_free(relations: Relation, same_predicate: bool) -> Relation:
@@ -87,7 +147,7 @@ def length_word(ticks: int | None) -> int:
     if ticks is None:
         return at.NOWHERE
     ticks = min(ticks, _LONGEST)
-    return ticks - (1 << 64) if ticks >> 63 else ticks
+    return _signed(ticks)
 
 
 class _Slots:
@@ -134,13 +194,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     slots = _Slots(n)
     dfa_words: list[int] = []
     blocks: list[list[int]] = []
-    seeds: list[tuple[Step, ...]] = []
-    seed_names: dict[str, tuple[Step, ...]] = {}
-
-    def seed(name: str, steps: tuple[Step, ...]) -> int:
-        seeds.append(steps)
-        seed_names[name] = steps
-        return len(seeds) - 1
+    plan = Plan(edges, twins)
 
     def reader(relations: Relation, same_predicate: bool) -> tuple[int, int]:
         automaton = compile_pair(relations, same_predicate)
@@ -159,7 +213,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
         if pairs:
             block[at.CON_NEXT], block[at.CON_DECIDES] = reader(pairs, same[c])
         label = f"{constraint.x}, {constraint.y}"
-        block[at.CON_SEED] = seed(label, steps_from((edge.x, edge.y), edges, twins))
+        block[at.CON_SEED] = plan.seed(label, (edge.x, edge.y))
         for side, symbol in enumerate((edge.x, edge.y)):
             seen = constraint.relations if side == 0 else inverse(constraint.relations)
             kept = pairs if side == 0 else inverse(pairs)
@@ -171,12 +225,6 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
                 block[base + at.SIDE_EARLIER] = slots.take(symbol)
             if seen & _AFTER:
                 block[base + at.SIDE_LATER] = slots.take(symbol)
-                other = edge.other(symbol)
-                first = Step(other, c, side, at.PIECE_LATER, ())
-                block[base + at.SIDE_SEED] = seed(
-                    f"{names[other]} before {names[symbol]}",
-                    steps_from((symbol,), edges, twins, first),
-                )
         blocks.append(block)
     for c in naming:
         edge = edges[c]
@@ -227,8 +275,12 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
                 cells[cell] = slots.take(s, CELL_SIZE.get(cell.kind, 1))
                 cell_words += [cell.kind, cell.column, cells[cell]]
         seeded = at.NOWHERE
-        if deferred != at.DEFERRED_NOT or n == 1:
-            seeded = seed(names[s], steps_from((s,), edges, twins))
+        begins_after = any(
+            blocks[c][at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_LATER] != at.NOWHERE
+            for c, side in zip(incident[s][::2], incident[s][1::2], strict=True)
+        )
+        if deferred != at.DEFERRED_NOT or n == 1 or begins_after:
+            seeded = plan.seed(names[s], (s,))
         first_incident = len(incident_words) // at.INC_WORDS
         incident_words += incident[s]
         symbol_words += [
@@ -244,26 +296,6 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
             seeded,
             *best_words[s],
         ]
-
-    seed_words: list[int] = []
-    step_words: list[int] = []
-    check_words: list[int] = []
-    for steps in seeds:
-        begin = len(step_words) // at.STEP_WORDS
-        for step in steps:
-            first_check = len(check_words) // at.CHECK_WORDS
-            for check in step.checks:
-                c_number = at.NOWHERE if check.constraint is None else check.constraint
-                check_words += [c_number, check.side, check.other]
-            step_words += [
-                step.target,
-                step.constraint,
-                step.side,
-                step.pieces,
-                first_check,
-                len(check_words) // at.CHECK_WORDS,
-            ]
-        seed_words += [begin, len(step_words) // at.STEP_WORDS]
 
     output_words: list[int] = []
     words: dict[Wanted, int] = {}
@@ -293,9 +325,8 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     place(at.SYMBOLS_AT, symbol_words)
     place(at.INCIDENT_AT, incident_words)
     place(at.CONSTRAINTS_AT, [word for block in blocks for word in block])
-    place(at.SEEDS_AT, seed_words)
-    place(at.STEPS_AT, step_words)
-    place(at.CHECKS_AT, check_words)
+    for where, words_of_plan in zip(_PLAN_TABLES, plan.words(Estimate()), strict=True):
+        place(where, words_of_plan)
     place(at.OUTPUTS_AT, output_words)
     place(at.ORDER_AT, sorted(range(n), key=names.__getitem__))
     place(at.CELLS_AT, cell_words)
@@ -308,12 +339,14 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     header[at.PARTITION_WORDS] = at.RINGS + n * at.RING_WORDS + len(blocks)
     header[at.N_OUTPUTS] = len(output_words) // at.OUT_WORDS
     header[at.HAS_CELLS] = int(bool(cell_words))
-    header[at.TO_LENGTH] = to_length - (1 << 64) if to_length >> 63 else to_length
+    header[at.TO_LENGTH] = _signed(to_length)
+    ranged = {s for edge in edges if edge.ranged for s in (edge.x, edge.y)}
+    header[at.IN_RANGES] = _signed(sum(1 << s for s in ranged))
     return Tables(
         np.array(header + body, np.int64),
         words,
         n,
         header[at.N_OUTPUTS],
-        seed_names,
+        plan,
     )
 

@@ -14,7 +14,7 @@ from piestream.joins.plan import Step
 from piestream.joins.tables import range_free
 from piestream.query.model import Aggregate, Constraint, Emit, Query
 from piestream.query.predicates import Predicate
-from piestream.relations import ALL_NAMES, ALLEN, Relation, inverse, names
+from piestream.relations import ALL_NAMES, ALLEN, Relation, names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -216,16 +216,9 @@ def _plan(query: Query, binding: Binding) -> Iterator[str]:
         x, y = constraint.x, constraint.y
         if range_free(constraint.relations, _same(query, constraint)):
             yield f"pair {x}, {y}: {_steps(steps[f'{x}, {y}'], query, symbols)}"
-        for earlier, later, seen in (
-            (x, y, inverse(constraint.relations)),
-            (y, x, constraint.relations),
-        ):
-            if seen & Relation.AFTER:
-                seeded = steps[f"{earlier} before {later}"]
-                yield f"{later} begins after {earlier}: {_steps(seeded, query, symbols)}"
     for name in symbols:
         if name in steps:
-            yield f"{name} becomes valid: {_steps(steps[name], query, symbols)}"
+            yield f"{name} begins or becomes valid: {_steps(steps[name], query, symbols)}"
 
 
 def _steps(steps: tuple[Step, ...], query: Query, symbols: list[str]) -> str:
@@ -238,8 +231,6 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
     constraint = query.constraints[step.constraint]
     source = constraint.x if step.side == 0 else constraint.y
     text = f"{symbols[step.target]} from {source}"
-    if step.pieces == at.PIECE_LATER:
-        text += " (those before it)"
     checked = [symbols[check.other] for check in step.checks if check.constraint is not None]
     if checked:
         text += f" if it fits {' and '.join(checked)}"
