@@ -15,8 +15,8 @@ from piestream.errors import StateError
 from piestream.joins.layout import INT64_MAX, INT64_MIN
 from piestream.snapshots import restore, snapshot
 from piestream.spark.clock import EventClock, bounded
+from piestream.spark.counts import KIND, statistics_frame
 from piestream.spark.plan import Plan
-from piestream.spark.statistics import KIND, statistics_frame
 from piestream.stream import TIME, Stream
 
 __all__ = ["STATE", "BucketStep", "opened_state"]

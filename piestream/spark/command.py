@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -112,7 +112,7 @@ def stream(
         raise typer.Exit(1) from None
 
 
-def _session(master: str | None, conf: dict[str, str]) -> object:
+def _session(master: str | None, conf: dict[str, str]) -> Any:
     try:
         from piestream.spark.local import local_settings, session
 

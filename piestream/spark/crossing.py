@@ -118,7 +118,8 @@ def key_sql(name: str, data_type: spark.DataType) -> str:
 
 
 def _bits(masks: Sequence[NDArray[np.int64]], place: int) -> Bits:
-    return (masks[place // 64] >> (place % 64)) & 1 != 0
+    bits: Bits = (masks[place // 64] >> (place % 64)) & 1 != 0
+    return bits
 
 
 def _value(plain: pl.DataFrame, masks: Sequence[NDArray[np.int64]], part: Crossing) -> pl.Series:

@@ -48,7 +48,7 @@ def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     matches = pl.concat([_frame(table) for table in found])
     expected, _, _ = find(cars, seconds)
     order = ["detected_at", "car_id", "s_ts"]
-    matches = matches.cast(dict(expected.schema)).sort(order)  # type: ignore[arg-type]
+    matches = matches.cast(expected.schema).sort(order)
     same = matches.equals(expected.sort(order))
     print(f"\n{cars:,} cars for {seconds:,} s; the first of {len(matches):,} matches:\n")
     print(table_text(matches.head(10)))
@@ -57,7 +57,7 @@ def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
 
 
 def _frame(table: object) -> pl.DataFrame:
-    rows = pl.from_arrow(table)  # type: ignore[arg-type]
+    rows = pl.from_arrow(table)
     assert isinstance(rows, pl.DataFrame)
     return rows
 

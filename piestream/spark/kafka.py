@@ -45,7 +45,7 @@ def register(spark: Any) -> None:
     spark.dataSource.register(KafkaSource)
 
 
-class KafkaSource(DataSource):
+class KafkaSource(DataSource):  # type: ignore[misc]
     """Messages of one topic.
 
     Options: ``topic``; ``kafka.bootstrap.servers`` and any other setting of librdkafka with
@@ -68,7 +68,7 @@ class KafkaSource(DataSource):
 
 
 @dataclass
-class Span(InputPartition):
+class Span(InputPartition):  # type: ignore[misc]
     """Messages ``[first, end)`` of a partition."""
 
     partition: int
@@ -76,7 +76,7 @@ class Span(InputPartition):
     end: int
 
 
-class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads by offsets that Spark keeps: a dict from partition to the next offset."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -139,9 +139,9 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for message in messages:
                     if message.error() is not None:
                         raise OSError(f"Kafka, topic {self.topic}: {message.error()}")
-                kept = [m for m in messages if m.offset() < partition.end]
+                kept = [m for m in messages if int(m.offset() or 0) < partition.end]
                 if messages:
-                    at = messages[-1].offset() + 1
+                    at = int(messages[-1].offset() or 0) + 1
                 if kept:
                     yield _batch(kept)
         finally:

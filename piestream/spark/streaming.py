@@ -9,9 +9,9 @@ from piestream.frames import lateness_ticks
 from piestream.query.model import Query
 from piestream.spark.buckets import STATE, BucketStep
 from piestream.spark.clock import EventClock, time_sql
+from piestream.spark.counts import KIND, observed
 from piestream.spark.crossing import key_sql
 from piestream.spark.plan import BUCKETS, Bound, Partitioning, planned, sql_functions
-from piestream.spark.statistics import KIND, observed
 from piestream.stream import OnLate, Ties
 
 __all__ = ["run_streaming"]
