@@ -2,7 +2,9 @@
 
 Each case has a process of its own. *flat*: the stream goes through a session in chunks, and memory
 is read after each; what counts is the growth after the first tenth. *frame*: the peak while a query
-runs over columns in memory, less what was held before. *parquet*: the same from a file.
+runs over columns in memory, less the columns and less what a process holds that has loaded
+everything and run over a small file. *parquet*: the same from a file, of which nothing is input held
+in memory. Both hold the result, and whatever reading the columns left to the allocator.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from benchmarks.alone import alone
 from benchmarks.measure import Row, Scale
 
 TITLE = "Memory"
-COLUMNS = ("case", "n", "events", "matches", "input_mb", "before_mb", "after_tenth_mb", "end_mb",
+COLUMNS = ("case", "n", "events", "matches", "input_mb", "warm_mb", "after_tenth_mb", "end_mb",
            "growth_mb", "beyond_input_mb", "cpu_s", "events_per_s", "ratio_to_yardstick")  # fmt: skip
 
 _MEASURE = """
@@ -42,31 +44,26 @@ if case == "flat":
     tenth = held[len(held) // 10]
     row = {"after_tenth_mb": tenth, "end_mb": held[-1], "growth_mb": max(held[-10:]) - tenth,
            "highest_mb": max(held)}
+elif case == "write":
+    pl.concat(booleans_chunks(n, events, seed), rechunk=True).write_parquet(path)
+    booleans(n, 2_000, seed).write_parquet(small_path)
+    row, matches, cpu, yardstick = {}, 0, 1.0, 1.0
 else:
-    small = booleans(n, 2_000, seed)
-    chain(n).run(small)  # the kernels are loaded
-    frame = pl.concat(booleans_chunks(n, events, seed), rechunk=True)
-    input_mb = frame.estimated_size() / MB
-    if case == "parquet":
-        frame.write_parquet(path)
-        small.write_parquet(small_path)
-        chain(n, source=f"'{small_path}'").run()
-        stick = Yardstick(frame)
-        stick.pass_once()
-        yardstick = stick.seconds
-        del frame, stick
+    chain(n, source=f"'{small_path}'").run()  # the kernels are loaded
     gc.collect()
-    held = resident_bytes() / MB
+    warm = resident_bytes() / MB
+    if case == "frame":
+        frame = pl.read_parquet(path)
+    input_mb = frame.estimated_size() / MB if case == "frame" else 0.0
     forget_peak()
     before = time.process_time()
     query = chain(n) if case == "frame" else chain(n, source=f"'{path}'")
     matches = len(query.run(frame) if case == "frame" else query.run())
     cpu = time.process_time() - before
-    row = {"input_mb": input_mb, "before_mb": held, "beyond_input_mb": peak_bytes() / MB - held}
-    if case == "frame":
-        stick = Yardstick(frame)
-        stick.pass_once()
-        yardstick = stick.seconds
+    row = {"warm_mb": warm, "input_mb": input_mb, "beyond_input_mb": peak_bytes() / MB - warm - input_mb}
+    stick = Yardstick(pl.read_parquet(path))
+    stick.pass_once()
+    yardstick = stick.seconds
 print(json.dumps({"case": case, "n": n, "events": events, "matches": matches, **row, "cpu_s": cpu,
                   "events_per_s": events / cpu, "yardstick_s": yardstick,
                   "ratio_to_yardstick": cpu / yardstick}))
@@ -82,9 +79,13 @@ def rows(scale: Scale) -> Iterator[Row]:
     with TemporaryDirectory() as folder:
         for case, n, events in (
             ("flat", 4, stream),
+            ("write", 4, frame),
             ("frame", 4, frame),
+            ("parquet", 4, frame),
+            ("write", 24, frame),
             ("frame", 24, frame),
             ("parquet", 24, frame),
         ):
             row = alone(_MEASURE, case, str(n), str(events), f"{folder}/events.parquet")
-            yield {**row, "load": os.getloadavg()[0]}
+            if case != "write":
+                yield {**row, "load": os.getloadavg()[0]}
