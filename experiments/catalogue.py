@@ -1,0 +1,15 @@
+"""The experiments by name, in the order of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from experiments import fig4a, fig4b
+from experiments.experiment import Experiment
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (fig4a, fig4b)
+}
