@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from piestream.intervals.runs import find_changes
 from piestream.joins import detect as loops
 from piestream.joins import layout as at
-from piestream.joins import state as whole
 from piestream.joins.plan import Estimate
 from piestream.joins.tables import Tables, write_plan
 
@@ -41,6 +41,13 @@ class Batch:
     bits: NDArray[np.uint64]
     columns: Words
     known: NDArray[np.uint8]
+
+
+def _state() -> ModuleType:
+    """The loops over all of the state: compiled when first needed, which for many is never."""
+    from piestream.joins import state
+
+    return state
 
 
 def _shares(row_offsets: Words, threads: int) -> list[int]:
@@ -95,7 +102,8 @@ class Detector:
         self.rows_to_survey = SURVEY_ROWS
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
         self.words = int(self.code[at.PARTITION_WORDS])
-        self.gap = int(self.code[at.GAP])  # NOWHERE: none
+        self.gap = int(self.code[at.GAP])  # a word; NOWHERE: none
+        self.silence = self.gap % (1 << 64)  # the same as a length
         self.window = int(self.code[at.WINDOW].astype(np.uint64))
         #: Nothing needs to be done at an event that changes no predicate.
         self.unwatched = self.gap == at.NOWHERE and not self.code[at.HAS_CELLS]
@@ -148,7 +156,7 @@ class Detector:
         self._adapt(len(batch.times), batch.partitions)
         if self.gap != at.NOWHERE and len(batch.partitions):
             earliest = int(self.last_times(batch.partitions).min())
-            self.next_silence = min(self.next_silence, earliest + self.gap)
+            self.next_silence = min(self.next_silence, earliest + self.silence)
         return rows
 
     def _adapt(self, n_rows: int, partitions: Words) -> None:
@@ -167,7 +175,7 @@ class Detector:
         """Put the plan that suits the live state into ``code``, if it differs enough."""
         plan = self.tables.plan
         counts = np.zeros(6 * len(plan.edges), np.int64)
-        whole.survey(code, parts, pool, partitions, _SURVEY_INTERVALS, counts)
+        _state().survey(code, parts, pool, partitions, _SURVEY_INTERVALS, counts)
         estimate = Estimate.from_counts(counts.tolist(), plan.edges)
         if not estimate.partners or not estimate.differs(used, _PLAN_AGAIN):
             return used
@@ -184,7 +192,12 @@ class Detector:
         none = np.empty((0, self.result_words), np.int64)
         if self.gap == at.NOWHERE or now <= self.next_silence:
             return none
-        ends = loops.next_silences(self.code, self.parts, self.n_partitions)
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        last = rows[:, at.LAST_TIME]
+        closed = (rows[:, at.USED] == 0) | (rows[:, at.MASK] == 0)
+        longest = min(self.silence, at.INT64_MAX)
+        ends = np.where(last > at.INT64_MAX - longest, at.INT64_MAX, last + longest)
+        ends[closed] = at.INT64_MAX
         silent = np.flatnonzero(ends < now)
         rest = ends[ends >= now]
         self.next_silence = int(rest.min()) if rest.size else at.INT64_MAX
@@ -249,7 +262,7 @@ class Detector:
         self.work.visits += visits
         self._adapt(1, one.partitions)
         if self.gap != at.NOWHERE:
-            self.next_silence = min(self.next_silence, time + self.gap)
+            self.next_silence = min(self.next_silence, time + self.silence)
         if not count:
             return None
         return rows[: count * self.result_words].reshape(count, self.result_words)
@@ -341,7 +354,7 @@ class Detector:
 
     def forget(self, now: int) -> Words:
         """Free what can no longer take part in a match; gives the partitions that hold nothing."""
-        self.pool, idle = whole.compact(
+        self.pool, idle = _state().compact(
             self.code, self.parts, self.n_partitions, self.pool, now
         )
         return idle
@@ -354,7 +367,14 @@ class Detector:
 
     def live_intervals(self) -> int:
         """How many intervals are held."""
-        return int(whole.live_intervals(self.code, self.parts, self.n_partitions))
+        rings = self._rings()
+        return int((rings[..., at.RING_TAIL] - rings[..., at.RING_HEAD]).sum())
+
+    def _rings(self) -> Words:
+        """The descriptors of the rings, by partition and symbol."""
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        end = at.RINGS + self.tables.n_symbols * at.RING_WORDS
+        return rows[:, at.RINGS : end].reshape(len(rows), -1, at.RING_WORDS)
 
     def state_bytes(self) -> int:
         """How many bytes of state are in use."""
@@ -378,7 +398,7 @@ class Detector:
         return held > 0
 
     def _visit(self, column: int, moved: Words, held: Words, rename: bool) -> None:
-        whole.visit_codes(
+        _state().visit_codes(
             self.code,
             self.parts,
             self.n_partitions,

@@ -374,7 +374,7 @@ class Stream:
         if order is not None:
             rows = rows[order]
         if faults & _BACKWARDS:
-            row = int(_first_backwards(times, offsets, held))
+            row = int(offsets[:-1][times[offsets[:-1]] < held][0])
             raise OrderError(
                 f"{self._named(rows, row)} comes after a later one of its partition; sort the "
                 "input by time, or give a lateness"
@@ -556,32 +556,23 @@ def _order_faults(times, offsets, held):
     return faults
 
 
-@njit(types.int64(TIMES, types.int64[::1], types.int64[::1]), cache=True, nogil=True)
-def _first_backwards(times, offsets, held):
-    for g in range(offsets.size - 1):
-        if offsets[g] < offsets[g + 1] and times[offsets[g]] < held[g]:
-            return offsets[g]
-    return 0
-
-
-@njit(
-    types.boolean[::1](TIMES, types.int64[::1], types.int64[::1], types.boolean),
-    cache=True,
-    nogil=True,
-)
-def _untied(times, offsets, held, keep_last):
-    """Which of the sorted rows stay when one of each time does."""
-    keep = np.ones(times.size, np.bool_)
-    for g in range(offsets.size - 1):
-        last = held[g]
-        for row in range(offsets[g], offsets[g + 1]):
-            if times[row] == last:
-                if keep_last and row > offsets[g]:
-                    keep[row - 1] = False
-                else:
-                    keep[row] = False
-            last = times[row]
-    return keep
+def _untied(
+    times: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    held: NDArray[np.int64],
+    keep_last: bool,
+) -> NDArray[np.bool_]:
+    """Which of the sorted rows stay when one of each time does; those worked on have come first."""
+    again = np.zeros(len(times), np.bool_)
+    again[1:] = times[1:] == times[:-1]
+    firsts = offsets[:-1]
+    again[firsts] = False
+    keep = ~again
+    if keep_last:
+        keep = np.ones(len(times), np.bool_)
+        keep[:-1] = ~again[1:]
+    tied = times == np.repeat(held, np.diff(offsets))  # with the last event worked on
+    return keep & ~tied
 
 
 def _kept_offsets(keep: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:

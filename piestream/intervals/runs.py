@@ -10,67 +10,73 @@ import numpy as np
 from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from piestream.loops import ARRAY, INT, TIMES, WORDS, compiled
+from piestream.joins.layout import NOWHERE
+from piestream.joins.rings import with_space
+from piestream.loops import ARRAY, INT, TIMES, WORDS, compiled, pointer
 
 _ONE = np.uint64(1)
 
 
 @compiled(types.UniTuple(ARRAY, 3), types.uint64[:, ::1], ARRAY, ARRAY, TIMES, INT)
-def find_changes(bits, bit_of_symbol, row_offsets, times, gap):
+def find_changes(own_bits, own_bit_of_symbol, own_row_offsets, own_times, gap):
     """The rows at which a partition begins, a mask changes or a silence exceeds ``gap``.
 
     ``bits[p]`` holds predicate p's bits, ``bit_of_symbol[s]`` says which predicate symbol s has.
     Gives the rows, the symbols' masks there, and for each partition where its rows begin in them.
     """
-    n_symbols = bit_of_symbol.size
-    n_predicates = bits.shape[0]
-    n_groups = row_offsets.size - 1
+    bits = pointer(own_bits)
+    bit_of_symbol = pointer(own_bit_of_symbol)
+    row_offsets = pointer(own_row_offsets)
+    times = pointer(own_times)
+    n_symbols = own_bit_of_symbol.size
+    n_predicates = own_bits.shape[0]
+    n_groups = own_row_offsets.size - 1
     n_rows = row_offsets[n_groups]
-    n_words = (n_rows + 63) >> 6
+    n_words = own_bits.shape[1]
 
-    capacity = n_groups + (n_rows >> 3) + 64
-    rows = np.empty(capacity, np.int64)
-    masks = np.empty(capacity, np.int64)
-    change_offsets = np.empty(n_groups + 1, np.int64)
-    carry = np.zeros(n_predicates, np.uint64)
+    room = n_groups + (n_rows >> 3) + 64
+    held = [np.empty(room, np.int64), np.empty(room, np.int64)]
+    rows = pointer(held[0])
+    masks = pointer(held[1])
+    own_offsets = np.empty(n_groups + 1, np.int64)
+    change_offsets = pointer(own_offsets)
+    own_carry = np.zeros(n_predicates + 1, np.uint64)
+    carry = pointer(own_carry)
     found = 0
     group = 0
-    last_row_of_word = 0
 
     for word in range(n_words):
         changed = np.uint64(0)
         for p in range(n_predicates):
-            w = bits[p, word]
+            w = bits[p * n_words + word]
             changed |= w ^ ((w << _ONE) | carry[p])
             carry[p] = w >> np.uint64(63)
         first = word << 6
-        last_row_of_word = min(first + 64, n_rows)
-        if gap >= 0:
-            for row in range(max(first, 1), last_row_of_word):
+        end = min(first + 64, n_rows)
+        if gap != NOWHERE:
+            for row in range(max(first, 1), end):
                 if np.uint64(times[row]) - np.uint64(times[row - 1]) > np.uint64(gap):
                     changed |= _ONE << np.uint64(row - first)
         at = group
-        while at < n_groups and row_offsets[at] < last_row_of_word:
+        while at < n_groups and row_offsets[at] < end:
             changed |= _ONE << np.uint64(row_offsets[at] - first)
             at += 1
-        if last_row_of_word - first < 64:
-            changed &= (_ONE << np.uint64(last_row_of_word - first)) - _ONE
+        if end - first < 64:
+            changed &= (_ONE << np.uint64(end - first)) - _ONE
         if changed == 0:
             continue
-        if found + 64 > capacity:
-            capacity = 2 * capacity
-            more_rows = np.empty(capacity, np.int64)
-            more_rows[:found] = rows[:found]
-            rows = more_rows
-            more_masks = np.empty(capacity, np.int64)
-            more_masks[:found] = masks[:found]
-            masks = more_masks
+        if found + 64 > room:
+            held[0] = with_space(held[0], found, room)
+            held[1] = with_space(held[1], found, room)
+            rows = pointer(held[0])
+            masks = pointer(held[1])
+            room = held[0].size
         while changed != 0:
             shift = trailing_zeros(changed)
             changed &= changed - _ONE
             mask = np.uint64(0)
             for s in range(n_symbols):
-                bit = (bits[bit_of_symbol[s], word] >> shift) & _ONE
+                bit = (bits[bit_of_symbol[s] * n_words + word] >> shift) & _ONE
                 mask |= bit << np.uint64(s)
             row = first + np.int64(shift)
             while group < n_groups and row_offsets[group] <= row:
@@ -82,7 +88,8 @@ def find_changes(bits, bit_of_symbol, row_offsets, times, gap):
     while group <= n_groups:
         change_offsets[group] = found
         group += 1
-    return rows[:found], masks[:found], change_offsets
+    own_carry[0] = 0  # the pointer needed it up to here
+    return held[0][:found], held[1][:found], own_offsets
 
 
 @compiled(INT, WORDS, INT, INT, INT)

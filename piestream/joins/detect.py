@@ -50,7 +50,8 @@ from piestream.joins.layout import (
     WALK_WORDS,
     WINDOW,
 )
-from piestream.joins.report import complete, report, with_space
+from piestream.joins.report import complete, report
+from piestream.joins.rings import with_space
 from piestream.loops import ARRAY, BOOL, INT, TIMES, at_word, compiled, pointer
 
 # what is looked at next: a silence before a change of mask, the change, until the next change the
@@ -237,16 +238,3 @@ def detect(
         own_scratch[SCRATCH_STEPS],
         own_scratch[SCRATCH_VISITS],
     )
-
-
-@compiled(ARRAY, ARRAY, ARRAY, INT)
-def next_silences(code, parts, n_partitions):
-    """When the silence of each partition with open intervals will be too long."""
-    words = code[PARTITION_WORDS]
-    ends = np.empty(n_partitions, np.int64)
-    for partition in range(n_partitions):
-        at = partition * words
-        ends[partition] = INT64_MAX
-        if parts[at + USED] and parts[at + MASK]:
-            ends[partition] = plus(parts[at + LAST_TIME], code[GAP])
-    return ends

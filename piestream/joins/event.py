@@ -8,7 +8,7 @@ at its last item.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.intervals.aggregates import add_rows, clear_cells
@@ -91,21 +91,21 @@ _PAIR, _RANGE, _START, _INTERVAL = range(4)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 
 
-@njit(inline="always")
+@compiled(INT, INT, INT)
 def minus(time, length):
     """``time - length``, or the earliest time there is; lengths have no sign."""
     behind = np.uint64(time) - np.uint64(INT64_MIN)
     return INT64_MIN if np.uint64(length) >= behind else time - length
 
 
-@njit(inline="always")
+@compiled(INT, INT, INT)
 def plus(time, length):
     """``time + length``, or the latest time there is."""
     ahead = np.uint64(INT64_MAX) - np.uint64(time)
     return INT64_MAX if np.uint64(length) >= ahead else time + length
 
 
-@njit(inline="always")
+@compiled(BOOL, INT, INT, INT)
 def lasts(start, time, length):
     """Whether ``time - start`` reaches ``length``; the difference may exceed 63 bits."""
     return np.uint64(time) - np.uint64(start) >= np.uint64(length)

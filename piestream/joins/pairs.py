@@ -7,8 +7,6 @@ whole index of a constraint (layout.WALK_*), whatever the number of pairs.
 
 from __future__ import annotations
 
-from numba import njit
-
 from piestream.joins.layout import (
     CON_SIDES,
     CON_WORDS,
@@ -76,7 +74,7 @@ def possible_relations(xs, xe, ys, ye):
     return _STARTS if xe < ye else (_STARTED_BY if ye < xe else _EQUALS)
 
 
-@njit(inline="always")
+@compiled(NOTHING, WORDS, INT, INT)
 def add_partner(pool, lo, partner):
     """Note a partner in the two words at ``lo``."""
     if pool[lo] == NOWHERE:
@@ -131,7 +129,7 @@ def is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):
     return False
 
 
-@njit(inline="always")
+@compiled(INT, WORDS, INT, INT)
 def symbol_on(code, con, side):
     """The symbol on one side of a constraint."""
     return code[con + CON_Y] if side == 1 else code[con + CON_X]

@@ -84,16 +84,6 @@ def in_order(keys, places, order, n):
     return source
 
 
-@compiled(ARRAY, ARRAY, INT, INT)
-def with_space(words, used, more):
-    """The array, or a larger copy of it that has ``more`` words after the ``used`` ones."""
-    if used + more <= words.size:
-        return words
-    larger = np.empty(2 * (used + more), np.int64)
-    larger[:used] = words[:used]
-    return larger
-
-
 @compiled(NOTHING, WORDS, WORDS, WORDS, WORDS, INT, WORDS, INT)
 def _write_outputs(code, part, pool, found, match, rows, at):
     """Write the output words of the match whose slot ids are at ``found[match]``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.joins.layout import (
@@ -22,13 +21,13 @@ from piestream.loops import ARRAY, INT, NOTHING, WORDS, compiled, pointer
 SMALLEST = 2
 
 
-@njit(inline="always")
+@compiled(INT, WORDS, INT, INT, INT)
 def slot_of(part, ring, width, slot_id):
     """Where in the pool the slot with this id lies."""
     return part[ring + RING_BASE] + (slot_id & (part[ring + RING_CAPACITY] - 1)) * width
 
 
-@njit(inline="always")
+@compiled(INT, WORDS, WORDS, INT, INT, INT)
 def expire(part, pool, ring, width, floor):
     """Forget intervals that began before ``floor``: no match may hold them any more."""
     head = part[ring + RING_HEAD]
@@ -39,20 +38,20 @@ def expire(part, pool, ring, width, floor):
     return head
 
 
-@njit(inline="always")
+@compiled(INT, INT, INT)
 def ring_words(capacity, width):
     """Words of a ring: its slots, then a bit for each that tells whether it may be worth a visit."""
     return capacity * width + ((capacity + 63) >> 6)
 
 
-@njit(inline="always")
+@compiled(INT, WORDS, INT, INT, INT)
 def bit_word(part, ring, width, slot_id):
     """Where the word lies that holds a slot's bit; the bit is the id's place in it."""
     capacity = part[ring + RING_CAPACITY]
     return part[ring + RING_BASE] + capacity * width + ((slot_id & (capacity - 1)) >> 6)
 
 
-@njit(inline="always")
+@compiled(INT, WORDS, INT, INT)
 def bit_of(part, ring, slot_id):
     """A slot's bit in its word."""
     return np.int64(1) << (slot_id & (part[ring + RING_CAPACITY] - 1) & 63)
@@ -72,14 +71,13 @@ def next_worthy(part, pool, ring, width, slot_id, last):
     return last + 1
 
 
-@compiled(ARRAY, ARRAY, INT)
-def with_room(pool, words):
-    """The pool, or a copy with at least ``words`` free words."""
-    used = pool[POOL_USED]
-    if used + words <= pool.size:
-        return pool
-    larger = np.empty(2 * (used + words), np.int64)
-    larger[:used] = pool[:used]
+@compiled(ARRAY, ARRAY, INT, INT)
+def with_space(words, used, more):
+    """The array, or a larger copy of it that has ``more`` words after the ``used`` ones."""
+    if used + more <= words.size:
+        return words
+    larger = np.empty(2 * (used + more), np.int64)
+    larger[:used] = words[:used]
     return larger
 
 
@@ -108,7 +106,7 @@ def grown(part, pool, ring, width):
     """Double a full ring. All slots move, also expired ones: the latest may still be open."""
     capacity = part[ring + RING_CAPACITY]
     larger = max(SMALLEST, 2 * capacity)
-    pool = with_room(pool, ring_words(larger, width))
+    pool = with_space(pool, pool[POOL_USED], ring_words(larger, width))
     to = pool[POOL_USED]
     pool[POOL_USED] = to + ring_words(larger, width)
     pool[POOL_WASTED] += ring_words(capacity, width)

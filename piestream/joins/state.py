@@ -117,18 +117,6 @@ def compact(own_code, own_parts, n_partitions, own_pool, now):
     return fresh, idle[:n_idle]
 
 
-@compiled(INT, ARRAY, ARRAY, INT)
-def live_intervals(code, parts, n_partitions):
-    """How many intervals are held."""
-    words = code[PARTITION_WORDS]
-    total = 0
-    for partition in range(n_partitions):
-        for s in range(code[N_SYMBOLS]):
-            ring = partition * words + RINGS + s * RING_WORDS
-            total += parts[ring + RING_TAIL] - parts[ring + RING_HEAD]
-    return total
-
-
 @njit(inline="always")
 def _visit_code(word, moved, held, rename):
     """Note a code as held, or give its new name. Words that are no code yet stay."""
