@@ -9,6 +9,7 @@ from numba import njit
 
 from experiments.baselines.allen import OPEN, decided, partners, relation_of
 from experiments.baselines.pattern import Ints, Pattern
+from piestream.relations import Relation
 
 #: Positions in the array of counters.
 PROBES, PARTIAL, CALLS, SUBSETS, PLANS, DUPLICATES, PEAK, INTERVALS = range(8)
@@ -66,7 +67,10 @@ class WorkingSet(NamedTuple):
 
 def tables_of(pattern: Pattern) -> Tables:
     """The tables of a pattern."""
-    allowed = pattern.relation_matrix()
+    # followed-by beside before changes nothing (others were refused); a buffer's range for it
+    # would be everything.
+    precise = int(Relation.FOLLOWED_BY | Relation.FOLLOWS)
+    allowed = pattern.relation_matrix() & ~precise
     adjacent, degree = pattern.neighbour_table()
     return Tables(allowed, adjacent, degree, np.bitwise_count(allowed).astype(np.int64))
 
