@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments import fig4a, fig4b
+from experiments import correctness, earliness, fig4a, fig4b
 from experiments.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (fig4a, fig4b)
+    for module in (fig4a, fig4b, correctness, earliness)
 }
