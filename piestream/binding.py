@@ -20,6 +20,7 @@ from piestream.query.faults import QueryError, did_you_mean
 from piestream.query.model import (
     NANOSECONDS,
     Aggregate,
+    Duration,
     Emit,
     Endpoint,
     Holds,
@@ -235,13 +236,14 @@ class _Binder:
                 ("time_unit",),
                 f"UNIT is for integer time columns; {name} has type {dtype}, which has its own",
             )
-        per_tick = _DAY if dtype == pl.Date else _NANOSECONDS_OF[dtype.time_unit]
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else None
+        per_tick = _DAY if unit is None else _NANOSECONDS_OF[unit]
         return TimeColumn(name, dtype, per_tick)
 
     def ticks(self, time: TimeColumn) -> Ticks | None:
         query = self.query
 
-        def of(where: tuple[str, ...], duration: object) -> int | None:
+        def of(where: tuple[str, ...], duration: Duration | None) -> int | None:
             if duration is None:
                 return None
             try:

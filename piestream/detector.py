@@ -145,7 +145,8 @@ class Detector:
     def last_times(self, partitions: Words) -> Words:
         """The time of the last event of each partition."""
         rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        return rows[partitions, at.LAST_TIME]
+        times: Words = rows[partitions, at.LAST_TIME]
+        return times
 
     def detect(self, batch: Batch) -> Words:
         """Work through a batch; a row of words for every match that became known."""
@@ -258,20 +259,16 @@ class Detector:
             at.INT64_MIN,
             False,
         )
-        self.work.steps += steps
-        self.work.visits += visits
         self._adapt(1, one.partitions)
         if self.gap != at.NOWHERE:
             self.next_silence = min(self.next_silence, time + self.silence)
-        if not count:
-            return None
-        return rows[: count * self.result_words].reshape(count, self.result_words)
+        return self._rows(rows, count, steps, visits) if count else None
 
     @property
     def parts_view(self) -> memoryview:
         """The partitions' words as Python integers."""
         if self._viewed is not self.parts:
-            self._viewed, self._view = self.parts, memoryview(self.parts)
+            self._viewed, self._view = self.parts, memoryview(self.parts)  # type: ignore[arg-type]
         return self._view
 
     def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
@@ -350,10 +347,12 @@ class Detector:
         with self._counting:  # threads share the counters
             self.work.steps += steps
             self.work.visits += visits
-        return rows[: count * self.result_words].reshape(count, self.result_words)
+        found: Words = rows[: count * self.result_words].reshape(count, self.result_words)
+        return found
 
     def forget(self, now: int) -> Words:
         """Free what can no longer take part in a match; gives the partitions that hold nothing."""
+        idle: Words
         self.pool, idle = _state().compact(
             self.code, self.parts, self.n_partitions, self.pool, now
         )

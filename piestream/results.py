@@ -15,7 +15,7 @@ from piestream.joins.layout import (
     ROW_PHASE,
     ROW_TIME,
 )
-from piestream.joins.tables import Cell
+from piestream.joins.tables import Cell, Wanted
 from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
 from piestream.relations import Relation, inverse, names
 
@@ -103,7 +103,7 @@ def _aggregate(
             return _series(total, count == 0)
         return _floats(np.ascontiguousarray(total).view(np.float64), count == 0)
     if cell.kind == agg.SUM_FLOAT:
-        total = np.ascontiguousarray(total).view(np.float64)  # type: ignore[assignment]
+        total = np.ascontiguousarray(total).view(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         return _floats(total / count, count == 0)
 
@@ -185,7 +185,7 @@ def _place(relation: Relation) -> int:
     return int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
 
 
-def binding_outputs(binding: Binding, item: Holds) -> tuple:
+def binding_outputs(binding: Binding, item: Holds) -> tuple[Wanted, ...]:
     """The words that an item of RETURN wanted."""
     return next(output.wanted for output in binding.outputs if output.item is item)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -62,15 +62,14 @@ class Session:
         self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
         self._advanced: Any = None  # the time told before the first row
         self._as_events = False
-        self._back: Any = lambda result: result
+        self._back: Callable[[pl.DataFrame], Any] = _as_it_is
         self._closed = False
         if state is not None:
             stored = schema_of(state)
             self._stream = restore(bound(query, stored), state)
             self._note_untyped()
         elif schema is not None:
-            self._bind({name: pl.DataType.from_python(t) if isinstance(t, type) and t in _TYPES
-                        else t for name, t in schema.items()})
+            self._bind(pl.DataFrame(schema=dict(schema)).schema)
 
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
@@ -98,7 +97,8 @@ class Session:
         if isinstance(rows, pl.LazyFrame):
             rows = rows.collect()
         if isinstance(rows, pl.DataFrame):
-            columns, back = rows, lambda result: result
+            columns: pl.DataFrame = rows
+            back: Callable[[pl.DataFrame], Any] = _as_it_is
         else:
             columns, back = _converted(rows)
         self._as_events, self._back = False, back
@@ -187,6 +187,10 @@ class Session:
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this session is closed")
+
+
+def _as_it_is(result: pl.DataFrame) -> pl.DataFrame:
+    return result
 
 
 def _type_of(value: Any) -> pl.DataType:

@@ -18,6 +18,7 @@ import polars as pl
 from piestream.binding import Binding
 from piestream.errors import StateError
 from piestream.joins.layout import INT64_MIN, NOWHERE
+from piestream.partitions import Partitions
 from piestream.stream import Statistics, Stream
 
 _MAGIC = b"PIESTREAM\x00"
@@ -29,6 +30,7 @@ _WORD = np.dtype("<i8")
 def snapshot(stream: Stream) -> bytes:
     """Everything that a stream knows, as bytes."""
     detector = stream.detector
+    assert isinstance(stream.partitions, Partitions)
     stream.detector.forget(INT64_MIN if stream.lateness is None else stream.swept)
     used = stream.partitions.used()
     numbers = np.array(used, np.int64)

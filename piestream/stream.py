@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numba import njit, types
 from numpy.typing import NDArray
 
+from piestream import order
 from piestream.binding import CODE, FLOAT, Binding, stack_bits
 from piestream.detector import Batch, Detector
 from piestream.dictionary import Dictionary
-from piestream.errors import LateEventError, OrderError, SchemaError, TieError, TimeError
+from piestream.errors import LateEventError, OrderError, SchemaError, TieError
 from piestream.joins.layout import INT64_MAX, INT64_MIN, PHASE_TRIGGER, ROW_PARTITION, ROW_PHASE
-from piestream.loops import TIMES
+from piestream.narrow import ATTRIBUTE, PREDICATE, RAW, TIME, Narrowing
 from piestream.partitions import Partitions, WholePartitions
 from piestream.query.predicates import PREVIOUS_PREFIX
 from piestream.results import result_frame
@@ -29,11 +29,10 @@ from piestream.results import result_frame
 Ties = Literal["error", "first", "last"]
 OnLate = Literal["error", "drop"]
 
-TIME = "time"
-KEY = "key:"
-PREDICATE = "predicate:"
-ATTRIBUTE = "attribute:"
-RAW = "raw:"
+Words = NDArray[np.int64]
+
+#: A bounded input is tidied up (room, dictionaries) after so many rows.
+_TIDY_ROWS = 1 << 22
 
 
 @dataclass(slots=True)
@@ -94,9 +93,10 @@ class Stream:
         self.buffer: pl.DataFrame | None = None
         self.latest = INT64_MIN  # the largest time seen
         self.swept = INT64_MIN
+        self.untidied = 0
         self.seen = Statistics()
         self.nothing = pl.DataFrame(schema=binding.result_schema)
-        self.early = [i for i, s in enumerate(_distinct(binding)) if not s.previous]
+        self.narrowing = Narrowing(binding)
 
     # -- rows in ----------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Stream:
         watermark was are left out and counted.
         """
         assert self.lateness is not None
-        self._check_times(rows[TIME])
+        self.narrowing.check_times(rows[TIME])
         before = (self.buffer, self.latest, replace(self.seen))
         try:
             self.latest = max(self.latest, seen)
@@ -209,6 +209,7 @@ class Stream:
                 "query.open(schema={...})"
             )
         self.binding = binding
+        self.narrowing = Narrowing(binding)
         self.nothing = pl.DataFrame(schema=binding.result_schema)
         self.detector.replace_code(new)
         self.partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
@@ -220,57 +221,11 @@ class Stream:
         self.previous = {n: v.cast(binding.schema[n]) for n, v in self.previous.items()}
         if self.buffer is not None:
             typed = self.narrow(pl.DataFrame(schema=dict(binding.schema))).schema
-            self.buffer = self.buffer.cast(dict(typed))
-
-    # -- from a user's columns to narrow rows ------------------------------------------------------
+            self.buffer = self.buffer.cast(dict(typed))  # type: ignore[arg-type]
 
     def narrow(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Keys, time in ticks, a boolean a predicate, and the attributes that RETURN aggregates.
-
-        Predicates with PREV need the order of events first; their columns are carried along.
-        """
-        binding = self.binding
-        columns = [
-            _missing_as_null(pl.col(name), binding.schema[name]).alias(KEY + name)
-            for name in binding.query.partition_by
-        ]
-        columns.append(pl.col(binding.time.name).to_physical().cast(pl.Int64).alias(TIME))
-        columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.early]
-        for number, attribute in enumerate(binding.attributes):
-            value = pl.col(attribute.name)
-            if attribute.form == FLOAT:
-                value = value.cast(pl.Float64).fill_nan(None)
-            elif attribute.form != CODE:
-                value = value.to_physical().cast(pl.Int64)
-            columns.append(value.alias(f"{ATTRIBUTE}{number}"))
-        if len(self.early) < len(binding.predicates):
-            raw = dict.fromkeys((*binding.predicate_columns, *binding.previous))
-            columns += [pl.col(name).alias(RAW + name) for name in raw]
-        try:
-            rows = frame.select(columns)
-        except pl.exceptions.InvalidOperationError as error:
-            raise TimeError(
-                f"the time column {binding.time.name} holds values beyond 64 bits: {error}"
-            ) from None
-        self._check_times(rows[TIME])
-        return rows
-
-    def _check_times(self, times: pl.Series) -> None:
-        name = self.binding.time.name
-        if times.null_count():
-            row = int(times.is_null().arg_max() or 0)
-            raise TimeError(
-                f"the time column {name} is NULL in row {row} of the rows given; every event needs "
-                "a time: filter these rows out"
-            )
-        if not len(times):
-            return
-        for reserved in (INT64_MIN, INT64_MAX):
-            if (times.min() if reserved == INT64_MIN else times.max()) == reserved:
-                raise TimeError(
-                    f"the time column {name} holds {reserved}, an end of the 64-bit range, which "
-                    "is reserved; times must lie strictly between the ends"
-                )
+        """Narrow rows of a frame, as `take_narrow` takes them."""
+        return self.narrowing.rows(frame)
 
     # -- order ------------------------------------------------------------------------------------
 
@@ -303,14 +258,13 @@ class Stream:
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""
-        keys = [KEY + name for name in self.binding.query.partition_by]
-        again = rows.select(~pl.struct(*keys, TIME).is_first_distinct()).to_series()
+        again = rows.select(~pl.struct(*self.narrowing.keys, TIME).is_first_distinct()).to_series()
         if again.any():
             raise self._tie(rows, int(again.arg_max() or 0))
 
     def _tie(self, rows: pl.DataFrame, row: int) -> TieError:
         return TieError(
-            f"two events of one partition have the same time: {self._named(rows, row)}; "
+            f"two events of one partition have the same time: {self.narrowing.named(rows, row)}; "
             "ties='first' keeps the first of them, ties='last' the last"
         )
 
@@ -327,8 +281,8 @@ class Stream:
         if n_late and self.on_late == "error":
             row = int(late.argmax())
             raise LateEventError(
-                f"{self._named(rows, row)} is late: {self._time(int(before[row]))} was seen before "
-                f"and the lateness is {self._lateness_text()}; give a larger lateness, "
+                f"{self.narrowing.named(rows, row)} is late: {self.narrowing.time(int(before[row]))} was seen before "
+                f"and the lateness is {self.narrowing.length(self.lateness)}; give a larger lateness, "
                 "or on_late='drop'"
             )
         self.latest = max(self.latest, int(reached[-1]))
@@ -337,63 +291,35 @@ class Stream:
             rows = rows.filter(~pl.Series(late))
         return rows
 
-    def _ordered(
-        self, rows: pl.DataFrame, last: bool
-    ) -> tuple[pl.DataFrame, NDArray[np.int64], NDArray[np.int64]]:
+    def _ordered(self, rows: pl.DataFrame, last: bool) -> tuple[pl.DataFrame, Words, Words]:
         """Rows by partition and time without ties; the partitions, and where their rows begin."""
-        keys = [KEY + name for name in self.binding.query.partition_by]
-        order: NDArray[np.int64] | None = None
-        if keys:
-            groups = (
-                rows.select(keys)
-                .with_row_index("row")
-                .group_by(keys, maintain_order=True)
-                .agg(pl.col("row"))
-            )
-            lengths = groups["row"].list.len().to_numpy()
-            if len(groups) > 1:
-                order = groups["row"].explode().to_numpy().astype(np.int64)
-            distinct = groups.select(keys)
-        else:
-            lengths = np.array([len(rows)])
-            distinct = pl.DataFrame({"only": [0]})
-        partitions = self.partitions.known(distinct)
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        times = rows[TIME].to_numpy()
-        if order is not None:
-            times = times[order]
+        grouped = order.group(rows, self.narrowing.keys)
+        partitions = self.partitions.known(grouped.keys)
         held = self.partitions.last_times(partitions)
-        faults = _order_faults(times, offsets, held)
-        if faults & _UNSORTED:
-            group = np.repeat(np.arange(len(lengths)), lengths)
-            by_time = np.lexsort((times, group))
-            order = by_time if order is None else order[by_time]
-            times = times[by_time]
-            faults = _order_faults(times, offsets, held)
-        if order is not None:
-            rows = rows[order]
-        if faults & _BACKWARDS:
-            row = int(offsets[:-1][times[offsets[:-1]] < held][0])
+        faults = order.order_faults(grouped.times, grouped.offsets, held)
+        if faults & order.UNSORTED:
+            grouped = grouped.in_time_order()
+            faults = order.order_faults(grouped.times, grouped.offsets, held)
+        rows, offsets, times = grouped.sorted_rows(), grouped.offsets, grouped.times
+        if faults & order.BACKWARDS:
+            row = order.first_backwards(times, offsets, held)
             raise OrderError(
-                f"{self._named(rows, row)} comes after a later one of its partition; sort the "
-                "input by time, or give a lateness"
+                f"{self.narrowing.named(rows, row)} comes after a later one of its partition; sort "
+                "the input by time, or give a lateness"
             )
-        if faults & _TIED:
-            keep = _untied(times, offsets, held, self.ties == "last")
-            n_left_out = int(keep.size - keep.sum())
-            if n_left_out and self.ties == "error":
+        if faults & order.TIED:
+            keep = order.untied(times, offsets, held, self.ties == "last")
+            if self.ties == "error":
                 raise self._tie(rows, int(np.flatnonzero(~keep)[0]))
-            self.seen.ties += n_left_out
-            rows, offsets = rows.filter(pl.Series(keep)), _kept_offsets(keep, offsets)
+            self.seen.ties += int(keep.size - keep.sum())
+            rows, offsets = rows.filter(pl.Series(keep)), order.kept_offsets(keep, offsets)
         if self.ties == "last" and self.lateness is None and not (last or self.whole):
             # the next rows may hold another event of the same time
-            ends = offsets[1:] - 1
             hold = np.zeros(len(rows), np.bool_)
-            hold[ends[offsets[1:] > offsets[:-1]]] = True
+            hold[(offsets[1:] - 1)[offsets[1:] > offsets[:-1]]] = True
             self.buffer = rows.filter(pl.Series(hold))
-            rows, offsets = rows.filter(pl.Series(~hold)), _kept_offsets(~hold, offsets)
-        partitions = self.partitions.admit(distinct, partitions)
+            rows, offsets = rows.filter(pl.Series(~hold)), order.kept_offsets(~hold, offsets)
+        partitions = self.partitions.admit(grouped.keys, partitions)
         some = offsets[1:] > offsets[:-1]
         return rows, partitions[some], np.concatenate(([0], offsets[1:][some]))
 
@@ -413,7 +339,13 @@ class Stream:
         batch = Batch(partitions, offsets, times, stack_bits(predicates), columns, known)
         if self.whole:
             return self._results(self.detector.detect_whole(batch, self.latest, self.threads))
-        return self._results(self.detector.detect(batch))
+        result = self._results(self.detector.detect(batch))
+        if self.lateness is None:  # no watermark tells when to tidy up
+            self.untidied += len(rows)
+            if self.untidied > _TIDY_ROWS:
+                self.untidied = 0
+                self._forget(INT64_MIN)
+        return result
 
     def _pass(self, now: int) -> pl.DataFrame:
         """Time is ``now`` everywhere."""
@@ -432,20 +364,20 @@ class Stream:
     def _forget(self, now: int) -> None:
         """Free what can no longer take part in a match (SPEC: state is bounded by the window)."""
         idle = self.detector.forget(now)
-        if idle.size and not self.previous:  # PREV has no horizon
+        if idle.size and not self.previous and isinstance(self.partitions, Partitions):
             self.partitions.forget(idle)
         for number, dictionary in self.dictionaries.items():
             held = self.detector.held_codes(number, len(dictionary.values))
             if 2 * held.sum() < held.size:
                 self.detector.recode(number, dictionary.keep(held))
 
-    def _results(self, found: NDArray[np.int64]) -> pl.DataFrame:
+    def _results(self, found: Words) -> pl.DataFrame:
         self.seen.matches += int((found[:, ROW_PHASE] == PHASE_TRIGGER).sum())
         keys = self.partitions.keys(found[:, ROW_PARTITION])
         values = {number: kept.values for number, kept in self.dictionaries.items()}
         return result_frame(self.binding, found, keys, values)
 
-    def _attributes(self, rows: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def _attributes(self, rows: pl.DataFrame) -> tuple[Words, NDArray[np.uint8]]:
         attributes = self.binding.attributes
         columns = np.zeros((len(attributes), len(rows) if attributes else 0), np.int64)
         known = np.zeros(columns.shape, np.uint8)
@@ -465,7 +397,7 @@ class Stream:
         return columns, known
 
     def _with_previous(
-        self, rows: pl.DataFrame, partitions: NDArray[np.int64], offsets: NDArray[np.int64]
+        self, rows: pl.DataFrame, partitions: Words, offsets: Words
     ) -> pl.DataFrame:
         """Add the predicates that read the previous event of their partition."""
         binding = self.binding
@@ -492,37 +424,10 @@ class Stream:
             columns.append(shifted.alias(PREVIOUS_PREFIX + name))
             if not self.whole:
                 self.previous[name] = stored.scatter(numbers, values.gather(lasts))
-        late = [i for i in range(len(binding.predicates)) if i not in self.early]
         evaluated = pl.DataFrame(columns).select(
-            binding.predicates[i].alias(f"{PREDICATE}{i}") for i in late
+            binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.narrowing.late
         )
         return rows.hstack(evaluated)
-
-    # -- what an error says ------------------------------------------------------------------------
-
-    def _named(self, rows: pl.DataFrame, row: int) -> str:
-        keys = [
-            f"{name} = {rows[KEY + name][row]!r}" for name in self.binding.query.partition_by
-        ]
-        return "the event " + ", ".join(
-            [*keys, f"{self.binding.time.name} = {self._time(rows[TIME][row])}"]
-        )
-
-    def _time(self, ticks: int) -> str:
-        return str(self.binding.time.as_times(pl.Series([ticks]))[0])
-
-    def _lateness_text(self) -> str:
-        return str(self.binding.time.as_lengths(pl.Series([self.lateness]))[0])
-
-
-def _distinct(binding: Binding) -> list:
-    """The distinct predicates, in the order of their bits."""
-    seen = dict.fromkeys(symbol.predicate for symbol in binding.query.symbols)
-    return list(seen)
-
-
-def _missing_as_null(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    return column.fill_nan(None) if dtype.is_float() else column
 
 
 def _later(now: int, lateness: int) -> int:
@@ -534,47 +439,3 @@ def _together(binding: Binding, results: list[pl.DataFrame]) -> pl.DataFrame:
     if not some:
         return results[0] if results else pl.DataFrame(schema=binding.result_schema)
     return some[0] if len(some) == 1 else pl.concat(some)
-
-
-_UNSORTED, _TIED, _BACKWARDS = 1, 2, 4
-
-
-@njit(types.int64(TIMES, types.int64[::1], types.int64[::1]), cache=True, nogil=True)
-def _order_faults(times, offsets, held):
-    """Which of _UNSORTED, _TIED and _BACKWARDS (against the last event worked on) occur."""
-    faults = 0
-    for g in range(offsets.size - 1):
-        last = held[g]
-        for row in range(offsets[g], offsets[g + 1]):
-            time = times[row]
-            if time <= last:
-                if time == last:
-                    faults |= _TIED
-                else:
-                    faults |= _BACKWARDS if row == offsets[g] else _UNSORTED
-            last = time
-    return faults
-
-
-def _untied(
-    times: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    held: NDArray[np.int64],
-    keep_last: bool,
-) -> NDArray[np.bool_]:
-    """Which of the sorted rows stay when one of each time does; those worked on have come first."""
-    again = np.zeros(len(times), np.bool_)
-    again[1:] = times[1:] == times[:-1]
-    firsts = offsets[:-1]
-    again[firsts] = False
-    keep = ~again
-    if keep_last:
-        keep = np.ones(len(times), np.bool_)
-        keep[:-1] = ~again[1:]
-    tied = times == np.repeat(held, np.diff(offsets))  # with the last event worked on
-    return keep & ~tied
-
-
-def _kept_offsets(keep: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where partitions begin once only the kept rows remain."""
-    return np.concatenate(([0], np.cumsum(keep)))[offsets].astype(np.int64)

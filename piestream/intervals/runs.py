@@ -78,7 +78,7 @@ def find_changes(own_bits, own_bit_of_symbol, own_row_offsets, own_times, gap):
             for s in range(n_symbols):
                 bit = (bits[bit_of_symbol[s] * n_words + word] >> shift) & _ONE
                 mask |= bit << np.uint64(s)
-            row = first + np.int64(shift)
+            row = first + np.int64(shift)  # type: ignore[assignment]
             while group < n_groups and row_offsets[group] <= row:
                 change_offsets[group] = found
                 group += 1

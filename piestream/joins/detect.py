@@ -7,16 +7,8 @@ from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.intervals.runs import first_row_at
-from piestream.joins.event import (
-    ITEM_WORDS,
-    bring_up_to_date,
-    complete_matches,
-    lacks_room,
-    minus,
-    plus,
-    take_in,
-    with_room_for,
-)
+from piestream.intervals.ticks import minus, plus
+from piestream.joins.event import ITEM_WORDS, complete_matches, take_in
 from piestream.joins.extend import DONE
 from piestream.joins.layout import (
     DUE,
@@ -52,6 +44,7 @@ from piestream.joins.layout import (
 )
 from piestream.joins.report import complete, report
 from piestream.joins.rings import with_space
+from piestream.joins.slots import bring_up_to_date, lacks_room, with_room_for
 from piestream.loops import ARRAY, BOOL, INT, TIMES, at_word, compiled, pointer
 
 # what is looked at next: a silence before a change of mask, the change, until the next change the

@@ -7,16 +7,12 @@ at its last item.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from piestream.intervals.aggregates import add_rows, clear_cells
+from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, extend
 from piestream.joins.layout import (
-    ALWAYS,
-    CELL_WORDS,
-    CELLS_AT,
     CON_DECIDES,
     CON_NAMES,
     CON_NEXT,
@@ -26,7 +22,6 @@ from piestream.joins.layout import (
     CON_X,
     CON_Y,
     CONSTRAINTS_AT,
-    DEFERRED_NOT,
     DROPPED,
     DUE,
     END,
@@ -37,15 +32,11 @@ from piestream.joins.layout import (
     INC_WORDS,
     INCIDENT_AT,
     INT64_MAX,
-    INT64_MIN,
     MASK,
     N_SYMBOLS,
-    NEVER,
     NOWHERE,
-    OPEN,
     PREVIOUS_DROPPED,
     REACH,
-    RING_CAPACITY,
     RING_HEAD,
     RING_TAIL,
     RING_WORDS,
@@ -62,16 +53,10 @@ from piestream.joins.layout import (
     SIDE_LATER,
     SIDE_LO,
     SIDE_NAME,
-    SIDE_WALK,
     SIDE_WORDS,
     START,
     SYM_AT_LEAST,
     SYM_AT_MOST,
-    SYM_BEST,
-    SYM_BEST_END,
-    SYM_CELLS,
-    SYM_CELLS_END,
-    SYM_DEFERRED,
     SYM_INCIDENT,
     SYM_INCIDENT_END,
     SYM_SEED,
@@ -82,150 +67,14 @@ from piestream.joins.layout import (
     VALID,
     WALK_WORDS,
 )
-from piestream.joins.pairs import add_partner, drop_partner
+from piestream.joins.pairs import add_partner
 from piestream.joins.reach import offered, spread
-from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
-from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, at_word, compiled
+from piestream.joins.rings import slot_of
+from piestream.joins.slots import begin, bring_up_to_date, drop
+from piestream.loops import BOOL, FLAGS, INT, WORDS, at_word, compiled
 
 _PAIR, _RANGE, _START, _INTERVAL = range(4)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
-
-
-@compiled(INT, INT, INT)
-def minus(time, length):
-    """``time - length``, or the earliest time there is; lengths have no sign."""
-    behind = np.uint64(time) - np.uint64(INT64_MIN)
-    return INT64_MIN if np.uint64(length) >= behind else time - length
-
-
-@compiled(INT, INT, INT)
-def plus(time, length):
-    """``time + length``, or the latest time there is."""
-    ahead = np.uint64(INT64_MAX) - np.uint64(time)
-    return INT64_MAX if np.uint64(length) >= ahead else time + length
-
-
-@compiled(BOOL, INT, INT, INT)
-def lasts(start, time, length):
-    """Whether ``time - start`` reaches ``length``; the difference may exceed 63 bits."""
-    return np.uint64(time) - np.uint64(start) >= np.uint64(length)
-
-
-@compiled(NOTHING, WORDS, WORDS, WORDS, INT)
-def _drop(code, part, pool, symbol):
-    """Take back an ended interval whose duration is not allowed, with its pairs."""
-    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
-    ring = RINGS + symbol * RING_WORDS
-    slot_id = part[ring + RING_TAIL] - 1
-    slot = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id)
-    for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
-        entry = code[INCIDENT_AT] + inc * INC_WORDS
-        side = code[entry + INC_SIDE]
-        con = code[CONSTRAINTS_AT] + code[entry + INC_CONSTRAINT] * CON_WORDS
-        if code[con + CON_NAMES]:
-            continue
-        other = code[con + CON_X] if side == 1 else code[con + CON_Y]
-        other_ring = RINGS + other * RING_WORDS
-        other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
-        mine = slot + code[con + CON_SIDES + side * SIDE_WORDS + SIDE_LO]
-        theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
-        if pool[mine] == NOWHERE:
-            continue
-        for partner in range(max(pool[mine], part[other_ring + RING_HEAD]), pool[mine + 1] + 1):
-            place = slot_of(part, other_ring, other_width, partner)
-            drop_partner(
-                pool, place + code[theirs + SIDE_LO], code[theirs + SIDE_WALK], slot_id
-            )
-    part[ring + RING_TAIL] = slot_id
-    part[ring + RING_HEAD] = min(part[ring + RING_HEAD], slot_id)
-    part[DROPPED] |= 1 << symbol
-    part[VALID] |= 1 << symbol
-
-
-@compiled(BOOL, WORDS, WORDS, WORDS, INT, INT)
-def lacks_room(code, part, pool, started, floor):
-    """Whether the ring of a symbol that starts an interval is full of live ones."""
-    while started:
-        s = trailing_zeros(started)
-        started &= started - 1
-        ring = RINGS + s * RING_WORDS
-        capacity = part[ring + RING_CAPACITY]
-        if part[ring + RING_TAIL] - part[ring + RING_HEAD] < capacity:
-            continue
-        if not capacity:
-            return True
-        width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
-        if part[ring + RING_TAIL] - expire(part, pool, ring, width, floor) == capacity:
-            return True
-    return False
-
-
-@compiled(ARRAY, WORDS, WORDS, ARRAY, INT)
-def with_room_for(code, part, pool, started):
-    """The pool with a free slot in the ring of every symbol that starts an interval."""
-    while started:
-        s = trailing_zeros(started)
-        started &= started - 1
-        ring = RINGS + s * RING_WORDS
-        if part[ring + RING_TAIL] - part[ring + RING_HEAD] == part[ring + RING_CAPACITY]:
-            width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
-            pool = grown(part, pool, ring, width)
-    return pool
-
-
-@compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT)
-def _begin(code, part, pool, symbol, time):
-    """Open an interval of a symbol."""
-    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
-    ring = RINGS + symbol * RING_WORDS
-    width = code[sym + SYM_WIDTH]
-    tail = part[ring + RING_TAIL]
-    slot = slot_of(part, ring, width, tail)
-    for word in range(width):
-        pool[slot + word] = NOWHERE
-    pool[slot + START] = time
-    pool[slot + END] = OPEN
-    pool[slot + REACH] = ALWAYS
-    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
-        pool[slot + word] = NEVER
-        pool[slot + REACH] = NEVER
-    bits = bit_word(part, ring, width, tail)
-    if pool[slot + REACH] == NEVER:
-        pool[bits] &= ~bit_of(part, ring, tail)
-    else:
-        pool[bits] |= bit_of(part, ring, tail)
-    clear_cells(
-        code,
-        code[CELLS_AT] + code[sym + SYM_CELLS] * CELL_WORDS,
-        code[CELLS_AT] + code[sym + SYM_CELLS_END] * CELL_WORDS,
-        pool,
-        slot,
-    )
-    part[ring + RING_TAIL] = tail + 1
-    bit = 1 << symbol
-    dropped = part[DROPPED] & bit
-    part[PREVIOUS_DROPPED] = (part[PREVIOUS_DROPPED] & ~bit) | dropped
-    part[DROPPED] &= ~bit
-    if code[sym + SYM_DEFERRED] == DEFERRED_NOT:
-        part[VALID] |= bit
-    else:
-        part[VALID] &= ~bit
-
-
-@compiled(NOTHING, WORDS, WORDS, WORDS, WORDS, FLAGS, INT, INT, INT, WORDS)
-def bring_up_to_date(code, part, pool, columns, known, n_rows, symbol, row_end, scratch):
-    """Add the rows up to ``row_end`` to the aggregates of a symbol's open interval."""
-    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
-    first = code[CELLS_AT] + code[sym + SYM_CELLS] * CELL_WORDS
-    end = code[CELLS_AT] + code[sym + SYM_CELLS_END] * CELL_WORDS
-    if first == end:
-        return
-    ring = RINGS + symbol * RING_WORDS
-    slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)
-    n = code[N_SYMBOLS]
-    added = SCRATCH_BOUND + (2 + WALK_WORDS) * n + symbol
-    add_rows(code, first, end, pool, slot, columns, known, n_rows, scratch[added], row_end)
-    scratch[added] = max(row_end, scratch[added])
 
 
 @compiled(INT, WORDS, WORDS, WORDS, WORDS, INT, INT, INT, INT)
@@ -334,11 +183,11 @@ def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
         pool[slot + END] = time
         at_least = code[sym + SYM_AT_LEAST]
         at_most = code[sym + SYM_AT_MOST]
-        begin = pool[slot + START]
-        if (at_least != NOWHERE and not lasts(begin, time, at_least)) or (
-            at_most != NOWHERE and lasts(begin, time, at_most) and time - begin != at_most
+        start = pool[slot + START]
+        if (at_least != NOWHERE and not lasts(start, time, at_least)) or (
+            at_most != NOWHERE and lasts(start, time, at_most) and time - start != at_most
         ):
-            _drop(code, part, pool, s)
+            drop(code, part, pool, s)
         else:
             kept |= 1 << s
 
@@ -346,7 +195,7 @@ def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        _begin(code, part, pool, s, time)
+        begin(code, part, pool, s, time)
         scratch[SCRATCH_BOUND + (2 + WALK_WORDS) * n + s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit, types
 
 from piestream.intervals.aggregates import FIRST, LAST, MAX_INT, MIN_INT
-from piestream.joins.event import minus
+from piestream.intervals.ticks import minus
 from piestream.joins.layout import (
     CELL_COLUMN,
     CELL_KIND,

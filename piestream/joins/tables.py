@@ -250,8 +250,8 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     for s in range(n):
         first_best = slots.take(s, len(best[s]))
         best_words.append((first_best, slots.widths[s]))
-        for word, (c, place) in enumerate(best[s], first_best):
-            blocks[c][place] = word
+        for word, (c, best_word) in enumerate(best[s], first_best):
+            blocks[c][best_word] = word
 
     at_completion = query.emit is Emit.COMPLETION
     symbol_words: list[int] = []

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from piestream.errors import StateError
 from piestream.joins.layout import INT64_MAX, INT64_MIN
+from piestream.narrow import TIME
 from piestream.snapshots import restore, snapshot
 from piestream.spark.clock import EventClock, bounded
 from piestream.spark.counts import KIND, statistics_frame
 from piestream.spark.plan import Plan
-from piestream.stream import TIME, Stream
+from piestream.stream import Stream
 
 __all__ = ["STATE", "BucketStep", "opened_state"]
 

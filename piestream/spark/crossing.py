@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import types as spark
 
 from piestream.binding import CODE, FLOAT, Binding
+from piestream.narrow import ATTRIBUTE, KEY, PREDICATE, RAW, TIME
 from piestream.query.model import Aggregate, Endpoint
 from piestream.spark.columns import (
     DOUBLE,
@@ -23,7 +24,6 @@ from piestream.spark.columns import (
     outward,
     quoted,
 )
-from piestream.stream import ATTRIBUTE, KEY, PREDICATE, RAW, TIME
 
 __all__ = ["Incoming", "Outgoing", "arrivals", "departures"]
 
