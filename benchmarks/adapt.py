@@ -1,105 +1,171 @@
-"""A stream whose rates change, and every join order that the query's spelling can force.
+"""A stream whose rates change, worked with every fixed join order and with the order that adapts.
 
 ``a before b AND a before c AND b before c``, where a : b : c occur 1 : 1 : 1, then 1 : 50 : 50, then
-50 : 1 : 1. The order of DEFINE and of PATTERN breaks ties of the plan; spellings that take the
-same number of steps in every phase are one order. ``steps`` depends on no clock.
+50 : 1 : 1. A fixed order is a ranking of the symbols and of the constraints: next comes the symbol of
+lowest rank that a constraint connects, through the constraint of lowest rank.
 
-A row a phase and order, in a session that has come through the phases before (with the plan's own
-adaption, if it has one, at work: then all spellings come to the same). ``times_best`` compares with
-the order that is best in that phase.
+One row a phase and order, in a session that has come through the phases before. ``steps`` are the
+candidates looked at, which no clock disturbs. ``times_best`` compares with the fixed order that is
+best in that phase, and ``adapting`` is the share of the CPU time that went into looking at the live
+state and ordering anew.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, permutations
+from typing import Any
 
 import polars as pl
 
 import piestream as ps
 from benchmarks.measure import Row, Scale, Yardstick
 from benchmarks.streams import seed
-from piestream.binding import bind
+from piestream.binding import Binding, bind
 from piestream.generators import booleans
+from piestream.joins.plan import Check, Estimate, Step
+from piestream.joins.tables import Plan, write_plan
 from piestream.stream import Stream
 
 TITLE = "Rates that change"
-COLUMNS = ("phase", "order", "spellings", "events", "matches", "steps", "cpu_s", "times_best",
-           "steps_times_best", "ratio_to_yardstick")  # fmt: skip
+COLUMNS = ("phase", "order", "events", "matches", "steps", "cpu_s", "times_best",
+           "steps_times_best", "adapting", "ratio_to_yardstick")  # fmt: skip
 
 RATIOS = ((1, 1, 1), (1, 50, 50), (50, 1, 1))
-_CLAUSES = ("a before b", "a before c", "b before c")
+ADAPTIVE = "adaptive"
+QUERY = (
+    "FROM s ORDER BY ts DEFINE a AS a, b AS b, c AS c "
+    "PATTERN a before b AND a before c AND b before c WITHIN 3000 RETURN a.ts"
+)
+#: Rows pushed at a time: between two pushes the order may change.
+_PUSHED = 1 << 14
 
 
-def spellings() -> Iterator[ps.Query]:
-    """The same query, 36 times."""
-    for names in permutations("abc"):
-        for clauses in permutations(_CLAUSES):
-            defined = ", ".join(f"{name} AS {name}" for name in names)
-            yield ps.query(
-                f"FROM s ORDER BY ts DEFINE {defined} PATTERN {' AND '.join(clauses)} "
-                "WITHIN 1000 RETURN a.ts"
+class Fixed(Plan):
+    """A plan that orders by rank, whatever the live state is."""
+
+    def __init__(self, plan: Plan, symbols: Sequence[int], constraints: Sequence[int]) -> None:
+        super().__init__(plan.edges, plan.twins)
+        self.seeds = plan.seeds
+        self.matters = False
+        self.symbols = symbols
+        self.constraints = constraints
+
+    def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
+        """The steps of every seed."""
+        return {name: self._ranked(bound) for name, bound in self.seeds.items()}
+
+    def _ranked(self, bound: Sequence[int]) -> tuple[Step, ...]:
+        done = list(bound)
+        steps = []
+        for _ in range(len(self.symbols) - len(done)):
+            near = {
+                edge.other(s) for edge in self.edges for s in done if s in (edge.x, edge.y)
+            } - {*done}  # fmt: skip
+            target = min(near, key=self.symbols.index)
+            via, *others = (
+                number
+                for number in self.constraints
+                if target in (self.edges[number].x, self.edges[number].y)
+                and self.edges[number].other(target) in done
             )
+            source = self.edges[via].other(target)
+            checks = tuple(
+                Check(e, self.edges[e].side(target), self.edges[e].other(target)) for e in others
+            )
+            steps.append(Step(target, via, self.edges[via].side(source), checks))
+            done.append(target)
+        return tuple(steps)
+
+
+def orders(adaptive: Binding) -> Mapping[str, Binding]:
+    """Every fixed order that differs from the others, and the one that adapts."""
+    plan = adaptive.tables.plan
+    names = [symbol.name for symbol in adaptive.query.symbols]
+    pairs = [f"{names[edge.x]}{names[edge.y]}" for edge in plan.edges]
+    found: dict[Any, tuple[str, Binding]] = {}
+    for symbols in permutations(range(len(names))):
+        for constraints in permutations(range(len(pairs))):
+            fixed = Fixed(plan, symbols, constraints)
+            code = adaptive.tables.code.copy()
+            write_plan(code, fixed, Estimate())
+            label = f"{''.join(names[s] for s in symbols)} by {', '.join(pairs[c] for c in constraints)}"
+            tables = replace(adaptive.tables, code=code, plan=fixed)
+            found.setdefault(code.tobytes(), (label, replace(adaptive, tables=tables)))
+    return {ADAPTIVE: adaptive, **dict(found.values())}
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What one phase took in one run."""
+
+    matches: int
+    steps: int
+    cpu: float
+    adapting: float
 
 
 def rows(scale: Scale) -> Iterator[Row]:
     """One row a phase and order."""
-    parts = _stream(scale.of(1, 4, 20))
-    orders: dict[tuple[int, ...], list[ps.Query]] = {}
-    for query in spellings():
-        steps = tuple(steps for _, steps, _ in _phases(query, parts))
-        orders.setdefault(steps, []).append(query)
-    measured: dict[tuple[int, ...], list[list[tuple[int, int, float]]]] = {o: [] for o in orders}
-    for _ in range(scale.of(1, 3, 7)):  # in turns, so that noise falls on all
-        for order, (query, *_) in orders.items():
-            measured[order].append(_phases(query, parts))
+    parts = _stream(*scale.of((2_000, 4_000), (80_000, 200_000), (200_000, 1_000_000)))
+    bindings = orders(bind(ps.query(QUERY), parts[0].schema))
+    runs: dict[str, list[list[Phase]]] = {order: [] for order in bindings}
+    for _ in range(scale.of(1, 3, 5)):  # in turns, so that noise falls on all
+        for order, binding in bindings.items():
+            runs[order].append(_run(binding, parts))
     for number, ratios in enumerate(RATIOS):
         yardstick = Yardstick(parts[number])
         for _ in range(5):
             yardstick.pass_once()
-        least_steps = min(order[number] for order in orders)
-        cpu = {o: min(run[number][2] for run in runs) for o, runs in measured.items()}
-        for order, runs in measured.items():
-            matches, steps, _ = runs[0][number]
+        best = {
+            order: min((run[number] for run in told), key=lambda phase: phase.cpu)
+            for order, told in runs.items()
+        }
+        fixed = [phase for order, phase in best.items() if order != ADAPTIVE]
+        least_cpu, least_steps = min(p.cpu for p in fixed), min(p.steps for p in fixed)
+        for order, phase in best.items():
             yield {
                 "phase": ":".join(map(str, ratios)),
-                "order": _named(orders[order][0]),
-                "spellings": len(orders[order]),
+                "order": order,
                 "events": len(parts[number]),
-                "matches": matches,
-                "steps": steps,
-                "cpu_s": cpu[order],
-                "times_best": cpu[order] / min(cpu.values()),
-                "steps_times_best": steps / max(least_steps, 1),
-                "ratio_to_yardstick": cpu[order] / yardstick.seconds,
+                "matches": phase.matches,
+                "steps": phase.steps,
+                "cpu_s": phase.cpu,
+                "times_best": phase.cpu / least_cpu,
+                "steps_times_best": phase.steps / max(least_steps, 1),
+                "adapting": phase.adapting / phase.cpu,
+                "ratio_to_yardstick": phase.cpu / yardstick.seconds,
             }
 
 
-def _stream(thousands: int) -> list[pl.DataFrame]:
+def _stream(first: int, others: int) -> list[pl.DataFrame]:
     """One stream, cut where its rates change; the first phase, full of matches, is short."""
-    lengths = [1_000 * thousands, 10_000 * thousands, 10_000 * thousands]
-    starts = [0, *accumulate(lengths)]
+    starts = [0, *accumulate([first, others, others])]
     phases = list(zip(starts, RATIOS, strict=False))
-    frame = booleans(3, starts[-1], seed, situation=(2, 10), gap=(2, 10), phases=phases)
+    frame = booleans(3, starts[-1], seed, situation=(5, 20), gap=(20, 100), phases=phases)
     frame = frame.rename({"a1": "a", "a2": "b", "a3": "c"})
     return [frame[start:end] for start, end in pairwise(starts)]
 
 
-def _phases(query: ps.Query, parts: list[pl.DataFrame]) -> list[tuple[int, int, float]]:
-    """Matches, steps and CPU seconds of each phase, in one stream."""
-    stream = Stream(bind(query, parts[0].schema), lateness=0)
+def _run(binding: Binding, parts: list[pl.DataFrame]) -> list[Phase]:
+    stream = Stream(binding, lateness=0)
+    detector = stream.detector
+    adapt = detector._adapt
+    spent = [0.0]
+
+    def adapted(*arguments: Any) -> None:
+        before = time.thread_time()
+        adapt(*arguments)
+        spent[0] += time.thread_time() - before
+
+    detector._adapt = adapted  # type: ignore[method-assign]
     told = []
     for part in parts:
-        steps = stream.detector.work.steps
+        steps, spent[0] = detector.work.steps, 0.0
         before = time.process_time()
-        matches = len(stream.take(part))
-        spent = time.process_time() - before
-        told.append((matches, stream.detector.work.steps - steps, spent))
+        matches = sum(len(stream.take(rows)) for rows in part.iter_slices(_PUSHED))
+        cpu = time.process_time() - before
+        told.append(Phase(matches, detector.work.steps - steps, cpu, spent[0]))
     return told
-
-
-def _named(query: ps.Query) -> str:
-    """A spelling in short: the order of definitions, then of clauses."""
-    clauses = ", ".join(f"{c.x}{c.y}" for c in query.constraints)
-    return f"{''.join(symbol.name for symbol in query.symbols)}: {clauses}"

@@ -55,7 +55,6 @@ def pairs_only(binding: Binding) -> Binding:
         code[entry + at.CON_SEED] = at.NOWHERE
         for side in range(2):
             block = entry + at.CON_SIDES + side * at.SIDE_WORDS
-            code[block + at.SIDE_SEED] = at.NOWHERE
             code[block + at.SIDE_BEST] = at.NOWHERE
     return replace(binding, tables=replace(binding.tables, code=code))
 

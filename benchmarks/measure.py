@@ -6,8 +6,10 @@ import gc
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import version
@@ -175,9 +177,15 @@ def _processor() -> str:
 
 
 def versions() -> Mapping[str, str]:
-    """What was measured."""
+    """What was measured, with the commit where there is one."""
     names = ("piestream", "polars", "numpy", "numba", "llvmlite", "automata-lib")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    told = {"python": platform.python_version(), **{name: version(name) for name in names}}
+    with suppress(OSError, subprocess.CalledProcessError):
+        ask = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+        told["commit"] = subprocess.check_output(
+            ask, cwd=Path(__file__).parent, text=True, stderr=subprocess.DEVNULL
+        ).strip()
+    return told
 
 
 def resident_bytes() -> int:

@@ -37,7 +37,7 @@ def test_sources_hold_the_same_events() -> None:
     assert len({row["matches"] for row in fig4.rows(Scale.TINY)}) == 1
 
 
-def test_spellings_of_a_query_find_the_same() -> None:
+def test_all_join_orders_find_the_same() -> None:
     found: dict[str, set[int]] = {}
     for row in adapt.rows(Scale.TINY):
         found.setdefault(row["phase"], set()).add(row["matches"])
