@@ -166,7 +166,8 @@ class _Binder:
         outputs = [self.output(item, time) for item in query.returns] if time is not None else []
         if self.errors:
             raise QueryError.gathered(self.errors)
-        assert time is not None and ticks is not None
+        assert time is not None
+        assert ticks is not None
         kept = tuple(output for output in outputs if output is not None)
         attributes = tuple(dict.fromkeys(o.attribute for o in kept if o.attribute is not None))
         wanted: list[Wanted] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntFlag
 
-__all__ = ["ALL_NAMES", "ALLEN", "Relation", "inverse", "intersect", "names", "relation_named"]
+__all__ = ["ALLEN", "ALL_NAMES", "Relation", "intersect", "inverse", "names", "relation_named"]
 
 
 class Relation(IntFlag):

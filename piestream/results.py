@@ -85,7 +85,8 @@ def _aggregate(
         return _series(words[0])
     cell = output.wanted[-1].what
     attribute = output.attribute
-    assert isinstance(cell, Cell) and attribute is not None
+    assert isinstance(cell, Cell)
+    assert attribute is not None
     if item.function in ("FIRST", "LAST", "MIN", "MAX"):
         known, value = words
         return _valued(output, cell, value, known != 1, values)

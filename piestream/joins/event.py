@@ -141,7 +141,7 @@ def _step_automata(code, part, items, n_items, symbol, mask):
         for kind in range(3):
             if not decided >> kind & 1:
                 continue
-            if kind == 0 and gone or kind == 1 and x_gone or kind == 2 and y_gone:
+            if (kind == 0 and gone) or (kind == 1 and x_gone) or (kind == 2 and y_gone):
                 continue
             items[n_items] = _PAIR
             items[n_items + 1] = c

@@ -45,11 +45,13 @@ def test_dot_has_the_same_edges_and_dashes_the_deciding_ones() -> None:
         re.findall(r"S\d+ --> S\d+ :", mermaid(automaton))
     )
     deciding = [line for line in text.splitlines() if "▲" in line]
-    assert deciding and all("style=dashed" in line for line in deciding)
+    assert deciding
+    assert all("style=dashed" in line for line in deciding)
     assert text.count("style=dashed") == len(deciding)
     assert text.count("{") == text.count("}")
 
 
 def test_equal_predicates_draw_only_their_two_letters() -> None:
     text = mermaid(compile_pair(R.FOLLOWED_BY, True))
-    assert "equal predicates" in text and not re.search(r": .*[IZ]", text)
+    assert "equal predicates" in text
+    assert not re.search(r": .*[IZ]", text)

@@ -276,15 +276,18 @@ def test_the_tables_are_what_the_inner_loops_expect() -> None:
         (automaton.relation, np.int8),
         (automaton.completes, np.uint8),
     ):
-        assert table.dtype == kind and table.shape == (automaton.states, LETTERS)
-        assert table.flags.c_contiguous and not table.flags.writeable
+        assert table.dtype == kind
+        assert table.shape == (automaton.states, LETTERS)
+        assert table.flags.c_contiguous
+        assert not table.flags.writeable
 
 
 def test_an_automaton_is_a_value() -> None:
     automaton = compile_pair(R.OVERLAPS)
     assert compile_pair(R.OVERLAPS) is automaton
     again = pickle.loads(pickle.dumps(automaton))
-    assert again == automaton and hash(again) == hash(automaton)
+    assert again == automaton
+    assert hash(again) == hash(automaton)
     assert (again.next_state == automaton.next_state).all()
     assert compile_pair(R.MEETS) != automaton != compile_pair(R.OVERLAPS, True)
 
@@ -295,17 +298,22 @@ def test_importing_the_room_does_not_import_automata_lib() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     # Polars may come with the package itself; this room must not be the one that brings it.
     assert loaded.returncode == 0, loaded.stderr
-    assert "'automata'" not in loaded.stdout and "networkx" not in loaded.stdout
+    assert "'automata'" not in loaded.stdout
+    assert "networkx" not in loaded.stdout
 
 
 def test_decision_points_name_the_endpoint_and_what_the_group_gains() -> None:
     at = {p.relation: p for p in decision_points(GROUPS[0] | R.MEETS | R.STARTS | R.BEFORE)}
     assert at[R.OVERLAPS].endpoints == at[R.CONTAINS].endpoints == ("y.ts",)
-    assert at[R.OVERLAPS].earlier and at[R.OVERLAPS].alone == ("x.te",)
+    assert at[R.OVERLAPS].earlier
+    assert at[R.OVERLAPS].alone == ("x.te",)
     assert at[R.FINISHED_BY].alone == ("x.te", "y.te")
-    assert at[R.MEETS].endpoints == ("y.ts", "x.te") and not at[R.MEETS].earlier
-    assert at[R.STARTS].endpoints == ("x.te",) and not at[R.STARTS].earlier
-    assert at[R.BEFORE].endpoints == ("y.ts",) and at[R.BEFORE].by_endpoint_index
+    assert at[R.MEETS].endpoints == ("y.ts", "x.te")
+    assert not at[R.MEETS].earlier
+    assert at[R.STARTS].endpoints == ("x.te",)
+    assert not at[R.STARTS].earlier
+    assert at[R.BEFORE].endpoints == ("y.ts",)
+    assert at[R.BEFORE].by_endpoint_index
     both = decision_points(GROUPS[1])
     assert {p.endpoints for p in both} == {("x.ts", "y.ts")}
     assert [p.relation for p in decision_points(R.FOLLOWED_BY | R.MEETS, True)] == [R.FOLLOWED_BY]

@@ -76,8 +76,10 @@ def test_ratios_say_how_often_a_symbol_occurs():
     frame = booleans(symbols=3, events=2_000_000, seed=3, ratios=(1, 50, 50))
     rare, often = lengths(frame["a1"]), lengths(frame["a2"])
     assert 40 < len(often[1]) / len(rare[1]) < 60
-    assert rare[0].min() >= 500 and rare[0].max() <= 2_500
-    assert rare[1].min() >= 500 and rare[1].max() <= 5_000
+    assert rare[0].min() >= 500
+    assert rare[0].max() <= 2_500
+    assert rare[1].min() >= 500
+    assert rare[1].max() <= 5_000
     assert often[1].max() == 100
 
 
@@ -99,7 +101,9 @@ def test_a_run_belongs_to_the_phase_in_which_it_begins():
     plain = booleans(**fixed)["a1"].to_numpy()
     turned = booleans(**two, phases=((0, (1, 1)), (17, (1, 10))))["a1"].to_numpy()
     assert (turned[:20] == plain[:20]).all()  # the situation from 16 on keeps its 4 seconds
-    assert not turned[20:80].any() and turned[80:120].all() and not turned[120:180].any()
+    assert not turned[20:80].any()
+    assert turned[80:120].all()
+    assert not turned[120:180].any()
 
 
 def test_each_symbol_may_have_its_own_bounds():

@@ -107,11 +107,13 @@ def test_rows_are_sorted_by_time_then_car_and_each_car_reports_once_a_second(dri
 def test_cars_enter_and_leave(drive):
     present = drive.group_by("ts").len()["len"]
     assert present.len() == 1800
-    assert present.min() > 110 and present.max() < 180
+    assert present.min() > 110
+    assert present.max() < 180
     gaps = drive.select(gap=pl.col("ts").diff().over("car_id")).drop_nulls()["gap"]
     silences = gaps.filter(gaps > timedelta(seconds=1))
     assert silences.len() > 50
-    assert silences.min() >= timedelta(seconds=120) and silences.max() <= timedelta(seconds=901)
+    assert silences.min() >= timedelta(seconds=120)
+    assert silences.max() <= timedelta(seconds=901)
     assert drive.group_by("car_id").len()["len"].max() <= 1800
 
 

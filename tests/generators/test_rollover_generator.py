@@ -115,7 +115,8 @@ def test_levels_of_a_quiet_tank():
     assert rollover_truth(days=0.2, seed=1, rollovers=0).height == 0
     quiet = tank.filter(pl.col("SOBOR") == 0)
     assert quiet.height > 0.5 * tank.height
-    assert tank["BOR"].min() > 9.7 and tank["BOR"].median() < 11.3
+    assert tank["BOR"].min() > 9.7
+    assert tank["BOR"].median() < 11.3
     assert 4.9 <= tank["DD"].median() <= 5.1
 
 
