@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments import correctness, earliness, fig4a, fig4b
+from experiments import (
+    correctness,
+    disconnected,
+    drivers,
+    earliness,
+    fig4a,
+    fig4b,
+    gain,
+    memory,
+    patterns,
+    rollover,
+)
 from experiments.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (fig4a, fig4b, correctness, earliness)
+    for module in (
+        fig4a,
+        fig4b,
+        correctness,
+        earliness,
+        gain,
+        rollover,
+        drivers,
+        disconnected,
+        patterns,
+        memory,
+    )
 }
