@@ -373,7 +373,7 @@ class Detector:
         """The descriptors of the rings, by partition and symbol."""
         rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
         end = at.RINGS + self.tables.n_symbols * at.RING_WORDS
-        return rows[:, at.RINGS : end].reshape(len(rows), -1, at.RING_WORDS)
+        return rows[:, at.RINGS : end].reshape(len(rows), self.tables.n_symbols, at.RING_WORDS)
 
     def state_bytes(self) -> int:
         """How many bytes of state are in use."""
