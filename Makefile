@@ -2,6 +2,7 @@
 # make demo-spark  the same query as a streaming job on Spark (needs Java 17)
 # make test    install what the tests need, and run them all
 # make check   ruff and mypy
+# make experiments  piestream beside its peers: EXPERIMENTS='fig4a gain', or all; ARGS=--full
 # make bench   measure: BENCH='fig4 push', or all; ARGS=--full writes benchmarks/results/
 #
 # PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
@@ -13,12 +14,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 BENCH ?= all
+EXPERIMENTS ?= all
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RECIPES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-spark java test check bench clean
+.PHONY: help install demo demo-spark java test check bench experiments clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -92,6 +94,14 @@ check: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	@$(BIN)/python -m benchmarks $(BENCH) $(ARGS)
+
+$(VENV)/.installed-experiments: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream and what its experiments need'
+	@$(PIP_INSTALL) -e '.[duckdb,plot]'
+	@touch $@ $(VENV)/.installed
+
+experiments: $(VENV)/.installed-experiments
+	@$(BIN)/python -m experiments $(EXPERIMENTS) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from experiments import (
+    adaption,
+    complexity,
     correctness,
     disconnected,
     drivers,
@@ -14,7 +16,11 @@ from experiments import (
     gain,
     memory,
     patterns,
+    plans,
+    powersets,
+    rates,
     rollover,
+    threads,
 )
 from experiments.experiment import Experiment
 
@@ -28,10 +34,16 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         correctness,
         earliness,
         gain,
+        rates,
         rollover,
         drivers,
         disconnected,
         patterns,
+        plans,
+        adaption,
+        threads,
         memory,
+        complexity,
+        powersets,
     )
 }

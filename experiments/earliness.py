@@ -56,7 +56,7 @@ def _drawn(size: Size) -> list[Relation]:
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a set of relations and peer."""
-    events = size.of(60, 500, 500)
+    events = size.of(80, 500, 500)
     times, masks = restless(2, events, SEED)
     letters = [int(mask & 1) * 2 + int(mask >> 1 & 1) for mask in masks]
     # What can come of every pair at every instant does not depend on the constraint.

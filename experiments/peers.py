@@ -53,7 +53,9 @@ def query_of(pattern: Pattern, emit: str = "") -> ps.Query:
     for name, least, most in zip(symbols, pattern.at_least, pattern.at_most, strict=True):
         duration = f" AT LEAST {least}" if least else ""
         if most is not None:
-            duration = f" BETWEEN {least} AND {most}"
+            if least:
+                raise UnsupportedPatternError("both bounds on a duration: no experiment has them")
+            duration = f" AT MOST {most}"
         defined.append(f"{name} AS {name}{duration}")
     clauses = [f"a{x + 1} {';'.join(names(r))} a{y + 1}" for x, y, r in pattern.constraints]
     return ps.query(
