@@ -54,7 +54,7 @@ class BucketStep:
         found = stream.take_watermarked(rows, self.clock.seen(watermark))
         held = self.store(stream, state, watermark)
         plain = _pandas(self.plan.outgoing.plain(found))
-        counts = statistics_frame(plain, before, stream.statistics, held)
+        counts = statistics_frame(plain, before, stream, held)
         if len(found):
             yield pd.DataFrame({KIND: 0, **plain})
         if counts is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from piestream.stream import Statistics
+from piestream.stream import Statistics, Stream
 
 __all__ = ["COUNTED", "KIND", "observed", "statistics_frame"]
 
@@ -19,15 +19,17 @@ COUNTED = ("late", "ties", "events", "matches", "waiting", "partitions", "state_
 
 
 def statistics_frame(
-    columns: dict[str, Any], before: Statistics, after: Statistics, state_bytes: int
+    columns: dict[str, Any], before: Statistics, stream: Stream, state_bytes: int
 ) -> pd.DataFrame | None:
     """A row for each count that is not 0; the count stands in the first word of the mask.
 
-    ``columns`` are the empty columns of a result frame.
+    ``columns`` are those of a result frame; ``before`` is what the stream had seen before the call.
     """
-    added = {name: getattr(after, name) - getattr(before, name) for name in COUNTED[:4]}
-    held = {"waiting": after.waiting, "partitions": after.partitions, "state_bytes": state_bytes}
-    counts = {**added, **held}
+    seen = stream.seen  # Stream.statistics would also walk through all that it holds
+    counts = {name: getattr(seen, name) - getattr(before, name) for name in COUNTED[:4]}
+    counts["waiting"] = 0 if stream.buffer is None else len(stream.buffer)
+    counts["partitions"] = len(stream.partitions.number_of)
+    counts["state_bytes"] = state_bytes
     kinds = [number for number, name in enumerate(COUNTED, 1) if counts[name]]
     if not kinds:
         return None
