@@ -12,6 +12,7 @@ state and ordering anew.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -137,6 +138,7 @@ def rows(scale: Scale) -> Iterator[Row]:
                 "steps_times_best": phase.steps / max(least_steps, 1),
                 "adapting": phase.adapting / phase.cpu,
                 "ratio_to_yardstick": phase.cpu / yardstick.seconds,
+                "load": os.getloadavg()[0],
             }
 
 
