@@ -83,9 +83,12 @@ class Work:
     visits: int = 0
 
 
-#: After so many rows the plan is looked at again, in so many partitions and intervals of each; it
-#: is changed where some number of partners is more than twice, or less than half, of what it was.
-SURVEY_ROWS = 1 << 16
+#: After so many steps of extension the plan is looked at again, in so many partitions and intervals
+#: of each: while there are few, no order is worth a look. It is changed where some number of
+#: partners is more than twice, or less than half, of what it was.
+_SURVEY_STEPS = 1 << 19
+#: Whole partitions are worked through in portions of so many rows, between which that can be done.
+_PORTION_ROWS = 1 << 16
 _SURVEY_PARTITIONS = 16
 _SURVEY_INTERVALS = 128
 _PLAN_AGAIN = 2.0
@@ -99,7 +102,7 @@ class Detector:
         self.code = tables.code.copy()  # its plan changes as the state does
         self.estimate = Estimate()
         self.adapts = tables.plan.matters
-        self.rows_to_survey = SURVEY_ROWS
+        self.surveyed = 0  # steps at the last survey
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
         self.words = int(self.code[at.PARTITION_WORDS])
         self.gap = int(self.code[at.GAP])  # a word; NOWHERE: none
@@ -154,18 +157,17 @@ class Detector:
             batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
         )
         rows = self._detect(batch, changes, at.INT64_MIN)
-        self._adapt(len(batch.times), batch.partitions)
+        self._adapt(batch.partitions)
         if self.gap != at.NOWHERE and len(batch.partitions):
             earliest = int(self.last_times(batch.partitions).min())
             self.next_silence = min(self.next_silence, earliest + self.silence)
         return rows
 
-    def _adapt(self, n_rows: int, partitions: Words) -> None:
-        """Every so many rows, order the joins by how many partners there are now."""
-        self.rows_to_survey -= n_rows
-        if not self.adapts or self.rows_to_survey > 0:
+    def _adapt(self, partitions: Words) -> None:
+        """Every so many steps, order the joins by how many partners there are now."""
+        if not self.adapts or self.work.steps - self.surveyed < _SURVEY_STEPS:
             return
-        self.rows_to_survey = SURVEY_ROWS
+        self.surveyed = self.work.steps
         self.estimate = self._planned(
             self.code, self.parts, self.pool, partitions[:_SURVEY_PARTITIONS], self.estimate
         )
@@ -259,7 +261,7 @@ class Detector:
             at.INT64_MIN,
             False,
         )
-        self._adapt(1, one.partitions)
+        self._adapt(one.partitions)
         if self.gap != at.NOWHERE:
             self.next_silence = min(self.next_silence, time + self.silence)
         return self._rows(rows, count, steps, visits) if count else None
@@ -315,11 +317,12 @@ class Detector:
         waiting = np.zeros(at.WAITING_WORDS, np.int64)
         rows, masks, offsets = changes
         estimate = self.estimate
+        unsurveyed = 0
         results = []
         while first < end:
             until = end
             if self.adapts:
-                enough = batch.row_offsets[first] + SURVEY_ROWS
+                enough = batch.row_offsets[first] + _PORTION_ROWS
                 until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, enough))))
             pool, waiting, found, count, steps, visits = loops.detect(
                 code,
@@ -338,7 +341,9 @@ class Detector:
                 True,
             )
             results.append(self._rows(found, count, steps, visits))
-            if until < end:
+            unsurveyed += steps
+            if until < end and unsurveyed >= _SURVEY_STEPS:
+                unsurveyed = 0
                 estimate = self._planned(code, parts, pool, np.zeros(1, np.int64), estimate)
             first = until
         return np.concatenate(results) if len(results) != 1 else results[0]

@@ -13,6 +13,7 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, extend
 from piestream.joins.layout import (
+    ALL_AFTER,
     CON_DECIDES,
     CON_NAMES,
     CON_NEXT,
@@ -81,12 +82,12 @@ ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 def _find_ranges(code, part, pool, items, n_items, symbol, mask, kept):
     """Queue the ranges of a symbol's interval that starts, or close those of one that ends.
 
-    All ranges of an interval are entered before it is extended: a match needs one of each.
+    All ranges of an interval are entered before it is extended, and only if they are all that is
+    asked of it: pairs of it are decided later.
     """
     sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
     ring = RINGS + symbol * RING_WORDS
     starts = mask >> symbol & 1
-    ranges = 0
     for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
         entry = code[INCIDENT_AT] + inc * INC_WORDS
         side = code[entry + INC_SIDE]
@@ -107,8 +108,7 @@ def _find_ranges(code, part, pool, items, n_items, symbol, mask, kept):
             items[n_items + 2] = side
             items[n_items + 3] = last
             n_items += ITEM_WORDS
-            ranges += 1
-    if ranges:
+    if starts and code[ALL_AFTER] >> symbol & 1:
         items[n_items] = _START
         items[n_items + 1] = symbol
         n_items += ITEM_WORDS

@@ -70,6 +70,7 @@ ORDER_AT = 15
 CELLS_AT = 16
 HAS_CELLS = 17
 IN_RANGES = 19  # symbols (as bits) of constraints that allow before or after
+ALL_AFTER = 20  # symbols (as bits) all of whose constraints allow that they begin after the other
 TO_LENGTH = 18  # symbols (as bits) that become valid at a minimum length
 HEADER_WORDS = 24
 

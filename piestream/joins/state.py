@@ -205,9 +205,9 @@ def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
                         found = hi - max(lo, other_head) + 1
                         if code[block + SIDE_WALK] == WALK_ENDS:
                             found = min(found, 2)
-                    later = code[block + SIDE_LATER]
-                    if later != NOWHERE:
-                        found += max(0, pool[slot + later] - other_head + 1)
+                    if code[block + SIDE_LATER] != NOWHERE:
+                        # walks start from the latest intervals, which have all others before them
+                        found += other_tail - other_head
                     earlier = code[block + SIDE_EARLIER]
                     if earlier != NOWHERE and pool[slot + earlier] != NOWHERE:
                         found += max(0, other_tail - max(pool[slot + earlier], other_head))

@@ -257,6 +257,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     symbol_words: list[int] = []
     watch: list[int] = []
     to_length = 0
+    all_after = 0
     cells: dict[Cell, int] = {}
     cell_words: list[int] = []
     incident_words: list[int] = []
@@ -275,11 +276,14 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
                 cells[cell] = slots.take(s, CELL_SIZE.get(cell.kind, 1))
                 cell_words += [cell.kind, cell.column, cells[cell]]
         seeded = at.NOWHERE
-        begins_after = any(
-            blocks[c][at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_LATER] != at.NOWHERE
+        sides = [
+            blocks[c][at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_LATER]
             for c, side in zip(incident[s][::2], incident[s][1::2], strict=True)
-        )
-        if deferred != at.DEFERRED_NOT or n == 1 or begins_after:
+            if not blocks[c][at.CON_NAMES]
+        ]
+        if sides and at.NOWHERE not in sides:
+            all_after |= 1 << s
+        if deferred != at.DEFERRED_NOT or n == 1 or all_after >> s & 1:
             seeded = plan.seed(names[s], (s,))
         first_incident = len(incident_words) // at.INC_WORDS
         incident_words += incident[s]
@@ -340,6 +344,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     header[at.N_OUTPUTS] = len(output_words) // at.OUT_WORDS
     header[at.HAS_CELLS] = int(bool(cell_words))
     header[at.TO_LENGTH] = _signed(to_length)
+    header[at.ALL_AFTER] = _signed(all_after)
     ranged = {s for edge in edges if edge.ranged for s in (edge.x, edge.y)}
     header[at.IN_RANGES] = _signed(sum(1 << s for s in ranged))
     return Tables(
