@@ -80,7 +80,7 @@ def meaning(rows: Rows) -> str:
         "matches that span two phases, so it is a little less than any one run can reach.\n\n"
         "**Where we lose.** "
         + (
-            "Here: this query is nearly all output, and a row of matches of piestream is wider."
+            "Here: this query is nearly all output, and what remains is the cost of a match."
             if mine > min(best, adapting, first)
             else "Not here."
         )

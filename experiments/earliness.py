@@ -190,7 +190,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set_yticks(range(len(sets)), sets)
     axes.set(xlabel="mean delay of the report after the earliest possible one, ticks")
     axes.grid(True, axis="both", linewidth=0.4, alpha=0.5)
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside lower center", ncols=3)
 
 
 EXPERIMENT = Experiment(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "STYLES",
     "Experiment",
     "curves",
     "exponent",
@@ -49,10 +50,13 @@ class Experiment:
     draw: Callable[[Rows, Figure], None]
     #: Width and height of the figure in inches.
     figure_size: tuple[float, float] = (8.0, 4.2)
+    #: The cases that stand for the experiment in the table at the top of the report: what picks
+    #: their rows, with words for it.
+    headline: Callable[[Rows], dict[str, Rows]] | None = None
 
 
 #: A colour and a mark for each peer, the same in all figures.
-_STYLES = {
+STYLES = {
     "piestream": ("#d62728", "o"),
     "piestream-detector": ("#ff7f0e", "s"),
     "tpstream": ("#1f77b4", "^"),
@@ -212,7 +216,7 @@ def curves(
         points = [(row[x], row[y] * scale) for row in rows if row[series] == name and row.get(y)]
         if not points:
             continue
-        colour, mark = _STYLES.get(name, (None, "o"))
+        colour, mark = STYLES.get(name, (None, "o"))
         axes.plot(*zip(*sorted(points), strict=True), color=colour, marker=mark,
                   markersize=4, linewidth=1.3, label=label(name))  # fmt: skip
     if log_x:

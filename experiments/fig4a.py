@@ -107,6 +107,12 @@ def draw(rows: Rows, figure: Figure) -> None:
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
+def headline(rows: Rows) -> dict[str, Rows]:
+    """Most symbols."""
+    most = max(row["n"] for row in rows)
+    return {f"{most} symbols": select(rows, n=most)}
+
+
 EXPERIMENT = Experiment(
     "fig4a",
     "PieStream, Fig. 4a: 4 to 24 symbols",
@@ -121,4 +127,5 @@ EXPERIMENT = Experiment(
     meaning,
     draw,
     (9.0, 4.4),
+    headline=headline,
 )

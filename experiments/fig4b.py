@@ -84,6 +84,12 @@ def draw(rows: Rows, figure: Figure) -> None:
     figure.legend(*handles, loc="outside lower center", ncols=3)
 
 
+def headline(rows: Rows) -> dict[str, Rows]:
+    """Most symbols, most events."""
+    n, length = max(row["n"] for row in rows), max(row["length"] for row in rows)
+    return {f"{n} symbols, {length:,} events": select(rows, n=n, length=length)}
+
+
 EXPERIMENT = Experiment(
     "fig4b",
     "PieStream, Fig. 4b: 1,000 to 10,000,000 events",
@@ -94,4 +100,5 @@ EXPERIMENT = Experiment(
     tables,
     meaning,
     draw,
+    headline=headline,
 )

@@ -54,7 +54,7 @@ def rows(size: Size) -> Iterator[Row]:
     """A row a pattern and peer, each from a new process."""
     kinds = size.of(("before",), ("before", "chain"), ("before", "chain"))
     for kind in kinds:
-        lengths = size.of((3_000,), (200_000,), (200_000, 1_000_000, 5_000_000))
+        lengths = size.of((3_000,), (100_000,), (200_000, 1_000_000, 5_000_000))
         for events in lengths:
             for peer in PEERS:
                 told: Row = {"pattern": kind, "peer": peer, "events": events, "seed": SEED}

@@ -125,6 +125,13 @@ def draw(rows: Rows, figure: Figure) -> None:
     figure.legend(*handles, loc="outside lower center", ncols=3)
 
 
+def headline(rows: Rows) -> dict[str, Rows]:
+    """Most symbols, medians."""
+    told = _medians(rows)
+    most = max(row["n"] for row in told)
+    return {f"{kind}, {most} symbols": select(told, kind=kind, n=most) for kind in KINDS}
+
+
 EXPERIMENT = Experiment(
     "patterns",
     "TPStream, Fig. 6: five query patterns",
@@ -137,4 +144,5 @@ EXPERIMENT = Experiment(
     meaning,
     draw,
     (10.0, 3.8),
+    headline=headline,
 )

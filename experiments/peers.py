@@ -116,11 +116,18 @@ class Case:
         """Report times and starts, in the form of the baselines."""
         if peer == ENGINE:
             return self.query.run(self.frame, threads=1).to_numpy().astype(np.int64)
+        if peer == DETECTOR:
+            return self.shaped(self.detect().matches)
         return self.run(peer).matches
+
+    def shaped(self, rows: Ints) -> Ints:
+        """The detector's own rows of words as report times and starts."""
+        return rows[:, [ROW_TIME, *range(ROW_OUTPUTS, ROW_OUTPUTS + self.pattern.n_symbols)]]
 
     def detect(self, pieces: int = 1, keep: bool = True) -> Result:
         """piestream's detector alone; in several pieces, so that its state can be looked at.
 
+        The matches are the detector's own rows (see `shaped`), which have two words more.
         Counters: ``steps`` and ``visits`` (see `piestream.detector.Work`), and with several pieces
         ``peak_intervals`` and ``peak_bytes``, the most that was held between two of them.
         """
@@ -143,12 +150,11 @@ class Case:
             if pieces > 1:
                 peak_bytes = max(peak_bytes, detector.state_bytes())
                 peak_intervals = max(peak_intervals, detector.live_intervals())
-        columns = [ROW_TIME, *range(ROW_OUTPUTS, ROW_OUTPUTS + self.pattern.n_symbols)]
-        matches = (
-            np.concatenate(found)[:, columns]
-            if found
-            else np.empty((0, len(columns)), dtype=np.int64)
-        )
+        width = ROW_OUTPUTS + self.pattern.n_symbols
+        if len(found) == 1:
+            matches = found[0]
+        else:
+            matches = np.concatenate([np.empty((0, width), np.int64), *found])
         counters = {
             "events": len(self.times),
             "steps": detector.work.steps,

@@ -122,8 +122,8 @@ def meaning(rows: Rows) -> str:
         "**Where we lose.** "
         + (
             f"Slower than TPStream's best plan: {', '.join(lost)}. With `before` on all edges nearly "
-            "every combination is a match, so that the order saves nothing and the cost is that of "
-            "writing matches, of which piestream's rows are wider."
+            "every combination is a match, so that the order saves nothing and the time is what a "
+            "match costs to find and to write (piestream's rows of a match have two words more)."
             if lost
             else "In none of the three."
         )

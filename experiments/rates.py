@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.baselines.pattern import Pattern
-from experiments.experiment import Experiment, one, select, table
+from experiments.experiment import STYLES, Experiment, one, select, table
 from experiments.measure import Row, Rows, Size, timed
 from experiments.peers import Case, title
 from experiments.streams import BEFORE_OVERLAPS, SEED, synthetic
@@ -137,7 +137,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     rates = np.logspace(0, 7.5, 200)
     for row in select(rows, window=widest):
         values = [latency(row, rate) for rate in rates]
-        axes.plot(rates, [np.nan if v is None else v for v in values], label=_name(row["peer"]))
+        colour, _ = STYLES.get(row["peer"], STYLES["piestream"])
+        axes.plot(rates, [np.nan if v is None else v for v in values], color=colour,
+                  label=_name(row["peer"]))  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="events a second", ylabel="mean latency, s",
              title=f"A before B overlaps C, W = {widest:,}")  # fmt: skip
     axes.grid(True, linewidth=0.4, alpha=0.5)

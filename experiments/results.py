@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, milliseconds, table
 from experiments.measure import TIMING, Row, Rows, Size, machine, versions
+from experiments.peers import title
 from experiments.streams import SEED
 
 __all__ = ["FOLDER", "document", "draw", "load", "report", "write"]
@@ -78,6 +79,7 @@ def report(experiments: Sequence[Experiment], folder: Path = FOLDER) -> Path:
     told = [(experiment, load(experiment.name, folder)) for experiment in experiments]
     there = [(experiment, document) for experiment, document in told if document]
     parts = [_head([document for _, document in there])]
+    parts += [_headlines(there)]
     parts += [_section(experiment, document) for experiment, document in there]
     missing = [experiment.name for experiment, document in told if document is None]
     if missing:
@@ -122,6 +124,44 @@ def _head(documents: Sequence[Mapping[str, Any]]) -> str:
         "docstrings in `experiments/baselines/`."
     )
     return "\n\n".join(lines)
+
+
+def _headlines(there: Sequence[tuple[Experiment, Mapping[str, Any]]]) -> str:
+    """The largest case of each experiment that compares times: we, and the quickest peer."""
+    lines = []
+    for experiment, document in there:
+        cases = experiment.headline(document["rows"]) if experiment.headline else {}
+        for case, rows in cases.items():
+            times = {row["peer"]: row["cpu_s"] for row in rows if row.get("cpu_s")}
+            whole, detector = times.pop("piestream", None), times.pop("piestream-detector", None)
+            if not times or not whole:
+                continue
+            best = min(times, key=lambda peer: times[peer])
+            lines.append([
+                f"[{experiment.name}](#{_anchor(experiment.title)}): {case}",
+                milliseconds(whole), milliseconds(detector),
+                f"{milliseconds(times[best])} ({title(best)})", _times(times[best] / whole),
+                _times(times[best] / detector) if detector else "–",
+                *(milliseconds(times.get(peer)) for peer in ("tpstream", "piestream-paper")),
+            ])  # fmt: skip
+    if not lines:
+        return "## In short\n\nNothing that compares times has been run."
+    head = ["case", "piestream, whole query", "piestream, detector", "quickest peer",
+            "peer / whole query", "peer / detector", title("tpstream"), title("piestream-paper")]  # fmt: skip
+    return (
+        "## In short\n\nCPU milliseconds in the largest case of each experiment; below 1× the "
+        "peer is quicker.\n\n" + table(head, lines)
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2g}×"
+
+
+def _anchor(heading: str) -> str:
+    """What a page calls a heading."""
+    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -")
+    return kept.replace(" ", "-")
 
 
 def _section(experiment: Experiment, document: Mapping[str, Any]) -> str:
