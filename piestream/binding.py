@@ -320,8 +320,11 @@ class _Binder:
                 words = tuple(Wanted(symbol, cell(agg.SPREAD), part) for part in (0, 2))
                 return Output(item, pl.Float64(), words, attribute)
             total = Wanted(symbol, cell(agg.SUM_INT if exact else agg.SUM_FLOAT))
-            result: pl.DataType = pl.Int64() if exact and function == "SUM" else pl.Float64()
-            return Output(item, result, (total, count), attribute)
+            if exact:
+                rough = Wanted(symbol, cell(agg.SUM_INT), 1)
+                whole: pl.DataType = pl.Int64() if function == "SUM" else pl.Float64()
+                return Output(item, whole, (total, rough, count), attribute)
+            return Output(item, pl.Float64(), (total, count), attribute)
         form = _own_form(dtype)
         attribute = Attribute(item.column, form)
         if function in ("FIRST", "LAST"):

@@ -42,8 +42,10 @@ def run(
             query, frame, ties=ties, lateness=lateness, on_late=on_late, **spark_options
         )
     if spark_options:
-        names = ", ".join(spark_options)
-        raise TypeError(f"{names}: these options are for Spark frames")
+        raise TypeError(
+            f"there is no option {', '.join(spark_options)} for this frame; there are ties, "
+            "lateness, on_late and threads (buckets, partitioning, slices and metrics are for Spark)"
+        )
     ties = ties or "error"
     check_options(ties, on_late or "error")
     if frame is None:

@@ -7,7 +7,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.binding import CODE, FLOAT, Binding, Output
-from piestream.intervals import aggregates as agg
 from piestream.joins.layout import (
     OPEN,
     PHASE_COMPLETION,
@@ -95,18 +94,24 @@ def _aggregate(
         with np.errstate(invalid="ignore", divide="ignore"):
             deviation = np.sqrt(np.ascontiguousarray(spread).view(np.float64) / (count - 1))
         return _floats(deviation, count < 2)
+    if len(words) == 3:
+        return _whole_sum(item, *words)
     total, count = words
-    if cell.kind == agg.COUNT:
-        cell = output.wanted[0].what
-        assert isinstance(cell, Cell)
+    sums = np.ascontiguousarray(total).view(np.float64)
     if item.function == "SUM":
-        if cell.kind == agg.SUM_INT:
-            return _series(total, count == 0)
-        return _floats(np.ascontiguousarray(total).view(np.float64), count == 0)
-    if cell.kind == agg.SUM_FLOAT:
-        total = np.ascontiguousarray(total).view(np.float64)
+        return _floats(sums, count == 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _floats(total / count, count == 0)
+        return _floats(sums / count, count == 0)
+
+
+def _whole_sum(item: Aggregate, total: Words, rough: Words, count: Words) -> pl.Series:
+    """SUM or AVG of integers: exact while the sum fits 64 bits; beyond, SUM is NULL."""
+    sums = np.ascontiguousarray(rough).view(np.float64)
+    beyond = np.abs(sums - total) > 2.0**62  # what has wrapped round is off by 2^64
+    if item.function == "SUM":
+        return _series(total, (count == 0) | beyond)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _floats(np.where(beyond, sums, total) / count, count == 0)
 
 
 def _floats(numbers: NDArray[np.float64], unknown: NDArray[np.bool_]) -> pl.Series:

@@ -76,7 +76,8 @@ class Session:
         lateness = lateness_ticks(self.query, binding, self._lateness)
         stream = Stream(binding, lateness=lateness, **self._options)
         if self._advanced is not None:
-            stream.advance(self._ticks(self._advanced, binding))
+            told, self._advanced = self._advanced, None
+            stream.advance(self._ticks(told, binding))
         self._stream = stream
         self._note_untyped()
         return self._stream
@@ -203,13 +204,35 @@ def _type_of(value: Any) -> pl.DataType:
 
 
 def _column(name: str, value: Any, dtype: pl.DataType) -> pl.Series:
-    """One value as a column of a known type."""
+    """One value as a column of a known type. Nothing is converted that could lose something."""
+    fits = value is None or _fits(value, dtype)
     try:
-        if isinstance(dtype, pl.Datetime) and isinstance(value, datetime):
-            return pl.Series(name, [value]).cast(dtype)
-        return pl.Series(name, [value], dtype=dtype)
+        if fits and isinstance(dtype, pl.Datetime):
+            column = pl.Series(name, [value]).cast(dtype)
+            fits = value is None or column.cast(pl.Datetime("us", dtype.time_zone))[0] == value
+        elif fits:
+            column = pl.Series(name, [value], dtype=dtype)
     except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
+        fits = False
+    if not fits:
         raise SchemaError(
-            f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of their "
-            "first value, or the one that query.open(schema=...) gives them"
-        ) from None
+            f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of "
+            "their first value, or the one that query.open(schema=...) gives them"
+        )
+    return column
+
+
+def _fits(value: Any, dtype: pl.DataType) -> bool:
+    """Whether a Python value is one of a column's type, without any guess."""
+    kind = type(value)
+    if isinstance(dtype, pl.Datetime):
+        return isinstance(value, datetime) and (value.tzinfo is None) == (dtype.time_zone is None)
+    if dtype == pl.Date:
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if dtype == pl.Boolean:
+        return kind is bool
+    if dtype.is_integer():
+        return isinstance(value, int) and kind is not bool
+    if dtype.is_float():
+        return isinstance(value, int | float) and kind is not bool
+    return dtype != pl.String or isinstance(value, str)

@@ -200,6 +200,7 @@ def check(
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
+        names = names or ([parsed.path] if parsed.path else names)
         if names:
             from piestream.binding import bind
             from piestream.cli.work import opened

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -65,6 +66,7 @@ def work(query: Query, options: Options) -> None:
         except QueryError as error:
             raise UsageError(f"--lateness {options.lateness}: {error}") from None
     format = _output_format(options)
+    _refuse_own_input(options.output, options.data or (query.path or "-",))
     with closing(_source(query, options, live)) as source:
         _work(query, source, options, format)
 
@@ -174,6 +176,16 @@ def _output_format(options: Options) -> Any:
             "or say it with --output-format"
         )
     return options.output_format or FORMATS[suffix]
+
+
+def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
+    """A result must not be written over what it is made of."""
+    if output is None or output == "-" or not Path(output).exists():
+        return
+    for name in data:
+        for path in glob(name) or [name]:
+            if Path(path).exists() and Path(path).samefile(output):
+                raise UsageError(f"{output} is the input: write the matches to another file")
 
 
 def _source(query: Query, options: Options, live: bool) -> Source:

@@ -36,8 +36,11 @@ class Explanation:
     sections: tuple[tuple[str, str], ...]
 
     def section(self, title: str) -> str:
-        """The text of one section; KeyError if there is none of that title."""
-        return dict(self.sections)[title]
+        """The text of one section, whatever the case of its title."""
+        titles = {known.upper(): text for known, text in self.sections}
+        if title.upper() not in titles:
+            raise KeyError(f"there is no section {title}; there are {', '.join(titles)}")
+        return titles[title.upper()]
 
     def __str__(self) -> str:
         parts = []
