@@ -26,6 +26,7 @@ WORDS = {
     "nests": ("contains; overlaps; started-by; finished-by", "during; meets; starts; equals"),
     "checked": ("followed-by; overlaps; overlapped-by; follows", "followed-by; contains; overlaps"),
     "mixed": (NEAR, "followed-by; overlaps; starts; meets", "before; overlaps", "contains; meets"),
+    "both ends": ("before; overlaps; overlapped-by; met-by", NEAR),
     "ranged": ("before; overlaps", NEAR, "after; meets"),
 }
 #: A rare last symbol, rare first one, rare middle one, and none; `together` makes them touch.
