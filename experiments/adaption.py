@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def rows(size: Size) -> Iterator[Row]:
         ("TPStream, first plan", {"alpha": 0.0}),
     ):
         timing, result = timed(
-            lambda o=options: BASELINES["tpstream"].run(pattern, case.times, case.masks, **o), size
+            partial(BASELINES["tpstream"].run, pattern, case.times, case.masks, **options), size
         )
         yield {**told, "plan": plan, "matches": result.count, "plans": result.counters["plans"],
                "work": result.counters["probes"], **timing}  # fmt: skip
@@ -46,7 +47,7 @@ def rows(size: Size) -> Iterator[Row]:
         part = Case(pattern, case.times[first : first + length], case.masks[first : first + length])
         runs = []
         for ranks in permutations(range(3)):
-            timing, (count, probes) = timed(lambda r=ranks, of=part: run_forced(of, r), size)
+            timing, (count, probes) = timed(partial(run_forced, part, ranks), size)
             runs.append((timing["cpu_s"], probes, count))
         best = min(runs)
         yield {**told, "plan": f"phase {phase + 1}, best forced plan", "matches": best[2],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from experiments.baselines.pattern import Pattern
@@ -29,6 +30,7 @@ PEERS = (
     "tpstream",
     "tpstream-published",
     "piestream-paper",
+    "piestream-paper-spared",
     "iseq",
 )
 PATTERNS = {
@@ -51,7 +53,7 @@ def rows(size: Size) -> Iterator[Row]:
                 if row.get("cpu_s", 0) > size.patience:
                     given_up.add(row["peer"])
                 if row["peer"] in ("tpstream", "iseq"):
-                    only, _ = timed(lambda p=row["peer"], of=case: of.run(p, keep=False), size)
+                    only, _ = timed(partial(case.run, row["peer"], keep=False), size)
                     row["cpu_counted_s"] = only["cpu_s"]
                 yield row
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from experiments.baselines import BASELINES
 from experiments.baselines.pattern import Ints, Pattern
 from experiments.experiment import Experiment, curves, lost_text, one, pivot, select, thousands
 from experiments.measure import Row, Rows, Size, timed
-from experiments.peers import DETECTOR, Case, title
+from experiments.peers import DETECTOR, PAPER_SPARED, Case, title
 from experiments.streams import SEED, one_after_another
 from piestream.generators import fleet
 from piestream.relations import Relation
@@ -26,6 +27,7 @@ PEERS = (
     "tpstream",
     "tpstream-published",
     "piestream-paper",
+    PAPER_SPARED,
     "iseq",
     "duckdb",
     "polars",
@@ -88,14 +90,11 @@ def rows(size: Size) -> Iterator[Row]:
             frame = whole.filter(pl.col("ts") < start + pl.duration(seconds=seconds // share))
             case = Case(pattern, *_bits(frame, limits))
             told: Row = {"variant": variant, "cars": cars, "events": frame.height, "seed": SEED}
-            timing, found = timed(lambda q=asked, of=frame: q.run(of, threads=1), size)
+            timing, found = timed(partial(asked.run, frame, threads=1), size)
             yield {**told, "peer": "piestream", "matches": len(found), **timing,
                    "events_per_s": frame.height / max(timing["cpu_s"], 1e-9)}  # fmt: skip
             for peer in PEERS:
-                timing, result = timed(
-                    lambda p=peer, of=case: of.detect() if p == DETECTOR
-                    else BASELINES[p].run(of.pattern, of.times, of.masks), size
-                )  # fmt: skip
+                timing, result = timed(partial(case.run, peer), size)
                 yield {**told, "peer": peer, "matches": result.count, **timing,
                        "peak_stored": result.counters.get("peak_stored", 0),
                        "events_per_s": frame.height / max(timing["cpu_s"], 1e-9)}  # fmt: skip
@@ -123,7 +122,9 @@ def meaning(rows: Rows) -> str:
     counts = {row["peer"]: row["matches"] for row in select(rows, variant="full", events=most)}
     kinds: dict[str, set[int]] = {}
     for peer, count in counts.items():
-        reports = BASELINES[peer].reports if peer in BASELINES else "earliest"
+        reports = BASELINES[peer].reports if peer in BASELINES else (
+            "relation" if peer == PAPER_SPARED else "earliest"
+        )
         kinds.setdefault(reports, set()).add(count)
     differ = [f"{kind} {sorted(found)}" for kind, found in kinds.items() if len(found) > 1]
     agreement = (

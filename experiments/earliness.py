@@ -68,7 +68,7 @@ def rows(size: Size) -> Iterator[Row]:
     sets = [(name, relations) for name, relations in NAMED.items()]
     sets += [("sets at random", relations) for relations in _drawn(size)]
     for name, relations in sets:
-        optimum = {}
+        optimum: dict[tuple[int, ...], int] = {}
         for starts, course in pairs:
             for row, possible in course:
                 if all(held & relations for held in possible):

@@ -62,6 +62,7 @@ STYLES = {
     "tpstream": ("#1f77b4", "^"),
     "tpstream-published": ("#17becf", "v"),
     "piestream-paper": ("#2ca02c", "D"),
+    "piestream-paper-spared": ("#98df8a", "d"),
     "iseq": ("#9467bd", "P"),
     "iseq-indexed": ("#c5b0d5", "X"),
     "duckdb": ("#8c564b", "<"),
@@ -165,7 +166,7 @@ def losses(
     """Where a peer is quicker than piestream: the case, the peer, and how many times."""
     lost = []
     for row in rows:
-        if str(row.get("peer", "")).startswith("piestream") and row["peer"] != "piestream-paper":
+        if row.get("peer") in ("piestream", "piestream-detector"):
             continue
         case = {key: row.get(key) for key in index}
         mine = one(rows, value, peer=ours, **case)
@@ -222,7 +223,7 @@ def curves(
     if log_x:
         axes.set_xscale("log")
     else:
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params(axis="x", integer=True)
     if log_y:
         axes.set_yscale("log")
     axes.grid(True, which="major", linewidth=0.4, alpha=0.5)

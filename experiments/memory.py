@@ -107,8 +107,9 @@ def meaning(rows: Rows) -> str:
         "**Where we lose.** TPStream and ISEQ hold nothing but two or four words an interval, and "
         "are the smallest. piestream holds for each interval its place in the rings, its partners "
         "and what they offer: it trades a constant number of words an interval for never searching "
-        "a buffer. Its memory here also has the arrays of matches that it hands out piece by piece (with wide "
-        "windows most of it), while the peers only count theirs."
+        "a buffer. Its own count of state in use is the smaller part of what the process grew by; the rest "
+        "is room: arrays for a piece's bits and matches, which the peers, who only count "
+        "theirs, do not have, and room to grow."
     )
 
 

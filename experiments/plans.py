@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -69,19 +70,19 @@ def rows(size: Size) -> Iterator[Row]:
         for ranks in permutations(range(3)):
             names = ["AB", "AC", "BC"]
             order = [names[ranks.index(place)] for place in range(3)]
-            timing, (count, probes) = timed(lambda r=ranks, of=case: run_forced(of, r), size)
+            timing, (count, probes) = timed(partial(run_forced, case, ranks), size)
             yield {**told, "plan": f"forced {' '.join(order)}", "matches": count, "work": probes,
                    **timing}  # fmt: skip
         for plan, options in (("TPStream's first", {"alpha": 0.0}), ("TPStream's, adapting", {})):
             timing, result = timed(
-                lambda o=options, of=case: BASELINES["tpstream"].run(
-                    of.pattern, of.times, of.masks, **o
+                partial(
+                    BASELINES["tpstream"].run, case.pattern, case.times, case.masks, **options
                 ),
                 size,
             )
             yield {**told, "plan": plan, "matches": result.count,
                    "work": result.counters["probes"], **timing}  # fmt: skip
-        timing, result = timed(lambda of=case: of.run(DETECTOR), size)
+        timing, result = timed(partial(case.run, DETECTOR), size)
         yield {**told, "plan": "piestream, detector", "matches": result.count,
                "work": result.counters["steps"] + result.counters["visits"], **timing}  # fmt: skip
 

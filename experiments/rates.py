@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ def rows(size: Size) -> Iterator[Row]:
         told: Row = {"window": window, "events": events, "seed": SEED}
         yield {**told, **_pushed(case, size.of(500, 10_000, 100_000)), "waited": 0.0}
         for peer in PEERS:
-            timing, result = timed(lambda p=peer, of=case: of.run(p), size)
+            timing, result = timed(partial(case.run, peer), size)
             waits = [
                 report - earliest[tuple(starts)]
                 for report, *starts in result.matches.tolist()
@@ -76,7 +77,7 @@ def latency(row: Row, rate: float) -> float | None:
     busy = rate * row["cpu_event"]
     if busy >= 1:
         return None
-    return row["waited"] / rate + row["cpu_event"] * (1 + busy / (2 * (1 - busy)))
+    return float(row["waited"] / rate + row["cpu_event"] * (1 + busy / (2 * (1 - busy))))
 
 
 def _seconds(value: float | None) -> str:

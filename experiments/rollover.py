@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.baselines import BASELINES, UnsupportedPatternError
+from experiments.baselines import UnsupportedPatternError
 from experiments.baselines.pattern import Ints, Pattern
 from experiments.experiment import (
     Experiment,
@@ -21,14 +22,14 @@ from experiments.experiment import (
     thousands,
 )
 from experiments.measure import Row, Rows, Size, timed
-from experiments.peers import DETECTOR, Case, title
+from experiments.peers import DETECTOR, PAPER_SPARED, Case, title
 from experiments.streams import SEED
 from piestream.generators import rollover, rollover_truth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PEERS = (DETECTOR, "tpstream", "piestream-paper", "iseq", "duckdb", "polars")
+PEERS = (DETECTOR, "tpstream", "piestream-paper", PAPER_SPARED, "iseq", "duckdb", "polars")
 _PREDICATES = {
     "A": "SOBOR > 0 AND BOR < 50",
     "B": "BOR > 100",
@@ -90,15 +91,13 @@ def rows(size: Size) -> Iterator[Row]:
                         "planted": planted, "seed": SEED}  # fmt: skip
             try:
                 if peer == "piestream":
-                    timing, found = timed(lambda q=asked: q.run(frame, threads=1), size)
+                    timing, found = timed(partial(asked.run, frame, threads=1), size)
                     starts = found.drop("detected_at").to_numpy().astype(np.int64)
                 elif peer == DETECTOR:
-                    timing, result = timed(lambda of=case: of.detect(), size)
+                    timing, result = timed(case.detect, size)
                     starts = case.shaped(result.matches)[:, 1:]
                 else:
-                    timing, result = timed(
-                        lambda p=peer, of=pattern: BASELINES[p].run(of, times, masks), size
-                    )
+                    timing, result = timed(partial(case.run, peer), size)
                     starts = result.matches[:, 1:]
                     row["peak_stored"] = result.counters["peak_stored"] or None
             except UnsupportedPatternError as refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,9 @@ def chain(symbols: int, window: int = 10_000) -> Pattern:
     return Pattern(symbols, tuple((at, at + 1, CHAIN) for at in range(symbols - 1)), window)
 
 
-def synthetic(pattern: Pattern, events: int, seed: int = SEED, **shape: object) -> Case:
+def synthetic(pattern: Pattern, events: int, seed: int = SEED, **shape: Any) -> Case:
     """A pattern over TPStream's synthetic booleans: situations 10–100 s, gaps 10–50 s, 1 Hz."""
-    frame = booleans(pattern.n_symbols, events, seed, **shape)  # type: ignore[arg-type]
+    frame = booleans(pattern.n_symbols, events, seed, **shape)
     return Case(pattern, *bits(frame))
 
 
