@@ -152,6 +152,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     for axes, (sweep, kind) in zip(pictures, cases, strict=False):
         curves(axes, select(rows, sweep=sweep, pattern=kind), "x", "work")
         axes.set(title=f"{kind}, against {sweep}")
+        points = sorted({row["x"] for row in select(rows, sweep=sweep, pattern=kind)})
+        axes.set_xticks(points, [f"{x:g}" for x in points])
+        axes.minorticks_off()
     for axes in pictures[len(cases) :]:
         axes.set_axis_off()
     pictures[0].set_ylabel("counted work")
