@@ -319,12 +319,10 @@ class _Binder:
             if function == "STDDEV":
                 words = tuple(Wanted(symbol, cell(agg.SPREAD), part) for part in (0, 2))
                 return Output(item, pl.Float64(), words, attribute)
-            total = Wanted(symbol, cell(agg.SUM_INT if exact else agg.SUM_FLOAT))
-            if exact:
-                rough = Wanted(symbol, cell(agg.SUM_INT), 1)
-                whole: pl.DataType = pl.Int64() if function == "SUM" else pl.Float64()
-                return Output(item, whole, (total, rough, count), attribute)
-            return Output(item, pl.Float64(), (total, count), attribute)
+            kind = agg.SUM_INT if exact else agg.SUM_FLOAT
+            words = (*(Wanted(symbol, cell(kind), part) for part in (0, 1)), count)
+            whole = exact and function == "SUM"
+            return Output(item, pl.Int64() if whole else pl.Float64(), words, attribute)
         form = _own_form(dtype)
         attribute = Attribute(item.column, form)
         if function in ("FIRST", "LAST"):

@@ -43,6 +43,13 @@ class Batch:
     known: NDArray[np.uint8]
 
 
+def _nothing_waits() -> Words:
+    """A store of waiting matches without any."""
+    waiting = np.zeros(64, np.int64)
+    waiting[at.WAITING_FREE] = at.NOWHERE
+    return waiting
+
+
 def _state() -> ModuleType:
     """The loops over all of the state: compiled when first needed, which for many is never."""
     from piestream.joins import state
@@ -114,8 +121,7 @@ class Detector:
         self.parts = np.zeros(0, np.int64)
         self.pool = np.zeros(1024, np.int64)
         self.pool[at.POOL_USED] = at.POOL_WORDS
-        self.waiting = np.zeros(64, np.int64)
-        self.waiting[at.WAITING_FREE] = at.NOWHERE
+        self.waiting = _nothing_waits()
         self.next_silence = at.INT64_MAX  # a lower bound
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
@@ -197,13 +203,12 @@ class Detector:
             return none
         rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
         last = rows[:, at.LAST_TIME]
-        closed = (rows[:, at.USED] == 0) | (rows[:, at.MASK] == 0)
-        longest = min(self.silence, at.INT64_MAX)
-        ends = np.where(last > at.INT64_MAX - longest, at.INT64_MAX, last + longest)
-        ends[closed] = at.INT64_MAX
-        silent = np.flatnonzero(ends < now)
-        rest = ends[ends >= now]
-        self.next_silence = int(rest.min()) if rest.size else at.INT64_MAX
+        open_ones = (rows[:, at.USED] != 0) & (rows[:, at.MASK] != 0)
+        passed = np.array(now).astype(np.uint64) - last.astype(np.uint64)  # without sign
+        over = open_ones & (last < now) & (passed > np.uint64(self.silence))
+        silent = np.flatnonzero(over)
+        rest = last[open_ones & ~over]
+        self.next_silence = int(rest.min()) + self.silence if rest.size else at.INT64_MAX
         if not silent.size:
             return none
         nothing = np.zeros(0, np.int64)
@@ -243,6 +248,7 @@ class Detector:
         for number, value in enumerate(values):
             known = value is not None and value == value  # a NaN is a missing value
             one.known[number, 0] = known
+            one.columns[number, 0] = 0
             if known:
                 (one.floats if is_float[number] else one.columns)[number, 0] = value
         self.pool, self.waiting, rows, count, steps, visits = loops.detect(
@@ -261,10 +267,11 @@ class Detector:
             at.INT64_MIN,
             False,
         )
+        found = self._rows(rows, count, steps, visits)
         self._adapt(one.partitions)
         if self.gap != at.NOWHERE:
             self.next_silence = min(self.next_silence, time + self.silence)
-        return self._rows(rows, count, steps, visits) if count else None
+        return found if count else None
 
     @property
     def parts_view(self) -> memoryview:
@@ -361,6 +368,9 @@ class Detector:
         self.pool, idle = _state().compact(
             self.code, self.parts, self.n_partitions, self.pool, now
         )
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        if not rows[:, at.WAITING].any():
+            self.waiting = _nothing_waits()
         return idle
 
     def release(self, partitions: Words) -> None:
@@ -385,6 +395,13 @@ class Detector:
         words = self.n_partitions * self.words + self.pool[at.POOL_USED]
         record = 1 + 2 * self.tables.n_symbols + self.tables.n_outputs
         return 8 * int(words + self.waiting[at.WAITING_USED] * record)
+
+    @property
+    def layout(self) -> list[int]:
+        """The sizes of what the state is made of; a stored state must agree with them."""
+        first = int(self.code[at.SYMBOLS_AT])
+        widths = self.code[first + at.SYM_WIDTH :: at.SYM_WORDS][: self.tables.n_symbols]
+        return [self.words, int(self.code[at.N_READERS]), self.tables.n_outputs, *widths.tolist()]
 
     def used_waiting(self) -> Words:
         """The waiting matches without the room kept for more."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.binding import CODE, FLOAT, INTEGER, Binding
+from piestream.binding import CODE, FLOAT, Binding
 from piestream.joins.layout import INT64_MAX, INT64_MIN
 from piestream.query.predicates import compile_mask
 
@@ -53,7 +53,7 @@ class EventReader:
         self.masks: dict[int, int] = {}
         self.attribute_names = tuple(a.name for a in binding.attributes)
         self.attribute_floats = tuple(a.form == FLOAT for a in binding.attributes)
-        self.attribute_integers = tuple(a.name for a in binding.attributes if a.form == INTEGER)
+        self.integers = tuple(name for name, types in self.checks if int in types)
         self.usable = (
             self.bits is not None
             and self.ticks is not None
@@ -72,7 +72,7 @@ class EventReader:
             if ticks is None:
                 return None
             bits = self.bits(event, None)  # type: ignore[misc]
-            for name in self.attribute_integers:
+            for name in self.integers:
                 value = event[name]
                 if value is not None and not INT64_MIN <= value <= INT64_MAX:
                     return None

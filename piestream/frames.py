@@ -46,15 +46,15 @@ def run(
             f"there is no option {', '.join(spark_options)} for this frame; there are ties, "
             "lateness, on_late and threads (buckets, partitioning, slices and metrics are for Spark)"
         )
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads is a number from 1 on, not {threads!r}")
     ties = ties or "error"
     check_options(ties, on_late or "error")
     if frame is None:
         from piestream.files import run_from
 
         return run_from(query, ties=ties)
-    if isinstance(frame, pl.DataFrame):
-        return run_polars(query, frame, ties=ties, threads=threads)
-    if isinstance(frame, pl.LazyFrame):
+    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return run_polars(query, frame, ties=ties, threads=threads)
     columns, back = _converted(frame)
     return back(run_polars(query, columns, ties=ties, threads=threads))

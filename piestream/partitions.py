@@ -136,6 +136,8 @@ def _frozen(value: Any) -> Any:
         return tuple(_frozen(part) for part in value.values())
     if isinstance(value, list | pl.Series):
         return tuple(_frozen(part) for part in value)
+    if isinstance(value, float) and value != value:
+        return None  # a NaN is a missing value, also inside
     return value
 
 

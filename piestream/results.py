@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.binding import CODE, FLOAT, Binding, Output
+from piestream.intervals import aggregates as agg
 from piestream.joins.layout import (
     OPEN,
     PHASE_COMPLETION,
@@ -56,7 +57,8 @@ def _column(
         return _times(binding, words[0], unknown=words[0] == OPEN)
     if isinstance(item, Length):
         starts, ends = words
-        unknown = ends == OPEN
+        # a length of more than 63 bits is no length that a column could hold
+        unknown = (ends == OPEN) | ((ends < 0) != (starts < 0)) & (ends - starts < 0)
         return binding.time.as_lengths(_series(np.where(unknown, 0, ends - starts), unknown))
     if isinstance(item, Holds):
         return _relations(binding, item, words)
@@ -94,14 +96,21 @@ def _aggregate(
         with np.errstate(invalid="ignore", divide="ignore"):
             deviation = np.sqrt(np.ascontiguousarray(spread).view(np.float64) / (count - 1))
         return _floats(deviation, count < 2)
-    if len(words) == 3:
-        return _whole_sum(item, *words)
-    total, count = words
+    total, rough, count = words
+    if cell_kind(output) == agg.SUM_INT:
+        return _whole_sum(item, total, rough, count)
     sums = np.ascontiguousarray(total).view(np.float64)
     if item.function == "SUM":
         return _floats(sums, count == 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return _floats(sums / count, count == 0)
+
+
+def cell_kind(output: Output) -> int:
+    """The kind of the first aggregate that an output is made of."""
+    cell = output.wanted[0].what
+    assert isinstance(cell, Cell)
+    return cell.kind
 
 
 def _whole_sum(item: Aggregate, total: Words, rough: Words, count: Words) -> pl.Series:

@@ -147,7 +147,8 @@ class Session:
         """Time moves on to ``time`` without events: all events before it have come."""
         self._check_open()
         if self._stream is None:  # the time's type is not known yet
-            self._advanced = time
+            if self._advanced is None or _is_after(time, self._advanced):
+                self._advanced = time
             return self._given(pl.DataFrame())
         return self._given(self._stream.advance(self._ticks(time, self._stream.binding)))
 
@@ -188,6 +189,14 @@ class Session:
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this session is closed")
+
+
+def _is_after(time: Any, other: Any) -> bool:
+    """Whether a time is later; of what cannot be compared, the last that was told counts."""
+    try:
+        return bool(time > other)
+    except TypeError:
+        return True
 
 
 def _as_it_is(result: pl.DataFrame) -> pl.DataFrame:

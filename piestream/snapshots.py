@@ -44,6 +44,7 @@ def snapshot(stream: Stream) -> bytes:
         "next_silence": detector.next_silence,
         "seen": asdict(stream.seen),
         "bound": _as_text(stream.binding),
+        "layout": detector.layout,
     }
     sections = [
         json.dumps(facts).encode(),
@@ -73,6 +74,8 @@ def restore(binding: Binding, state: bytes) -> Stream:
     stream = Stream(
         binding, ties=facts["ties"], lateness=facts["lateness"], on_late=facts["on_late"]
     )
+    if facts["layout"] != stream.detector.layout:
+        raise StateError("this state was written by another version of piestream, laid out otherwise")
     stream.latest = facts["latest"]
     stream.swept = facts["swept"]
     stream.seen = Statistics(**facts["seen"])

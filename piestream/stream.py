@@ -33,6 +33,8 @@ Words = NDArray[np.int64]
 
 #: A bounded input is tidied up (room, dictionaries) after so many rows.
 _TIDY_ROWS = 1 << 22
+#: A sweep goes through all partitions, so it waits for an eighth as many events, at least these.
+_SWEPT_EVENTS = 16
 
 
 @dataclass(slots=True)
@@ -93,6 +95,7 @@ class Stream:
         self.buffer: pl.DataFrame | None = None
         self.latest = INT64_MIN  # the largest time seen
         self.swept = INT64_MIN
+        self.unswept = 0  # events and advances since the last sweep
         self.untidied = 0
         self.seen = Statistics()
         self.nothing = pl.DataFrame(schema=binding.result_schema)
@@ -131,6 +134,7 @@ class Stream:
             return None
         self.latest = time
         self.seen.events += 1
+        self.unswept += 1
         found = self.detector.detect_one(number, time, mask, values, is_float)
         if time > self.detector.next_silence or self._sweep_due(time):
             results = [] if found is None else [self._results(found)]
@@ -208,20 +212,31 @@ class Stream:
                 "the type of a column came up too late: say the types when the session is opened, "
                 "query.open(schema={...})"
             )
+        was = self.binding.attributes
+        place = {a.name: n for n, a in enumerate(was)}  # forms of one untyped column are all NULL
+        kept = {was[n]: dictionary for n, dictionary in self.dictionaries.items()}
+        narrowing = Narrowing(binding)
+        if self.buffer is not None:
+            typed = narrowing.rows(pl.DataFrame(schema=dict(binding.schema))).schema
+            source = {
+                f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
+                for n, a in enumerate(binding.attributes)
+            }
+            self.buffer = self.buffer.select(
+                pl.col(source.get(name, name)).cast(dtype).alias(name)
+                for name, dtype in typed.items()
+            )
         self.binding = binding
-        self.narrowing = Narrowing(binding)
+        self.narrowing = narrowing
         self.nothing = pl.DataFrame(schema=binding.result_schema)
         self.detector.replace_code(new)
         self.partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
         self.dictionaries = {
-            number: self.dictionaries.get(number) or Dictionary(binding.schema[attribute.name])
-            for number, attribute in enumerate(binding.attributes)
-            if attribute.form == CODE
+            n: kept.get(a) or Dictionary(binding.schema[a.name])
+            for n, a in enumerate(binding.attributes)
+            if a.form == CODE
         }
         self.previous = {n: v.cast(binding.schema[n]) for n, v in self.previous.items()}
-        if self.buffer is not None:
-            typed = self.narrow(pl.DataFrame(schema=dict(binding.schema))).schema
-            self.buffer = self.buffer.cast(dict(typed))  # type: ignore[arg-type]
 
     def narrow(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Narrow rows of a frame, as `take_narrow` takes them."""
@@ -329,6 +344,7 @@ class Stream:
         """Work on rows that are due."""
         rows, partitions, offsets = self._ordered(rows, last)
         self.seen.events += len(rows)
+        self.unswept += len(rows)
         if not len(rows):
             return _together(self.binding, [])
         if self.previous:
@@ -350,16 +366,19 @@ class Stream:
     def _pass(self, now: int) -> pl.DataFrame:
         """Time is ``now`` everywhere."""
         result = self._results(self.detector.advance(now))
+        self.unswept += 1
         if self.swept == INT64_MIN:
             self.swept = now
         elif self._sweep_due(now):
             self.swept = now
+            self.unswept = 0
             self._forget(now)
         return result
 
     def _sweep_due(self, now: int) -> bool:
-        """Whether half a window has gone by, so that a sweep is worth its while."""
-        return now - self.swept > max(self.detector.window // 2, 0)
+        """Whether half a window has gone by, and enough has come for a sweep to be worth it."""
+        enough = max(_SWEPT_EVENTS, self.detector.n_partitions // 8)
+        return self.unswept >= enough and now - self.swept > self.detector.window // 2
 
     def _forget(self, now: int) -> None:
         """Free what can no longer take part in a match (SPEC: state is bounded by the window)."""

@@ -14,8 +14,9 @@ from piestream.loops import FLAGS, INT, NOTHING, WORDS, as_floats, compiled
 ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = range(11)
 
 #: Words a cell takes if not one: single values are (known, value), SPREAD is Welford's
-#: (n, mean, M2), a sum of integers is (sum modulo 2^64, sum as a float). All begin as zeros, whatever the type, but for FIRST and LAST.
-CELL_SIZE = {SUM_INT: 2, MIN_INT: 2, MAX_INT: 2, MIN_FLOAT: 2, MAX_FLOAT: 2, FIRST: 2, LAST: 2, SPREAD: 3}
+#: (n, mean, M2), a sum of integers is (sum modulo 2^64, sum as a float),
+#: one of floats is as long, so that a type that comes up late moves nothing. All begin as zeros, whatever the type, but for FIRST and LAST.
+CELL_SIZE = {SUM_INT: 2, SUM_FLOAT: 2, MIN_INT: 2, MAX_INT: 2, MIN_FLOAT: 2, MAX_FLOAT: 2, FIRST: 2, LAST: 2, SPREAD: 3}
 
 #: Of FIRST and LAST: there was no event yet; known 0 is an event whose value is NULL.
 UNKNOWN_YET = -1
@@ -28,7 +29,7 @@ def clear_cells(code, cell, cell_end, pool, slot):
         kind = code[cell + CELL_KIND]
         at = slot + code[cell + CELL_WORD]
         pool[at] = 0
-        if kind >= MIN_INT or kind == SUM_INT:
+        if kind >= SUM_INT:
             pool[at + 1] = 0
         if kind == FIRST or kind == LAST:
             pool[at] = UNKNOWN_YET

@@ -121,6 +121,7 @@ def _await_completion(code, part, pool, waiting, found, match, rows, outputs_at,
         sym = symbols + s * SYM_WORDS
         slot = slot_of(part, RINGS + s * RING_WORDS, code[sym + SYM_WIDTH], found[match + s])
         waiting[at + WAITING_STARTS + s] = pool[slot + START]
+        waiting[at + WAITING_STARTS + n + s] = NOWHERE
         if pool[slot + END] >= time:
             still_open += 1
             waiting[at + WAITING_STARTS + n + s] = pool[slot + code[sym + SYM_WATCH]]

@@ -88,7 +88,7 @@ def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
     capacity = part[ring + RING_CAPACITY]
     bits = base + capacity * width
     to_bits = to + to_capacity * width
-    for word in range(to_bits, to + ring_words(to_capacity, width)):
+    for word in range(to, to + ring_words(to_capacity, width)):
         target_pool[word] = 0
     for slot_id in range(first, part[ring + RING_TAIL]):
         place = slot_id & (capacity - 1)
