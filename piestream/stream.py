@@ -35,6 +35,8 @@ Words = NDArray[np.int64]
 _TIDY_ROWS = 1 << 22
 #: A sweep goes through all partitions, so it waits for an eighth as many events, at least these.
 _SWEPT_EVENTS = 16
+#: A stream in which little comes is swept all the same, after so many windows.
+_QUIET_WINDOWS = 8
 
 
 @dataclass(slots=True)
@@ -369,7 +371,7 @@ class Stream:
         self.unswept += 1
         if self.swept == INT64_MIN:
             self.swept = now
-        elif self._sweep_due(now):
+        elif self._sweep_due(now) or now - self.swept > _QUIET_WINDOWS * (self.detector.window + 1):
             self.swept = now
             self.unswept = 0
             self._forget(now)
