@@ -41,6 +41,7 @@ def snapshot(stream: Stream) -> bytes:
         "on_late": stream.on_late,
         "latest": stream.latest,
         "swept": stream.swept,
+        "unswept": stream.unswept,
         "next_silence": detector.next_silence,
         "seen": asdict(stream.seen),
         "bound": _as_text(stream.binding),
@@ -78,6 +79,7 @@ def restore(binding: Binding, state: bytes) -> Stream:
         raise StateError("this state was written by another version of piestream, laid out otherwise")
     stream.latest = facts["latest"]
     stream.swept = facts["swept"]
+    stream.unswept = facts.get("unswept", 0)
     stream.seen = Statistics(**facts["seen"])
     detector = stream.detector
     parts = _from_words(sections[1]).reshape(-1, detector.words)

@@ -166,6 +166,7 @@ class Stream:
         except ValueError:
             self.buffer, self.latest, self.seen = before
             raise
+        self.unswept += _SWEPT_EVENTS  # a micro-batch costs more than a small sweep
         if self.latest != INT64_MIN:
             results.append(self._pass(self.watermark))
         return _together(self.binding, results)
