@@ -68,7 +68,7 @@ from piestream.joins.layout import (
     VALID,
     WALK_WORDS,
 )
-from piestream.joins.pairs import add_partner
+from piestream.joins.pairs import add_partner, symbol_on
 from piestream.joins.reach import offered, spread
 from piestream.joins.rings import slot_of
 from piestream.joins.slots import begin, bring_up_to_date, drop
@@ -93,7 +93,7 @@ def _find_ranges(code, part, pool, items, n_items, symbol, mask, kept):
         side = code[entry + INC_SIDE]
         con = code[CONSTRAINTS_AT] + code[entry + INC_CONSTRAINT] * CON_WORDS
         block = con + CON_SIDES + side * SIDE_WORDS
-        other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+        other = symbol_on(code, con, 1 - side)
         other_tail = part[RINGS + other * RING_WORDS + RING_TAIL]
         if not starts and code[block + SIDE_EARLIER] != NOWHERE:
             slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)

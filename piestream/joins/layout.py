@@ -16,7 +16,7 @@ import numpy as np
 INT64_MAX = np.iinfo(np.int64).max
 INT64_MIN = np.iinfo(np.int64).min
 
-#: The end of an interval that has not ended. No event can have this time (frames refuses it).
+#: The end of an interval that has not ended. No event can have this time (narrow.py refuses it).
 OPEN = INT64_MAX
 #: No such slot.
 NOWHERE = -1

@@ -15,8 +15,6 @@ from piestream.joins.layout import (
     ALWAYS,
     CON_SIDES,
     CON_WORDS,
-    CON_X,
-    CON_Y,
     CONSTRAINTS_AT,
     END,
     INC_CONSTRAINT,
@@ -47,7 +45,7 @@ from piestream.joins.layout import (
     WALK_ENDS,
     WALK_ENDS_CHECKED,
 )
-from piestream.joins.pairs import possible_relations
+from piestream.joins.pairs import possible_relations, symbol_on
 from piestream.joins.rings import bit_of, bit_word, slot_of
 from piestream.loops import INT, WORDS, compiled
 
@@ -106,7 +104,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         if offer < floor or lo == NOWHERE:
             continue
         hi = pool[slot + code[block + SIDE_LO] + 1]
-        other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+        other = symbol_on(code, con, 1 - side)
         other_ring = RINGS + other * RING_WORDS
         other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
         theirs = code[con + CON_SIDES + (1 - side) * SIDE_WORDS + SIDE_BEST]

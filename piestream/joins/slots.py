@@ -12,8 +12,6 @@ from piestream.joins.layout import (
     CON_NAMES,
     CON_SIDES,
     CON_WORDS,
-    CON_X,
-    CON_Y,
     CONSTRAINTS_AT,
     DEFERRED_NOT,
     DROPPED,
@@ -51,7 +49,7 @@ from piestream.joins.layout import (
     VALID,
     WALK_WORDS,
 )
-from piestream.joins.pairs import drop_partner
+from piestream.joins.pairs import drop_partner, symbol_on
 from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
 from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, compiled
 
@@ -69,7 +67,7 @@ def drop(code, part, pool, symbol):
         con = code[CONSTRAINTS_AT] + code[entry + INC_CONSTRAINT] * CON_WORDS
         if code[con + CON_NAMES]:
             continue
-        other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+        other = symbol_on(code, con, 1 - side)
         other_ring = RINGS + other * RING_WORDS
         other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
         mine = slot + code[con + CON_SIDES + side * SIDE_WORDS + SIDE_LO]

@@ -15,8 +15,6 @@ from piestream.joins.layout import (
     CELLS_AT,
     CON_SIDES,
     CON_WORDS,
-    CON_X,
-    CON_Y,
     CONSTRAINTS_AT,
     LAST_TIME,
     MASK,
@@ -55,6 +53,7 @@ from piestream.joins.layout import (
     WALK_ENDS,
     WINDOW,
 )
+from piestream.joins.pairs import symbol_on
 from piestream.joins.rings import SMALLEST, expire, move_ring, ring_words, slot_of
 from piestream.loops import ARRAY, BOOL, INT, NOTHING, at_word, compiled, pointer
 
@@ -186,8 +185,8 @@ def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
             for side in range(2):
                 at = 6 * c + 3 * side
                 block = con + CON_SIDES + side * SIDE_WORDS
-                symbol = code[con + CON_Y] if side == 1 else code[con + CON_X]
-                other = code[con + CON_X] if side == 1 else code[con + CON_Y]
+                symbol = symbol_on(code, con, side)
+                other = symbol_on(code, con, 1 - side)
                 ring = RINGS + symbol * RING_WORDS
                 other_ring = RINGS + other * RING_WORDS
                 other_head = part[other_ring + RING_HEAD]
