@@ -6,8 +6,10 @@ good as the `Query` it makes: it is equal to it, prints as it, runs, opens and e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from piestream.query.check import Parts, SymbolPart, checked
@@ -68,9 +70,14 @@ class QueryBuilder:
         """The window: ``"5 minutes"``, a timedelta, or an int of ticks."""
         return self._with(_within=as_duration(window, "the window"))
 
-    def partition_by(self, *columns: str) -> QueryBuilder:
-        """Every value of these columns is a stream of its own."""
-        return self._with(_partition_by=columns)
+    def partition_by(self, *columns: str | Iterable[str]) -> QueryBuilder:
+        """Every value of these columns is a stream of its own: names, or a list of names."""
+        listed = [[c] if isinstance(c, str) or not isinstance(c, Iterable) else c for c in columns]
+        names = tuple(chain.from_iterable(listed))
+        for name in names:
+            if not isinstance(name, str):
+                raise QueryError(f"partition_by takes the names of columns, not {name!r}")
+        return self._with(_partition_by=names)
 
     def order_by(self, column: str, unit: str | None = None) -> QueryBuilder:
         """The time column, and the unit of its ticks if it is an integer column."""

@@ -10,7 +10,7 @@ from piestream.query.faults import Finding, QueryError, Span, did_you_mean, loca
 from piestream.query.model import NANOSECONDS, Emit, Query
 from piestream.query.patterns import read_pattern
 from piestream.query.reading import Reader
-from piestream.query.returns import read_returns
+from piestream.query.returns import Names, read_returns
 from piestream.query.tokens import Kind, tokenize
 
 __all__ = ["parse"]
@@ -182,7 +182,10 @@ class _Parser:
         reader.nothing_more("EMIT")
 
     def returns(self, reader: Reader) -> None:
-        self.parts.returns = read_returns(reader, self.parts.spans)
+        parts = self.parts
+        symbols = [part.name for part in parts.symbols]
+        names = Names(symbols, parts.partition_by, parts.order_by)
+        parts.returns = read_returns(reader, parts.spans, names)
 
 
 _REQUIRED = {

@@ -9,7 +9,7 @@ from piestream.query.endpoints import COMPARISONS, relations_where
 from piestream.query.faults import Span, did_you_mean
 from piestream.query.reading import Reader
 from piestream.query.tokens import RESERVED, Kind, Token
-from piestream.relations import ALL_NAMES, Relation, inverse, relation_named
+from piestream.relations import ALL_NAMES, ALLEN, Relation, inverse, names, relation_named
 
 __all__ = ["Stated", "read_pattern"]
 
@@ -77,6 +77,9 @@ def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
         len(reader.tokens) > 2 and reader.tokens[0].is_sign("(") and reader.tokens[-1].is_sign(")")
     ):
         reader = Reader(reader.tokens[1:-1], reader.tokens[-1].span, reader.findings)
+    if reader.peek().kind is Kind.WORD and reader.peek().upper == "NOT":
+        _refuse_negation(reader, symbols)
+        return []
     segments = list(reader.parts(";", "|"))
     for segment in segments:
         if not segment.tokens:
@@ -93,6 +96,19 @@ def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
         if only.is_quoted or only.text in symbols or relation_named(only.text) is None:
             return [Stated(only.text, None, Relation(0), only.span, only.span, only.span)]
     return _united(_resolved(listed, symbols, reader), reader)
+
+
+def _refuse_negation(reader: Reader, symbols: Sequence[str]) -> None:
+    """NOT is no constraint; where the rest is one, say the relations that NOT leaves."""
+    negated = Reader(reader.tokens[1:], reader.end.span, [])
+    stated = _conjunct(negated, symbols) if negated.tokens else []
+    hint = "write the relations that may hold: a meets; overlaps b"
+    if len(stated) == 1 and stated[0].y is not None and not negated.findings:
+        left = Relation(sum(ALLEN)) & ~stated[0].relations
+        if left and not stated[0].relations & ~sum(ALLEN):
+            others = "; ".join(names(left))
+            hint = f"write the relations that may hold: {stated[0].x} {others} {stated[0].y}"
+    reader.fault(reader.peek(), "a constraint says which relations may hold, without NOT", hint)
 
 
 def _words(reader: Reader) -> list[_Word] | None:
@@ -179,6 +195,23 @@ def _unread(
     symbols: Sequence[str],
     reader: Reader,
 ) -> None:
+    if len(words) > 1 and all(word.text in symbols for word in words):
+        apart = " and ".join(word.text for word in words[:2])
+        span = words[0].span.joined(words[-1].span)
+        reader.fault(
+            span, f"a relation is missing between {apart}",
+            f"write for example: {words[0].text} meets {words[1].text}",
+        )  # fmt: skip
+        return
+    whole = _whole_constraint(words, symbols)
+    if whole:
+        more = words[whole:]
+        reader.fault(
+            more[0].span.joined(more[-1].span),
+            f"{more[0].text} does not belong after a whole constraint",
+            "constraints join with AND, alternatives with ;",
+        )
+        return
     start = 1 if is_first or (len(words) > 1 and words[0].text in symbols) else 0
     stop = len(words)
     if len(words) - start > 1 and (is_last or words[-1].text in symbols):
@@ -199,6 +232,17 @@ def _unread(
     spelt = text.lower().replace("_", "-").replace(" ", "-")
     hint = did_you_mean(spelt, ALL_NAMES) or f"the relations are {', '.join(ALL_NAMES)}"
     reader.fault(span, f"there is no relation {text}", hint)
+
+
+def _whole_constraint(words: list[_Word], symbols: Sequence[str]) -> int:
+    """How many of the first words say a constraint, if more follow; else 0."""
+    for length in (3, 4):
+        head = words[:length]
+        ends = head[0].text in symbols and head[-1].text in symbols
+        relation = relation_named(" ".join(word.text for word in head[1:-1]))
+        if ends and relation is not None and length < len(words):
+            return length
+    return 0
 
 
 def _united(alternatives: list[Stated], reader: Reader) -> list[Stated]:

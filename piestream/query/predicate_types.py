@@ -178,7 +178,8 @@ class _Lowering:
             odd = next(n for n, c in zip(nodes, cores, strict=True) if c.type.kind != type.kind
                        and c.type.kind in kinds)  # fmt: skip
             other = next(c.type.kind for n, c in zip(nodes, cores, strict=True) if n is odd)
-            span = nodes[0].span.joined(odd.span)
+            # of a list the odd value alone, of a comparison both sides
+            span = odd.span if what == "IN" else nodes[0].span.joined(odd.span)
             self.findings.append(
                 Finding(span, f"{what} cannot mix {type.kind.value} and {other.value}",
                         _mix_hint(cores))
@@ -418,8 +419,11 @@ def _type_of(cores: list[Core] | tuple[Core, ...]) -> Type:
 
 def _mix_hint(cores: list[Core]) -> str | None:
     fields = [c for c in cores if isinstance(c, Field)]
+    typed = [field for field in fields if field.type.kind is not Kind.UNKNOWN]
+    if typed:
+        return f"the column {typed[0].name} holds {typed[0].type.kind.value}"
     if fields:
-        return f"the column {fields[0].name} holds {fields[0].type.kind.value}"
+        return f"write all values as the column {fields[0].name} holds them"
     if any(c.type.kind is Kind.BOOL for c in cores):
         return "join comparisons with AND"
     return None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from piestream.query.faults import Span, did_you_mean
 from piestream.query.model import Aggregate, Endpoint, Holds, Length, Return
 from piestream.query.reading import Reader
 from piestream.query.text import alias_of
 from piestream.query.tokens import Token
 
-__all__ = ["AGGREGATES", "read_returns"]
+__all__ = ["AGGREGATES", "Names", "read_returns"]
 
 AGGREGATES = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV")
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
@@ -16,8 +19,22 @@ FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 _OTHER_SPELLINGS = {"MEAN": "AVG", "STD": "STDDEV", "STDDEV_SAMP": "STDDEV"}
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What names can stand for in RETURN: an error says which of these a name is."""
+
+    symbols: Sequence[str] = ()
+    partition_by: Sequence[str] = ()
+    order_by: str | None = None
+
+    @property
+    def example(self) -> str:
+        """A symbol to show how something is written."""
+        return self.symbols[0] if self.symbols else "a"
+
+
 def read_returns(
-    reader: Reader, column_spans: dict[tuple[str, ...], Span]
+    reader: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
 ) -> list[tuple[Return, Span | None]]:
     """The items of a RETURN clause with their places; faults go to the reader's list."""
     if reader.at_end:
@@ -28,24 +45,26 @@ def read_returns(
         if not item.tokens:
             reader.fault(item.end, "something to return is missing here")
             continue
-        read = _item(item, column_spans)
+        read = _item(item, column_spans, names)
         if read is not None:
             found.append((read, item.span()))
     return found
 
 
-def _item(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | None:
+def _item(
+    item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
+) -> Return | None:
     first = item.peek()
     if first.is_sign("*"):
         item.fault(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
         return None
     if item.peek(1).is_sign("("):
-        return _call(item, column_spans)
+        return _call(item, column_spans, names)
     symbol = item.name("a symbol")
     if symbol is None:
         return None
     if not item.sign("."):
-        item.fault(symbol, f"what of {symbol.text}?", f"write {symbol.text}.ts or {symbol.text}.te")
+        item.fault(symbol, *_bare(symbol.text, names))
         return None
     which = item.name("ts or te")
     if which is None:
@@ -64,7 +83,36 @@ def _item(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | N
     return None if alias is None else Endpoint(symbol.text, end, alias)
 
 
-def _call(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | None:
+def _bare(name: str, names: Names) -> tuple[str, str]:
+    """What is wrong with a name that stands alone, and what to write."""
+    one = names.example
+    if name in names.symbols:
+        return (
+            f"{name} is an interval: what of it?",
+            f"write {name}.ts, {name}.te, DURATION({name}), or an aggregate such as "
+            f"AVG({name}.column)",
+        )
+    if name in names.partition_by:
+        return (
+            f"{name} is a column of PARTITION BY, which every row has already",
+            f"leave it out, or write FIRST({one}.{name}) AS another_name",
+        )
+    if name == names.order_by:
+        return (
+            f"{name} is the time column, and a match has many times",
+            f"write {one}.ts or {one}.te; every row has the time of its report",
+        )
+    near = did_you_mean(name, names.symbols)
+    return (
+        f"there is no symbol {name}",
+        near or f"a column is returned through a symbol, as FIRST({one}.{name}) or "
+        f"AVG({one}.{name}); the symbols are {', '.join(names.symbols)}",
+    )
+
+
+def _call(
+    item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
+) -> Return | None:
     function = item.take()
     name = function.upper
     if name not in FUNCTIONS:
@@ -94,8 +142,13 @@ def _call(item: Reader, column_spans: dict[tuple[str, ...], Span]) -> Return | N
             item.fault(column, "DURATION takes a symbol", f"write DURATION({symbol.text})")
             return None
     elif name not in ("DURATION", "COUNT"):
-        hint = f"write {name}({symbol.text}.speed)"
-        item.fault(symbol, f"{name} needs an attribute of {symbol.text}", hint)
+        if symbol.text in names.symbols:
+            message = f"{name} needs a column of {symbol.text}'s events"
+            hint = f"write for example {name}({symbol.text}.speed)"
+        else:
+            message = f"{name}({symbol.text}) does not say over the events of which symbol"
+            hint = f"write {name}({names.example}.{symbol.text})"
+        item.fault(symbol, message, hint)
         return None
     if not item.sign(")"):
         item.fault(item.peek(), ") is missing here")
@@ -120,5 +173,9 @@ def _alias(item: Reader, default: str) -> str | None:
         token = item.name("the name of a column")
         alias = None if token is None else token.text
     if alias is not None:
+        more = item.peek()
+        if more.is_sign("+", "-", "*", "/", "%"):
+            item.fault(more, "RETURN does not calculate", "calculate with the columns of the result")
+            return None
         item.nothing_more("this")
     return alias

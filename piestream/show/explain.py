@@ -56,6 +56,11 @@ class Explanation:
         """The automaton of each constraint: Markdown with Mermaid diagrams, or DOT graphs."""
         from piestream.show.diagrams import dot, mermaid
 
+        if format not in ("mermaid", "dot"):
+            raise ValueError(
+                f"diagrams come as 'mermaid' or 'dot', not {format!r}; Graphviz makes pictures of "
+                "the latter: dot -Tsvg"
+            )
         parts = []
         for constraint in self.query.constraints:
             automaton = compile_pair(constraint.relations, _same(self.query, constraint))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import timedelta
+from typing import Any
 
 import polars as pl
 import pytest
@@ -161,3 +162,13 @@ def test_importing_the_language_loads_no_engine() -> None:
     code = f"import sys, piestream.query; print(sorted({heavy} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert loaded.stdout.strip() == "[]", loaded.stderr
+
+
+def test_columns_of_partition_by_may_come_as_a_list() -> None:
+    built = pattern(A).within("1 min")
+    assert built.partition_by(["car", "lane"]) == built.partition_by("car", "lane")
+    assert built.partition_by(("car",), "lane") == built.partition_by("car", "lane")
+    wrong: Any
+    for wrong in (5, ["car", 5], pl.col("car"), b"car"):
+        with pytest.raises(QueryError, match="partition_by takes the names of columns, not"):
+            built.partition_by(wrong)

@@ -137,3 +137,9 @@ def test_a_diagram_for_each_constraint() -> None:
     assert shown.diagrams("mermaid").count("```mermaid\nstateDiagram-v2\n") == 4
     assert shown.diagrams("dot").count("digraph pair {") == 4
     assert "### a before d\n" in shown.diagrams("mermaid")
+
+
+def test_a_kind_of_diagram_that_is_not_there_is_refused() -> None:
+    one = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").explain()
+    with pytest.raises(ValueError, match=r"'mermaid' or 'dot', not 'svg'.* dot -Tsvg"):
+        one.diagrams("svg")
