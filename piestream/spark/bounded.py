@@ -1,23 +1,27 @@
-"""Bounded Spark frames: the detector over buckets of partitions, sorted by time in the JVM.
+"""Bounded Spark frames: one stream of many partitions a task, sorted by time in the JVM.
 
-Each task takes its buckets one after the other, each in order of time and a batch of rows at a
-time, so that memory is bounded by what lives in the query's window, also where one partition is
-larger than memory (the JVM's sort spills to disk).
+Each task takes its rows in order of time and some at a time, so that memory is bounded by what
+lives in the query's window, also where one partition is larger than memory (the JVM's sort spills
+to disk). The order is of one 64-bit column, which Spark sorts by radix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from piestream.joins.layout import INT64_MIN
+from piestream.narrow import TIME
 from piestream.query.model import Query
 from piestream.spark.clock import time_sql
-from piestream.spark.crossing import Outgoing, key_sql
+from piestream.spark.crossing import Outgoing
 from piestream.spark.plan import BUCKETS, Plan, planned, sql_functions
 from piestream.spark.slices import Slices, sliced
 from piestream.stream import Stream, Ties
@@ -25,7 +29,7 @@ from piestream.stream import Stream, Ties
 __all__ = ["run_bounded"]
 
 #: Rows worked on at a time: more than a micro-batch of Arrow, to amortise, and little to hold.
-_ROWS = 1 << 17
+_ROWS = 1 << 18
 
 
 def run_bounded(
@@ -41,53 +45,45 @@ def run_bounded(
     binding = bound.binding
     plan, send, read = bound.plan(ties, (1, 0))
     columns = [*send, f"{time_sql(binding, bound.types)} AS time"]
-    order = ["bucket", "time"]
+    order = ["time"]
     source = frame
     if ties != "error":
         # A frame has no order but that of its Spark partitions and of the rows in them.
         columns.append("monotonically_increasing_id() AS place")
         order.append("place")
     cut: Slices | None = None
-    if query.partition_by:
-        keys = [key_sql(name, bound.types[name]) for name in query.partition_by]
-        columns.append(f"CAST(pmod(xxhash64({', '.join(keys)}), {buckets}) AS INT) AS bucket")
-    elif slices is not None and slices > 1:
+    if not query.partition_by and slices is not None and slices > 1:
         cut = sliced(binding, bound.types, frame, slices)
-    else:
-        columns.append("0 AS bucket")
-    if query.max_gap is not None and cut is None:
+    elif query.max_gap is not None:
         # A silence at the end of a partition is over if any partition has a later event.
         latest = source.selectExpr(f"max({time_sql(binding, bound.types)}) AS latest")
         source = source.crossJoin(sql_functions(frame).broadcast(latest))
         columns.append("latest")
     rows = source.selectExpr(*columns)
     if cut is not None:
-        rows = rows.selectExpr("*", f"{cut.bucket_sql} AS bucket")
-    count = _tasks(frame, len(cut.starts) if cut is not None else buckets, bool(query.partition_by))
-    rows = _placed(rows, count, cut is None and not query.partition_by)
-    worker = Worker(plan, cut)
-    found = rows.sortWithinPartitions(*order).mapInArrow(worker, plan.outgoing.ddl)
+        rows = _by_slice(rows, cut)
+        order.insert(0, "slice")
+    elif query.partition_by:
+        tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        rows = rows.repartition(min(buckets, tasks), *plan.incoming.key_columns)
+    else:
+        rows = rows.repartition(1)
+    found = rows.sortWithinPartitions(*order).mapInArrow(Worker(plan, cut), plan.outgoing.ddl)
     return found.selectExpr(*read)
 
 
-def _tasks(frame: Any, most: int, by_key: bool) -> int:
-    if not by_key:
-        return most
-    return min(most, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-
-
-def _placed(rows: Any, count: int, single: bool) -> Any:
-    """The rows with whole buckets in each Spark partition, in order of the buckets."""
-    if single:
-        return rows.repartition(1)
-    if hasattr(rows, "repartitionById"):  # from Spark 4.1 on
-        return rows.repartitionById(count, sql_functions(rows).expr(f"bucket % {count}"))
-    return rows.repartition(count, "bucket")
+def _by_slice(rows: Any, cut: Slices) -> Any:
+    """The rows of each slice that reads them, a slice in one Spark partition."""
+    count = len(cut.starts)
+    rows = rows.selectExpr("*", f"{cut.slice_sql} AS slice")
+    if hasattr(rows, "repartitionById"):  # from Spark 4.1 on: a task for each slice
+        return rows.repartitionById(count, sql_functions(rows).col("slice"))
+    return rows.repartition(count, "slice")
 
 
 @dataclass(frozen=True)
 class Worker:
-    """The function that a task maps over its batches of rows, sorted by bucket and time."""
+    """The function that a task maps over its batches of rows, sorted by slice and time."""
 
     plan: Plan
     slices: Slices | None = None
@@ -97,37 +93,27 @@ class Worker:
 
     def results(self, chunks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """The result rows of chunks of plain rows."""
-        stream: Stream | None = None
-        bucket = -1
-        latest = 0
+        if self.slices is None:
+            yield from self.of_stream(chunks)
+            return
+        for number, parts in groupby(_of_slices(chunks), key=itemgetter(0)):
+            for found in self.of_stream((part for _, part in parts), self.slices.end_of(number)):
+                yield self.slices.kept(self.plan.binding, number, found)
+
+    def of_stream(
+        self, chunks: Iterable[pl.DataFrame], latest: int = INT64_MIN
+    ) -> Iterator[pl.DataFrame]:
+        """The result rows of one stream in order of time, whose silences are over by ``latest``."""
+        stream = Stream(self.plan.binding, ties=self.plan.ties, lateness=0)
         for chunk in chunks:
-            for part in _by_bucket(chunk):
-                number = int(part["bucket"][0])
-                if stream is None or number != bucket:
-                    if stream is not None:
-                        yield self.kept(bucket, self.last(stream, bucket, latest))
-                    stream, bucket = self.opened(), number
-                latest = int(part["latest"][0]) if "latest" in part.columns else 0
-                rows = self.plan.incoming.narrow(part)
-                yield self.kept(bucket, stream.take_narrow(rows))
-        if stream is not None:
-            yield self.kept(bucket, self.last(stream, bucket, latest))
-
-    def opened(self) -> Stream:
-        """A stream over rows in order of time."""
-        return Stream(self.plan.binding, ties=self.plan.ties, lateness=0)
-
-    def last(self, stream: Stream, bucket: int, latest: int) -> pl.DataFrame:
-        """The last rows of a bucket: of what waited, and of silences that are over."""
-        if self.slices is not None:
-            latest = self.slices.end_of(bucket)
+            if "latest" in chunk.columns:
+                latest = int(chunk["latest"][0])
+            rows = self.plan.incoming.narrow(chunk)
+            stream.narrowing.check_times(rows[TIME])
+            yield stream.take_narrow(rows)
         if self.plan.query.max_gap is not None:
             stream.latest = max(stream.latest, latest)
-        return stream.finish()
-
-    def kept(self, bucket: int, found: pl.DataFrame) -> pl.DataFrame:
-        """Without the rows that belong to the slice before."""
-        return found if self.slices is None else self.slices.kept(self.plan.binding, bucket, found)
+        yield stream.finish()
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
@@ -150,14 +136,13 @@ def _frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:
     return frame.rechunk()
 
 
-def _by_bucket(chunk: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The parts of a chunk that are of one bucket, which come one after the other."""
-    buckets = chunk["bucket"].to_numpy()
-    edges = np.flatnonzero(np.diff(buckets)) + 1
-    starts = [0, *edges.tolist()]
-    ends = [*edges.tolist(), len(buckets)]
-    for start, end in zip(starts, ends, strict=True):
-        yield chunk.slice(start, end - start)
+def _of_slices(chunks: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The parts of chunks that are of one slice, which come one after the other."""
+    for chunk in chunks:
+        numbers = chunk["slice"].to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, end in pairwise(edges):
+            yield int(numbers[start]), chunk.slice(start, end - start)
 
 
 def as_batches(outgoing: Outgoing, frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:

@@ -94,6 +94,13 @@ class Crossing:
     flag: int = -1
     fields: tuple[Crossing, ...] = ()
 
+    @property
+    def places(self) -> list[int]:
+        """The plain columns of the value, or of all its fields."""
+        if self.kind == FIELDS:
+            return [place for part in self.fields for place in part.places]
+        return [self.place]
+
 
 @dataclass
 class Way:
@@ -160,9 +167,11 @@ def as_long(sql: str, data_type: spark.DataType) -> str:
     if isinstance(data_type, spark.TimestampType):
         return f"unix_micros({sql})"
     if isinstance(data_type, spark.TimestampNTZType):
-        # A cast to TIMESTAMP would go by the session's clock, which skips an hour a year.
+        # A cast to TIMESTAMP goes by the session's clock, which may skip an hour a year. Where it
+        # does not, Spark's optimizer leaves the cast alone, which is several times as quick.
         return (
-            f"(unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L"
+            f"IF(current_timezone() IN ('UTC', 'Etc/UTC'), unix_micros(CAST({sql} AS TIMESTAMP)), "
+            f"unix_date(CAST({sql} AS DATE)) * 86400000000L + hour({sql}) * 3600000000L"
             f" + minute({sql}) * 60000000L"
             f" + CAST(extract(SECOND FROM {sql}) * 1000000 AS BIGINT))"
         )

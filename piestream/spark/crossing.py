@@ -43,6 +43,12 @@ class Incoming:
     words: int
     clock: tuple[int, int]  # time in ticks is v // clock[0] - clock[1]
 
+    @property
+    def key_columns(self) -> list[str]:
+        """The plain columns of the keys: of equal keys, they are equal."""
+        places = (place for _, part in self.columns[: self.keys] for place in part.places)
+        return [f"v{place}" for place in places]
+
     def narrow(self, plain: pl.DataFrame) -> pl.DataFrame:
         """The narrow rows of these plain columns."""
         masks = [plain[f"m{word}"].to_numpy() for word in range(self.words)]

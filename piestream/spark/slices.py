@@ -34,7 +34,7 @@ class Slices:
     latest: int
 
     @property
-    def bucket_sql(self) -> str:
+    def slice_sql(self) -> str:
         """In Spark SQL over the column ``time``, a row for each slice that reads an event."""
         owner = " + ".join(["0", *(f"IF(time >= {_long(at)}, 1, 0)" for at in self.starts[1:])])
         last = " + ".join(["0", *(f"IF(time >= {_long(at)}, 1, 0)" for at in self.reads[1:])])
