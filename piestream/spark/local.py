@@ -11,10 +11,7 @@ __all__ = ["local_settings", "session"]
 #: Set where spark-submit has started the JVM before this process.
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 
-_FILE_MANAGER = (
-    "org.apache.spark.sql.execution.streaming.checkpointing."
-    "FileSystemBasedCheckpointFileManager"
-)
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.{}FileSystemBasedCheckpointFileManager"
 
 
 def local_settings(cores: int | None = None) -> dict[str, str]:
@@ -29,10 +26,13 @@ def local_settings(cores: int | None = None) -> dict[str, str]:
     >>> local_settings(2)["spark.sql.shuffle.partitions"]
     '2'
     """
+    import pyspark
+
     cores = cores or os.cpu_count() or 1
+    place = "" if pyspark.__version__.startswith("4.0") else "checkpointing."
     return {
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER.format(place),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.session.timeZone": "UTC",
     }
