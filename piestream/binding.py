@@ -149,7 +149,8 @@ class _Binder:
         query = self.query
         time = self.time_column()
         for name in query.partition_by:
-            self.known(name, ("partition_by", name), "PARTITION BY")
+            if self.known(name, ("partition_by", name), "PARTITION BY"):
+                self.usable(name, ("partition_by", name), "PARTITION BY")
         predicates: list[pl.Expr] = []
         bit_of: dict[object, int] = {}
         previous: dict[str, None] = {}
@@ -199,6 +200,15 @@ class _Binder:
             return True
         hint = did_you_mean(name, self.schema) or f"the columns are {', '.join(self.schema)}"
         self.fault(where, f"{clause}: there is no column {name}", hint)
+        return False
+
+    def usable(self, name: str, where: tuple[str, ...], clause: str) -> bool:
+        if self.schema[name] != pl.Object:
+            return True
+        self.fault(
+            where, f"{clause} cannot use the column {name}: its type is Object",
+            f"it holds Python objects: make numbers, strings or times of {name} first",
+        )  # fmt: skip
         return False
 
     def time_column(self) -> TimeColumn | None:
@@ -301,6 +311,8 @@ class _Binder:
             return None
         dtype = self.schema[item.column]
         function = item.function
+        if not self.usable(item.column, ("column", item.alias), function):
+            return None
         if function in ("FIRST", "LAST", "MIN", "MAX") and item.column in self.query.partition_by:
             return Output(item, dtype, (), key=item.column)
         count = Wanted(symbol, cell(agg.COUNT))

@@ -207,7 +207,7 @@ class Run:
         self.source = source
         self.sort = sort
         self.binding = bound(query, source.schema)
-        ticks = None if lateness is None else lateness_ticks(query, self.binding, lateness)
+        ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
         self.stream = Stream(self.binding, ties=ties, lateness=ticks, on_late=on_late)
 
     def results(self) -> Iterator[pl.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -13,6 +13,7 @@ import polars as pl
 from piestream.binding import Binding, bind
 from piestream.joins.layout import INT64_MAX
 from piestream.query.model import Query
+from piestream.records import frame_of, listed, types_of
 from piestream.stream import OnLate, Stream, Ties
 
 #: Rows worked on at a time where an input can be cut: enough to amortise, small enough to stay in
@@ -54,10 +55,16 @@ def run(
         from piestream.files import run_from
 
         return run_from(query, ties=ties)
-    if isinstance(frame, pl.DataFrame | pl.LazyFrame):
+    if isinstance(frame, pl.LazyFrame):
         return run_polars(query, frame, ties=ties, threads=threads)
-    columns, back = _converted(frame)
-    return back(run_polars(query, columns, ties=ties, threads=threads))
+    events = listed(frame)
+    if events is None:
+        columns, kind = as_polars(frame)
+    elif events:
+        columns, kind = frame_of(events, bound(query, types_of(events, query))), "events"
+    else:
+        raise ValueError("an empty list has no columns: give a frame without rows instead")
+    return as_kind(kind, run_polars(query, columns, ties=ties, threads=threads))
 
 
 def check_options(ties: str, on_late: str) -> None:
@@ -116,8 +123,14 @@ def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ..
     return bind(query, dict(schema))
 
 
-def _converted(frame: Any) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]:
-    """A foreign frame as a Polars frame, and the way back."""
+def as_polars(frame: Any) -> tuple[pl.DataFrame, str]:
+    """A frame as a Polars frame, and its kind for `as_kind`."""
+    if isinstance(frame, pl.DataFrame):
+        return frame, "polars"
+    if isinstance(frame, str | os.PathLike):
+        raise TypeError(f"{str(frame)!r} is no frame; a query reads files that FROM 'path' names")
+    if isinstance(frame, Mapping):
+        raise TypeError("a dict is no frame: give pl.DataFrame(columns), or a list of dicts")
     import narwhals as nw
 
     try:
@@ -125,21 +138,52 @@ def _converted(frame: Any) -> tuple[pl.DataFrame, Callable[[pl.DataFrame], Any]]
     except TypeError:
         raise TypeError(
             f"a {type(frame).__name__} is no DataFrame that piestream knows: give a Polars, "
-            "pandas, PyArrow, DuckDB or Spark one"
+            "pandas, PyArrow, DuckDB or Spark one, or a list of dicts"
         ) from None
     implementation = known.implementation
     if implementation.is_duckdb():
-        import duckdb
-
-        columns = known.collect(backend="polars").to_native()
-        return columns, lambda result: duckdb.from_arrow(result.to_arrow())
+        columns: pl.DataFrame = known.collect(backend="polars").to_native()
+        return columns, "duckdb"
     if isinstance(known, nw.LazyFrame):
         raise TypeError(f"{implementation} frames are not supported")
     if implementation.is_pandas():
-        return known.to_polars(), _as_pandas
-    if implementation.is_pyarrow():
-        return known.to_polars(), lambda result: result.to_arrow()
-    return known.to_polars(), lambda result: result
+        return _of_pandas(known), "pandas"
+    return known.to_polars(), "pyarrow" if implementation.is_pyarrow() else "polars"
+
+
+#: What pandas columns of mixed Python objects make of an attempt to convert them.
+_UNCONVERTED = (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError)
+
+
+def _of_pandas(frame: Any) -> pl.DataFrame:
+    """A pandas frame as a Polars one. Columns of mixed objects stay so: perhaps nobody reads them."""
+
+    def column(name: str) -> pl.Series:
+        try:
+            return pl.Series(name, frame[name].to_polars())
+        except _UNCONVERTED:
+            return pl.Series(name, frame[name].to_list(), dtype=pl.Object)
+
+    try:
+        columns: pl.DataFrame = frame.to_polars()
+    except _UNCONVERTED:
+        return pl.DataFrame([column(name) for name in frame.columns])
+    return columns
+
+
+def as_kind(kind: str, result: pl.DataFrame) -> Any:
+    """Result rows in the kind that the input had."""
+    if kind == "events":
+        return result.to_dicts()
+    if kind == "pandas":
+        return _as_pandas(result)
+    if kind == "pyarrow":
+        return result.to_arrow()
+    if kind == "duckdb":
+        import duckdb
+
+        return duckdb.from_arrow(result.to_arrow())
+    return result
 
 
 def _as_pandas(result: pl.DataFrame) -> Any:
@@ -151,7 +195,7 @@ def _as_pandas(result: pl.DataFrame) -> Any:
     return result.to_pandas(types_mapper=nullable.get)
 
 
-def lateness_ticks(query: Query, binding: Binding, lateness: Any) -> int:
+def lateness_ticks(binding: Binding, lateness: Any) -> int:
     """A lateness in ticks of the time column."""
     from piestream.query.durations import as_duration
 

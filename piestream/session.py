@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -11,22 +11,12 @@ import polars as pl
 from piestream.binding import Binding
 from piestream.errors import SchemaError, StateError
 from piestream.events import EventReader
-from piestream.frames import _converted, bound, check_options, lateness_ticks
+from piestream.frames import as_kind, as_polars, bound, check_options, lateness_ticks
 from piestream.query.durations import as_duration
 from piestream.query.model import Query
+from piestream.records import Event, column_of, frame_of, listed, type_of, types_of
 from piestream.snapshots import restore, schema_of, snapshot
 from piestream.stream import OnLate, Statistics, Stream, Ties
-
-_TYPES: dict[type, pl.DataType] = {
-    bool: pl.Boolean(),
-    int: pl.Int64(),
-    float: pl.Float64(),
-    str: pl.String(),
-    bytes: pl.Binary(),
-    datetime: pl.Datetime("us"),
-    date: pl.Date(),
-    timedelta: pl.Duration("us"),
-}
 
 
 class Session:
@@ -35,7 +25,7 @@ class Session:
     The types of the columns are those of the first frame or event pushed, or ``schema``. Rows may
     come in any order within ``lateness``; what is older than the largest time seen less the
     lateness is late. What a push gives back has the kind of what was pushed: a frame for a frame,
-    a list of dicts for an event.
+    a list of dicts for an event or a list of them.
 
     >>> import piestream as ps
     >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
@@ -48,32 +38,32 @@ class Session:
         query: Query,
         *,
         state: bytes | None = None,
-        lateness: str | int | timedelta = 0,
-        on_late: OnLate = "error",
-        ties: Ties = "error",
+        lateness: str | int | timedelta | None = None,
+        on_late: OnLate | None = None,
+        ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
     ) -> None:
-        check_options(ties, on_late)
+        check_options(ties or "error", on_late or "error")
         self.query = query
-        self._options: dict[str, Any] = {"ties": ties, "on_late": on_late}
-        self._lateness = as_duration(lateness, "the lateness")
+        self._options: dict[str, Any] = {"ties": ties or "error", "on_late": on_late or "error"}
+        self._lateness = as_duration(0 if lateness is None else lateness, "the lateness")
         self._stream: Stream | None = None
         self._reader: EventReader | None = None
         self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
         self._advanced: Any = None  # the time told before the first row
-        self._as_events = False
-        self._back: Callable[[pl.DataFrame], Any] = _as_it_is
+        self._kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
         if state is not None:
-            stored = schema_of(state)
+            stored, self._kind = schema_of(state)
             self._stream = restore(bound(query, stored), state)
             self._note_untyped()
+            self._refuse_other_options(lateness, on_late, ties, schema)
         elif schema is not None:
             self._bind(pl.DataFrame(schema=dict(schema)).schema)
 
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
-        lateness = lateness_ticks(self.query, binding, self._lateness)
+        lateness = lateness_ticks(binding, self._lateness)
         stream = Stream(binding, lateness=lateness, **self._options)
         if self._advanced is not None:
             told, self._advanced = self._advanced, None
@@ -89,31 +79,79 @@ class Session:
         reader = EventReader(binding)
         self._reader = reader if reader.usable else None
 
+    def _refuse_other_options(
+        self,
+        lateness: str | int | timedelta | None,
+        on_late: OnLate | None,
+        ties: Ties | None,
+        schema: Mapping[str, Any] | None,
+    ) -> None:
+        """A restored session has the options of the one that was stored: others are refused."""
+        stream = self._stream
+        assert stream is not None
+        binding = stream.binding
+        given: dict[str, tuple[Any, Any]] = {
+            "on_late": (on_late, stream.on_late), "ties": (ties, stream.ties)
+        }  # fmt: skip
+        if lateness is not None:
+            given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
+        types = pl.DataFrame(schema=dict(schema or {})).schema
+        for name in binding.columns:
+            given[f"the type of {name}"] = (types.get(name), binding.schema[name])
+        for what, (asked, held) in given.items():
+            if asked is not None and asked != held:
+                raise StateError(
+                    f"{what} is {held} in this state, not {asked}: a session goes on with the "
+                    "options that it was opened with, so leave them out"
+                )
+
     def push(self, rows: Any) -> Any:
-        """Take in an event (a mapping) or a frame; gives the matches that became known."""
+        """Take in an event, a list of them or a frame; gives the matches that became known."""
         self._check_open()
+        if self._stream is not None:
+            return self._take(rows)
+        told = self._advanced
+        try:
+            return self._take(rows)
+        except Exception:  # nothing has come, so the columns are not known yet
+            self._stream, self._advanced = None, told
+            raise
+
+    def _take(self, rows: Any) -> Any:
         if isinstance(rows, Mapping):
-            self._as_events = True
+            self._kind = "events"
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
             rows = rows.collect()
-        if isinstance(rows, pl.DataFrame):
-            columns: pl.DataFrame = rows
-            back: Callable[[pl.DataFrame], Any] = _as_it_is
-        else:
-            columns, back = _converted(rows)
-        self._as_events, self._back = False, back
-        stream = self._stream or self._bind(columns.schema)
-        return back(stream.take(self._checked(columns, stream.binding)))
+        events = listed(rows)
+        if events is not None:
+            self._kind = "events"
+            return self._push_events(events) if events else []
+        columns, self._kind = as_polars(rows)
+        stream = self._typed(columns.schema)
+        return as_kind(self._kind, stream.take(self._checked(columns, stream.binding)))
 
-    def _push_event(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
+        """The stream, bound to columns of these types as far as it knew none yet."""
         stream = self._stream
         if stream is None:
-            stream = self._bind({name: _type_of(value) for name, value in event.items()})
-        if self._untyped and any(event.get(name) is not None for name in self._untyped):
-            found = {n: _type_of(event.get(n)) for n in self._untyped}
+            return self._bind(schema)
+        found = {n: schema[n] for n in self._untyped if schema.get(n, pl.Null) != pl.Null}
+        if found:
             stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
             self._note_untyped()
+        return stream
+
+    def _push_events(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+        known = self._stream is not None and not self._untyped
+        stream = self._stream if known else self._typed(types_of(events, self.query))
+        assert stream is not None
+        return stream.take(frame_of(events, stream.binding)).to_dicts()
+
+    def _push_event(self, event: Event) -> list[dict[str, Any]]:
+        stream = self._stream
+        if stream is None or self._untyped:
+            stream = self._typed({name: type_of(value) for name, value in event.items()})
         reader = self._reader
         if reader is not None:
             read = reader.read(event)
@@ -122,26 +160,19 @@ class Session:
                 known = stream.take_one(*read, values, reader.attribute_floats)
                 if known is not None:
                     return known.to_dicts() if len(known) else []
-        return stream.take(self._frame_of(event, stream.binding)).to_dicts()
-
-    def _frame_of(self, event: Mapping[str, Any], binding: Binding) -> pl.DataFrame:
-        columns = []
-        for name in binding.columns:
-            if name not in event:
-                raise SchemaError(f"an event has no value for the column {name}")
-            columns.append(_column(name, event[name], binding.schema[name]))
-        return pl.DataFrame(columns)
+        return stream.take(frame_of([event], stream.binding)).to_dicts()
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
             if name not in frame.columns:
                 raise SchemaError(f"the rows have no column {name}, which earlier rows had")
-            if frame.schema[name] != binding.schema[name]:
+            if frame.schema[name] not in (binding.schema[name], pl.Null):
                 raise SchemaError(
                     f"column {name} has type {frame.schema[name]}; "
                     f"it had {binding.schema[name]} before"
                 )
-        return frame
+        nulls = [name for name in binding.columns if frame.schema[name] == pl.Null]
+        return frame.with_columns(pl.col(n).cast(binding.schema[n]) for n in nulls)
 
     def advance(self, time: Any) -> Any:
         """Time moves on to ``time`` without events: all events before it have come."""
@@ -154,7 +185,7 @@ class Session:
 
     @staticmethod
     def _ticks(time: Any, binding: Binding) -> int:
-        column = _column(binding.time.name, time, binding.time.dtype)
+        column = column_of(binding.time.name, [time], binding.time.dtype)
         if column.null_count():
             raise SchemaError("time cannot advance to None")
         return int(column.to_physical().cast(pl.Int64)[0])
@@ -170,7 +201,7 @@ class Session:
         self._check_open()
         if self._stream is None:
             raise StateError("nothing was pushed yet, so there is no state: open a new session")
-        return snapshot(self._stream)
+        return snapshot(self._stream, self._kind)
 
     @property
     def statistics(self) -> Statistics:
@@ -184,7 +215,7 @@ class Session:
         self._closed = True
 
     def _given(self, result: pl.DataFrame) -> Any:
-        return result.to_dicts() if self._as_events else self._back(result)
+        return as_kind(self._kind, result)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -197,51 +228,3 @@ def _is_after(time: Any, other: Any) -> bool:
         return bool(time > other)
     except TypeError:
         return True
-
-
-def _as_it_is(result: pl.DataFrame) -> pl.DataFrame:
-    return result
-
-
-def _type_of(value: Any) -> pl.DataType:
-    """The column type of an event's value; Null while it is missing."""
-    if value is None:
-        return pl.Null()
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return pl.Datetime("us", getattr(value.tzinfo, "key", "UTC"))
-    return _TYPES.get(type(value)) or pl.Series([value]).dtype
-
-
-def _column(name: str, value: Any, dtype: pl.DataType) -> pl.Series:
-    """One value as a column of a known type. Nothing is converted that could lose something."""
-    fits = value is None or _fits(value, dtype)
-    try:
-        if fits and isinstance(dtype, pl.Datetime):
-            column = pl.Series(name, [value]).cast(dtype)
-            fits = value is None or column.cast(pl.Datetime("us", dtype.time_zone))[0] == value
-        elif fits:
-            column = pl.Series(name, [value], dtype=dtype)
-    except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
-        fits = False
-    if not fits:
-        raise SchemaError(
-            f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of "
-            "their first value, or the one that query.open(schema=...) gives them"
-        )
-    return column
-
-
-def _fits(value: Any, dtype: pl.DataType) -> bool:
-    """Whether a Python value is one of a column's type, without any guess."""
-    kind = type(value)
-    if isinstance(dtype, pl.Datetime):
-        return isinstance(value, datetime) and (value.tzinfo is None) == (dtype.time_zone is None)
-    if dtype == pl.Date:
-        return isinstance(value, date) and not isinstance(value, datetime)
-    if dtype == pl.Boolean:
-        return kind is bool
-    if dtype.is_integer():
-        return isinstance(value, int) and kind is not bool
-    if dtype.is_float():
-        return isinstance(value, int | float) and kind is not bool
-    return dtype != pl.String or isinstance(value, str)

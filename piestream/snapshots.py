@@ -27,8 +27,8 @@ _CHECKSUM_BYTES = 16
 _WORD = np.dtype("<i8")
 
 
-def snapshot(stream: Stream) -> bytes:
-    """Everything that a stream knows, as bytes."""
+def snapshot(stream: Stream, pushed: str = "polars") -> bytes:
+    """Everything that a stream knows, as bytes; and the kind of what was ``pushed`` into it."""
     detector = stream.detector
     assert isinstance(stream.partitions, Partitions)
     stream.detector.forget(INT64_MIN if stream.lateness is None else stream.swept)
@@ -46,6 +46,7 @@ def snapshot(stream: Stream) -> bytes:
         "seen": asdict(stream.seen),
         "bound": _as_text(stream.binding),
         "layout": detector.layout,
+        "pushed": pushed,
     }
     sections = [
         json.dumps(facts).encode(),
@@ -103,11 +104,11 @@ def restore(binding: Binding, state: bytes) -> Stream:
     return stream
 
 
-def schema_of(state: bytes) -> dict[str, pl.DataType]:
-    """The columns that the stored stream was bound to."""
+def schema_of(state: bytes) -> tuple[dict[str, pl.DataType], str]:
+    """The columns that the stored stream was bound to, and the kind of what was pushed last."""
     facts = json.loads(_sections(state)[0])
     empty = pl.DataFrame.deserialize(io.BytesIO(bytes.fromhex(facts["bound"])))
-    return dict(empty.schema)
+    return dict(empty.schema), facts.get("pushed", "polars")
 
 
 def _as_text(binding: Binding) -> str:

@@ -146,9 +146,8 @@ class _Lowering:
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
         if type is None:
-            return self.fault(
-                node, f"a predicate cannot use the column {name}: its type is {self.schema[name]}"
-            )
+            message = f"a predicate cannot use the column {name}: its type is {self.schema[name]}"
+            return self.fault(node, message, "make numbers, strings or times of it first")
         return Field(name, previous, type)
 
     def _math(self, sign: str, left: tree.Node, right: tree.Node) -> Core:

@@ -63,7 +63,7 @@ def _lateness(bound: Bound, lateness: Any, own_delay: int | None) -> int:
     """The lateness in ticks."""
     binding = bound.binding
     if own_delay is None:
-        return lateness_ticks(bound.query, binding, 0 if lateness is None else lateness)
+        return lateness_ticks(binding, 0 if lateness is None else lateness)
     if lateness is not None:
         raise ValueError(
             f"the frame has a watermark on {binding.time.name} already: leave lateness out, "
@@ -90,21 +90,21 @@ def _watermarked(
     else:
         number = f"pmod(xxhash64({', '.join(keys)}), {buckets})" if keys else "0"
         groups = [f"CAST({number} AS INT) AS g0"]
-    time = clock.crossing_sql(time_sql(binding, types))
-    event = f"timestamp_micros({clock.micros_sql(time)})"
+    time = clock.crossing_sql(time_sql(binding, types, clock.within))
+    event = f"timestamp_micros({clock.event_sql(time)})"
     if has_watermark:
         event = "`" + binding.time.name.replace("`", "``") + "`"
     rows = bound.frame.selectExpr(*send, *groups, f"{time} AS time", f"{event} AS event")
     if not has_watermark:
         rows = rows.withWatermark("event", f"{clock.delay} milliseconds")
     # The timestamp itself would cross to pandas, slowly and as nanoseconds. Spark's late filter
-    # compares microseconds with the column that is marked as the watermark's.
+    # compares the column that is marked as the watermark's; all rows pass it (see EventClock).
     of = sql_functions(bound.frame)
     mark = {_DELAY: clock.delay}
     names = [name for name in rows.columns if name not in ("time", "event")]
     marked = [of.col(name) for name in names]
     if clock.fine:
-        marked += [of.col("time"), of.expr(clock.micros_sql("time")).alias("late", metadata=mark)]
+        marked += [of.col("time"), of.expr(clock.late_sql("time")).alias("late", metadata=mark)]
     else:
         marked.append(of.col("time").alias("time", metadata=mark))
     return rows.select(*marked), [f"g{number}" for number in range(len(groups))]

@@ -161,3 +161,29 @@ def test_many_partitions_are_streams_of_their_own() -> None:
     frame = pl.DataFrame({"k": [*range(count)] * 2, "t": [1] * count + [2] * count})
     frame = frame.with_columns(x=pl.lit(5))
     assert QUERY.run(frame)["k"].sort().to_list() == [*range(count)]
+
+
+class _Thing:
+    """Something that no column type holds."""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM s PARTITION BY o ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9",
+        "FROM s ORDER BY t DEFINE a AS o IS NULL PATTERN a WITHIN 9",
+        "FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN FIRST(a.o)",
+        "FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN COUNT(a.o)",
+    ],
+)
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_python_objects_are_refused_where_they_are_read_and_only_there(
+    query: str, kind: str
+) -> None:
+    pd = pytest.importorskip("pandas")
+    things = [_Thing(), 3]
+    frame = pl.DataFrame({"t": [1, 2], "x": [5, 0], "o": pl.Series(things, dtype=pl.Object)})
+    given = frame if kind == "polars" else pd.DataFrame({"t": [1, 2], "x": [5, 0], "o": things})
+    with pytest.raises(ps.QueryError, match=r"column o: its type is Object[\s\S]*\^"):
+        ps.query(query).run(given)
+    assert len(ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").run(given)) == 1

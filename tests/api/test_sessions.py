@@ -246,3 +246,21 @@ def test_advance_before_the_first_event_moves_time_on_too() -> None:
     session.advance(10)
     with pytest.raises(ps.LateEventError):
         session.push(event(5))
+
+
+def test_a_frame_may_have_nothing_but_nulls_in_a_column() -> None:
+    session = BOTH.open()
+    session.push(pl.DataFrame({"t": [1], "x": [5]}))
+    found = session.push(pl.DataFrame({"t": [2], "x": [None]}))
+    assert found["a_te"].to_list() == [2]
+    assert session.statistics.events == 2
+    with pytest.raises(ps.TimeError, match="NULL"):
+        session.push(pl.DataFrame({"t": [None], "x": [5]}))
+
+
+def test_a_column_of_nulls_gets_its_type_from_a_later_frame() -> None:
+    session = ONE.open()
+    session.push(pl.DataFrame({"t": [1], "x": [None]}))
+    assert session.push(pl.DataFrame({"t": [2], "x": [5]}))["a_ts"].to_list() == [2]
+    with pytest.raises(ps.SchemaError, match="column x has type String; it had Int64 before"):
+        session.push(pl.DataFrame({"t": [3], "x": ["five"]}))

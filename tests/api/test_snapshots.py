@@ -120,3 +120,37 @@ def test_rows_of_other_types_are_refused_after_it_too(state: bytes) -> None:
     session = QUERY.open(state=state)
     with pytest.raises(ps.SchemaError, match="column x has type Float64"):
         session.push(EVENTS[-1:].with_columns(pl.col("x").cast(pl.Float64), pl.col("t") + 50))
+
+
+OPTIONS = {"lateness": 3, "on_late": "drop", "ties": "first", "schema": {"t": int, "x": int}}
+OTHERS = {"lateness": 0, "on_late": "error", "ties": "last", "schema": {"t": int, "x": float}}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_differs_from_the_stored_one_is_refused(option: str) -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    session = query.open(**OPTIONS)
+    session.push({"t": 1, "x": 5})
+    state = session.snapshot()
+    assert query.open(state, **OPTIONS).snapshot() == state
+    assert query.open(state, **{option: OPTIONS[option]}).snapshot() == state
+    with pytest.raises(ps.StateError, match=r"in this state, not .*leave them out"):
+        query.open(state, **{option: OTHERS[option]})
+
+
+@pytest.mark.parametrize("kind", ["event", "list", "polars", "pandas", "pyarrow"])
+def test_a_restored_session_gives_back_the_kind_that_was_pushed(kind: str) -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    frame = pl.DataFrame({"t": [1], "x": [5]})
+    pushed = {
+        "event": frame.to_dicts()[0],
+        "list": frame.to_dicts(),
+        "polars": frame,
+        "pandas": frame.to_pandas(),
+        "pyarrow": frame.to_arrow(),
+    }[kind]
+    session = query.open(lateness=3)
+    session.push(pushed)
+    again = query.open(session.snapshot())
+    assert type(again.advance(2)) is type(session.advance(2))
+    assert type(again.close()) is type(session.close())
