@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import polars as pl
 from pyspark.sql import types as spark
 
-__all__ = ["Crossing", "Way", "polars_schema", "polars_type", "quoted", "zone_of"]
+__all__ = ["Crossing", "Way", "polars_schema", "polars_type", "quoted", "text", "zone_of"]
 
 LONG, DOUBLE, PLAIN, FIELDS = "long", "double", "plain", "fields"
 
@@ -232,7 +232,7 @@ def inward(crossing: Crossing, data_type: spark.DataType) -> str:
     if crossing.kind == FIELDS:
         assert isinstance(data_type, spark.StructType)
         parts = ", ".join(
-            f"{_text(field.name)}, {inward(part, field.dataType)}"
+            f"{text(field.name)}, {inward(part, field.dataType)}"
             for part, field in zip(crossing.fields, data_type.fields, strict=True)
         )
         return f"IF({known}, named_struct({parts}), NULL)"
@@ -254,5 +254,6 @@ def _valued(plain: str, data_type: spark.DataType) -> str:
     return f"CAST({plain} AS {data_type.simpleString()})"
 
 
-def _text(value: str) -> str:
+def text(value: str) -> str:
+    """A string in Spark SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

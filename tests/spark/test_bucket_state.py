@@ -26,7 +26,8 @@ TEXT = """FROM s PARTITION BY k ORDER BY t MAX GAP 50
 DEFINE a AS x > 0 PATTERN a WITHIN 100 EMIT ON COMPLETION"""
 SCHEMA = {"k": pl.Int64(), "t": pl.Int64(), "x": pl.Int64()}
 TYPES: dict[str, spark.DataType] = dict.fromkeys(SCHEMA, spark.LongType())
-_FROM = 1 << 52  # where bare ticks begin on Spark's clock
+_FROM = 1 << 51  # where bare ticks begin on Spark's clock
+_OUT_OF_REACH = 1 << 52  # of Spark's late filter
 
 
 @dataclass
@@ -74,7 +75,7 @@ def step(text: str = TEXT, lateness: int = 10, buckets: int = 4, ties: str = "fi
 def plain(*rows: tuple[int, int, bool]) -> pd.DataFrame:
     """Rows of (key, time, predicate) as the JVM sends them."""
     keys, times, holds = (np.array(column) for column in zip(*rows, strict=True))
-    crossed = (times + _FROM) * 1000
+    crossed = (times + _FROM + _OUT_OF_REACH) * 1000
     return pd.DataFrame(
         {"v0": keys, "m0": holds.astype(np.int64), "g0": keys.astype(np.int32), "time": crossed}
     )
