@@ -25,7 +25,8 @@ from tests.spark.job_to_kill import QUERY
 from tests.spark.streams import rows_of
 
 _ROOT = Path(__file__).parents[2]
-_FILES = 22
+#: So many micro-batches a kill that most kills find the job at work.
+_FILES_A_KILL = 2.2
 
 
 def _disordered(cars: pl.DataFrame, rng: random.Random) -> pl.DataFrame:
@@ -62,11 +63,12 @@ def _killed(folder: Path, rng: random.Random) -> bool:
 
 def test_a_killed_job_goes_on_where_it_was(spark: Any, tmp_path: Path, kills: int) -> None:
     rng = random.Random(4)
-    cars = fleet(cars=24, seconds=20 * _FILES, seed=5)
+    count = int(kills * _FILES_A_KILL)
+    cars = fleet(cars=24, seconds=20 * count, seed=5)
     source = tmp_path / "source"
     source.mkdir()
     shuffled = _disordered(cars, rng)
-    size = len(shuffled) // _FILES + 1
+    size = len(shuffled) // count + 1
     files = list(shuffled.iter_slices(size))
     survived, done = 0, 0
     for number in range(kills):
