@@ -99,6 +99,8 @@ _PORTION_ROWS = 1 << 16
 _SURVEY_PARTITIONS = 16
 _SURVEY_INTERVALS = 128
 _PLAN_AGAIN = 2.0
+#: Words for result rows that every call has.
+_LEAST_WORDS = 1 << 10
 
 
 class Detector:
@@ -125,6 +127,7 @@ class Detector:
         self.next_silence = at.INT64_MAX  # a lower bound
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
+        self.expected = 0  # result rows of a call
         self.work = Work()
         self._counting = Lock()
         self._viewed: Words | None = None
@@ -265,6 +268,7 @@ class Detector:
             one.columns,
             one.known,
             at.INT64_MIN,
+            np.empty(max(_LEAST_WORDS, self.result_words), np.int64),
             False,
         )
         found = self._rows(rows, count, steps, visits)
@@ -293,6 +297,7 @@ class Detector:
             batch.columns,
             batch.known,
             now,
+            self._space(),
             False,
         )
         return self._rows(*found)
@@ -345,6 +350,7 @@ class Detector:
                 batch.columns,
                 batch.known,
                 now,
+                self._space(),
                 True,
             )
             results.append(self._rows(found, count, steps, visits))
@@ -355,11 +361,20 @@ class Detector:
             first = until
         return np.concatenate(results) if len(results) != 1 else results[0]
 
+    def _space(self) -> Words:
+        """Space for the result rows of a call: what of it is not touched costs nothing."""
+        expected = self.expected + self.expected // 4 + 1
+        return np.empty(max(_LEAST_WORDS, expected * self.result_words), np.int64)
+
     def _rows(self, rows: Words, count: int, steps: int, visits: int) -> Words:
+        """Result rows, a view of columns that lie one after the other; the work is noted."""
         with self._counting:  # threads share the counters
             self.work.steps += steps
             self.work.visits += visits
-        found: Words = rows[: count * self.result_words].reshape(count, self.result_words)
+        self.expected = count
+        room = rows.size // self.result_words
+        columns = rows[: room * self.result_words].reshape(self.result_words, room)
+        found: Words = columns[:, :count].T
         return found
 
     def forget(self, now: int) -> Words:

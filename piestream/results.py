@@ -54,6 +54,8 @@ def _column(
 ) -> pl.Series:
     item = output.item
     if isinstance(item, Endpoint):
+        if output.wanted[0].what == "ts":  # always known
+            return _times(binding, words[0])
         return _times(binding, words[0], unknown=words[0] == OPEN)
     if isinstance(item, Length):
         starts, ends = words
@@ -74,8 +76,6 @@ def _series(words: Words, unknown: NDArray[np.bool_] | None = None) -> pl.Series
 
 
 def _times(binding: Binding, ticks: Words, unknown: NDArray[np.bool_] | None = None) -> pl.Series:
-    if unknown is not None and unknown.any():
-        ticks = np.where(unknown, 0, ticks)
     return binding.time.as_times(_series(ticks, unknown))
 
 

@@ -38,6 +38,13 @@ def find_changes(own_bits, own_bit_of_symbol, own_row_offsets, own_times, gap):
     held = [np.empty(room, np.int64), np.empty(room, np.int64)]
     rows = pointer(held[0])
     masks = pointer(held[1])
+    own_symbols = np.zeros(n_predicates + 1, np.uint64)  # of each predicate, as bits
+    symbols = pointer(own_symbols)
+    for s in range(n_symbols):
+        symbols[bit_of_symbol[s]] |= _ONE << np.uint64(s)
+    own_turned = np.zeros(64, np.uint64)  # the symbols that turn at each row of a word
+    turned = pointer(own_turned)
+    mask = np.uint64(0)
     own_offsets = np.empty(n_groups + 1, np.int64)
     change_offsets = pointer(own_offsets)
     own_carry = np.zeros(n_predicates + 1, np.uint64)
@@ -49,8 +56,12 @@ def find_changes(own_bits, own_bit_of_symbol, own_row_offsets, own_times, gap):
         changed = np.uint64(0)
         for p in range(n_predicates):
             w = bits[p * n_words + word]
-            changed |= w ^ ((w << _ONE) | carry[p])
+            turns = w ^ ((w << _ONE) | carry[p])
             carry[p] = w >> np.uint64(63)
+            changed |= turns
+            while turns != 0:
+                turned[trailing_zeros(turns)] ^= symbols[p]
+                turns &= turns - _ONE
         first = word << 6
         end = min(first + 64, n_rows)
         if gap != NOWHERE:
@@ -74,10 +85,8 @@ def find_changes(own_bits, own_bit_of_symbol, own_row_offsets, own_times, gap):
         while changed != 0:
             shift = trailing_zeros(changed)
             changed &= changed - _ONE
-            mask = np.uint64(0)
-            for s in range(n_symbols):
-                bit = (bits[bit_of_symbol[s] * n_words + word] >> shift) & _ONE
-                mask |= bit << np.uint64(s)
+            mask ^= turned[shift]
+            turned[shift] = np.uint64(0)
             row = first + np.int64(shift)  # type: ignore[assignment]
             while group < n_groups and row_offsets[group] <= row:
                 change_offsets[group] = found
@@ -88,7 +97,7 @@ def find_changes(own_bits, own_bit_of_symbol, own_row_offsets, own_times, gap):
     while group <= n_groups:
         change_offsets[group] = found
         group += 1
-    own_carry[0] = 0  # the pointer needed it up to here
+    own_carry[0] = own_symbols[0] = own_turned[0] = 0  # the pointers needed them up to here
     return held[0][:found], held[1][:found], own_offsets
 
 

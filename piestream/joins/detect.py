@@ -43,7 +43,7 @@ from piestream.joins.layout import (
     WINDOW,
 )
 from piestream.joins.report import complete, report
-from piestream.joins.rings import with_space
+from piestream.joins.rings import with_longer_columns, with_space
 from piestream.joins.slots import bring_up_to_date, lacks_room, with_room_for
 from piestream.loops import ARRAY, BOOL, INT, TIMES, at_word, compiled, pointer
 
@@ -64,19 +64,20 @@ def new_scratch(code):
 
 @compiled(
     types.Tuple((ARRAY, ARRAY, ARRAY, INT, INT, INT)),
-    *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT, BOOL,
+    *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT, ARRAY, BOOL,
 )  # fmt: skip
 def detect(
     own_code, own_parts, own_pool, own_waiting, own_partitions, own_row_offsets, own_times,
-    own_change_rows, own_change_masks, own_change_offsets, own_columns, own_known, now, fresh,
+    own_change_rows, own_change_masks, own_change_offsets, own_columns, own_known, now, own_rows, fresh,
 ):
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
 
     ``partitions[g]`` is the partition of the rows ``row_offsets[g]`` to ``row_offsets[g + 1]``.
     Of them only the changes, and the events at which a minimum length is reached, are looked at.
     Where ``fresh``, every partition is whole: it begins without state, all in the place of the
-    first, and leaves none. Gives the pool, the waiting matches, the result rows and their number, and the work done: steps
-    of extension, and visits of reach.
+    first, and leaves none. Gives the pool, the waiting matches, the result rows, column by column,
+    in ``rows`` or a larger array, and their number, and the work done: steps of extension, and
+    visits of reach.
     """
     code = pointer(own_code)
     parts = pointer(own_parts)
@@ -96,12 +97,12 @@ def detect(
     scratch = pointer(own_scratch)
     added = SCRATCH_BOUND + (2 + WALK_WORDS) * n
     room = 64
-    rows_room = 1024
+    row_words = ROW_OUTPUTS + code[N_OUTPUTS]
+    rows_room = own_rows.size // row_words
     # What may have to grow. As variables, their references would be counted at every event.
-    held = [own_pool, own_waiting, np.empty(room * n, np.int64), np.empty(rows_room, np.int64)]
+    held = [own_pool, own_waiting, np.empty(room * n, np.int64), own_rows]
     found = pointer(held[_FOUND])
     rows = pointer(held[_ROWS])
-    row_words = ROW_OUTPUTS + code[N_OUTPUTS]
     record_words = 1 + 2 * n + code[N_OUTPUTS]
     words = code[PARTITION_WORDS]
     gap = code[GAP]
@@ -207,22 +208,26 @@ def detect(
                         bring_up_to_date(
                             code, part, pool, columns, known, n_rows, s, row + 1, scratch
                         )
-                if (scratch[SCRATCH_ROWS] + count) * row_words > rows_room:
-                    used = scratch[SCRATCH_ROWS] * row_words
-                    held[_ROWS] = with_space(held[_ROWS], used, count * row_words)
+                if scratch[SCRATCH_ROWS] + count > rows_room:
+                    used = scratch[SCRATCH_ROWS]
+                    held[_ROWS] = with_longer_columns(held[_ROWS], row_words, used, count)
                     rows = pointer(held[_ROWS])
-                    rows_room = held[_ROWS].size
+                    rows_room = held[_ROWS].size // row_words
                 if code[EMIT_BOTH]:
                     used = WAITING_WORDS + waiting[WAITING_USED] * record_words
                     held[_WAITING] = with_space(held[_WAITING], used, count * record_words)
                     waiting = pointer(held[_WAITING])
-                report(code, part, partition, pool, waiting, found, rows, scratch, time)
+                report(
+                    code, part, partition, pool, waiting, found, rows, rows_room, scratch, time
+                )
             if code[EMIT_BOTH] and ended and part[WAITING]:
-                used = scratch[SCRATCH_ROWS] * row_words
-                held[_ROWS] = with_space(held[_ROWS], used, part[WAITING] * row_words)
+                used = scratch[SCRATCH_ROWS]
+                held[_ROWS] = with_longer_columns(held[_ROWS], row_words, used, part[WAITING])
                 rows = pointer(held[_ROWS])
-                rows_room = held[_ROWS].size
-                complete(code, part, partition, pool, waiting, rows, scratch, time, ended)
+                rows_room = held[_ROWS].size // row_words
+                complete(
+                    code, part, partition, pool, waiting, rows, rows_room, scratch, time, ended
+                )
     return (
         held[_POOL],
         held[_WAITING],

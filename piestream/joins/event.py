@@ -42,6 +42,7 @@ from piestream.joins.layout import (
     RING_TAIL,
     RING_WORDS,
     RINGS,
+    SCRATCH_AGAIN,
     SCRATCH_BOUND,
     SCRATCH_DEPTH,
     SCRATCH_FOUND,
@@ -340,6 +341,7 @@ def complete_matches(code, part, pool, found, room, scratch, n_items, floor):
     n = code[N_SYMBOLS]
     bound = at_word(scratch, SCRATCH_BOUND)
     walk = at_word(scratch, SCRATCH_BOUND + 2 * n)
+    again = at_word(scratch, SCRATCH_AGAIN)
     items = at_word(scratch, SCRATCH_BOUND + (3 + WALK_WORDS) * n)
     count = scratch[SCRATCH_FOUND]
     depth = scratch[SCRATCH_DEPTH]
@@ -351,7 +353,7 @@ def complete_matches(code, part, pool, found, room, scratch, n_items, floor):
                 continue
             depth = 0
         count, depth, steps = extend(
-            code, part, pool, floor, seed, bound, walk, found, room, count, depth
+            code, part, pool, floor, seed, bound, walk, again, found, room, count, depth
         )
         scratch[SCRATCH_STEPS] += steps
         if depth != DONE:

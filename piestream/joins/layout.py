@@ -126,15 +126,24 @@ INC_WORDS = 2
 # a seed: which steps complete a match from it
 SEED_FIRST = 0
 SEED_END = 1
-SEED_WORDS = 2
+#: The first of its steps from which on none asks for what the steps before it bound.
+SEED_SPLIT = 2
+SEED_WORDS = 3
 
-# a step: bind one more symbol
+# a step: bind one more symbol; with what the walk needs of the constraint and of the symbols
 STEP_TARGET = 0
-STEP_CONSTRAINT = 1
-STEP_SIDE = 2  # the side of the symbol that is already bound
-STEP_CHECKS = 3
-STEP_CHECKS_END = 4
-STEP_WORDS = 5
+STEP_SOURCE = 1  # the symbol that is already bound
+STEP_RING = 2  # of the target
+STEP_WIDTH = 3
+STEP_LO = 4  # SIDE_* of the source's side
+STEP_LATER = 5
+STEP_EARLIER = 6
+STEP_WALK = 7
+STEP_ALLOWED = 8
+STEP_MET = 9  # SIDE_LATER of the target's side
+STEP_CHECKS = 10
+STEP_CHECKS_END = 11
+STEP_WORDS = 12
 
 # the ranges in which partners lie, in the order they are walked
 PIECE_PAIRS = 1
@@ -185,5 +194,6 @@ SCRATCH_SEED = 3
 SCRATCH_DEPTH = 4
 SCRATCH_STEPS = 5  # work done: candidates that extension looked at
 SCRATCH_VISITS = 6  # and partners that reach was offered to
-SCRATCH_BOUND = 8  # 2n words: slot id and place by symbol, then the walk, then rows aggregated
+SCRATCH_AGAIN = 7  # two words: the matches that extension repeats
+SCRATCH_BOUND = 9  # 2n words: slot id and place by symbol, then the walk, then rows aggregated
 WALK_WORDS = 6

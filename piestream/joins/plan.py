@@ -100,6 +100,8 @@ def steps_from(
     search = _Search(edges, estimate or Estimate())
     remaining = len({s for edge in edges for s in (edge.x, edge.y)}) - len(bound)
     order = search.best(frozenset(bound)) if remaining <= _ALL_ORDERS else search.greedy(bound)
+    if search.is_tree and not any(edge.ranged for edge in edges):
+        order = search.side_by_side(order, bound)  # any order is as good
     done = list(bound)
     steps = []
     for target in order:
@@ -110,6 +112,21 @@ def steps_from(
         steps.append(Step(target, via, edges[via].side(source), tuple(checks)))
         done.append(target)
     return tuple(steps)
+
+
+def split_of(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
+    """The first step from which on none asks for what the steps before it bound.
+
+    What lies on two sides of a seed has nothing to do with each other: its matches are the product.
+    """
+    for split in range(1, len(steps)):
+        earlier = {step.target for step in steps[:split]}
+        asked = {edges[s.constraint].other(s.target) for s in steps[split:]} | {
+            check.other for s in steps[split:] for check in s.checks
+        }
+        if not asked & earlier:
+            return split
+    return len(steps)
 
 
 class _Search:
@@ -123,6 +140,22 @@ class _Search:
             self.incident.setdefault(edge.x, []).append(number)
             self.incident.setdefault(edge.y, []).append(number)
         self.found: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the constraints connect their symbols without a cycle."""
+        return len(self.edges) < len(self.incident) or not self.edges
+
+    def side_by_side(self, order: Sequence[int], bound: Sequence[int]) -> tuple[int, ...]:
+        """An order in which what only ``bound`` connects comes one after the other."""
+        part = {symbol: symbol for symbol in order}
+        for target in order:  # each is connected to one before it
+            for number in self.incident[target]:
+                other = self.edges[number].other(target)
+                if other not in bound and order.index(other) < order.index(target):
+                    part[target] = part[other]
+        parts = list(dict.fromkeys(part.values()))
+        return tuple(sorted(order, key=lambda symbol: parts.index(part[symbol])))
 
     def weighed(self, target: int, bound: Iterable[int]) -> tuple[int, list[int], float, float]:
         """How to bind a symbol: through which constraint, checking which, at what work and yield."""

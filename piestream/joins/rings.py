@@ -81,6 +81,19 @@ def with_space(words, used, more):
     return larger
 
 
+@compiled(ARRAY, ARRAY, INT, INT, INT)
+def with_longer_columns(words, columns, used, more):
+    """The columns of an array, or longer copies of them with room for ``more`` words behind."""
+    room = words.size // columns
+    if used + more <= room:
+        return words
+    longer = 2 * (used + more)
+    larger = np.empty(columns * longer, np.int64)
+    for column in range(columns):
+        larger[column * longer : column * longer + used] = words[column * room : column * room + used]
+    return larger
+
+
 @compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
 def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
     """Move the slots from ``first`` on, with their bits, to a ring of another capacity at ``to``."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from piestream.automata.minterm import compile_pair
 from piestream.intervals.aggregates import CELL_SIZE
 from piestream.joins import layout as at
-from piestream.joins.plan import Edge, Estimate, Step, spanning_tree, steps_from
+from piestream.joins.plan import Edge, Estimate, Step, spanning_tree, split_of, steps_from
 from piestream.query.model import Emit, Query
 from piestream.relations import Relation, inverse
 
@@ -92,28 +92,53 @@ class Plan:
             for name, bound in self.seeds.items()
         }
 
-    def words(self, estimate: Estimate) -> tuple[list[int], list[int], list[int]]:
-        """The tables of seeds, steps and checks. Their lengths do not depend on the estimate."""
-        seed_words: list[int] = []
-        step_words: list[int] = []
-        check_words: list[int] = []
-        for steps in self.steps(estimate).values():
-            begin = len(step_words) // at.STEP_WORDS
-            for step in steps:
-                first_check = len(check_words) // at.CHECK_WORDS
-                for check in step.checks:
-                    constraint = at.NOWHERE if check.constraint is None else check.constraint
-                    check_words += [constraint, check.side, check.other]
-                end_check = len(check_words) // at.CHECK_WORDS
-                step_words += [step.target, step.constraint, step.side, first_check, end_check]
-            seed_words += [begin, len(step_words) // at.STEP_WORDS]
-        return seed_words, step_words, check_words
+
+def _sizes(plan: Plan) -> tuple[int, int, int]:
+    """The words of the tables of seeds, steps and checks, which no estimate changes."""
+    steps = [step for steps in plan.steps(Estimate()).values() for step in steps]
+    return (
+        len(plan.seeds) * at.SEED_WORDS,
+        len(steps) * at.STEP_WORDS,
+        sum(len(step.checks) for step in steps) * at.CHECK_WORDS,
+    )
 
 
 def write_plan(code: NDArray[np.int64], plan: Plan, estimate: Estimate) -> None:
     """Put the steps that suit an estimate into compiled tables."""
-    for where, words in zip(_PLAN_TABLES, plan.words(estimate), strict=True):
+    seed_words: list[int] = []
+    step_words: list[int] = []
+    check_words: list[int] = []
+    for steps in plan.steps(estimate).values():
+        begin = len(step_words) // at.STEP_WORDS
+        for step in steps:
+            first_check = len(check_words) // at.CHECK_WORDS
+            for check in step.checks:
+                constraint = at.NOWHERE if check.constraint is None else check.constraint
+                check_words += [constraint, check.side, check.other]
+            end_check = len(check_words) // at.CHECK_WORDS
+            step_words += [*_resolved(code, step), first_check, end_check]
+        end = len(step_words) // at.STEP_WORDS
+        seed_words += [begin, end, begin + split_of(steps, plan.edges)]
+    for where, words in zip(_PLAN_TABLES, (seed_words, step_words, check_words), strict=True):
         code[code[where] : code[where] + len(words)] = words
+
+
+def _resolved(code: NDArray[np.int64], step: Step) -> list[int]:
+    """The words of a step up to its checks, looked up in the tables that it stands for."""
+    con = int(code[at.CONSTRAINTS_AT]) + step.constraint * at.CON_WORDS
+    source = int(code[con + (at.CON_X, at.CON_Y)[step.side]])
+    here = con + at.CON_SIDES + step.side * at.SIDE_WORDS
+    there = con + at.CON_SIDES + (1 - step.side) * at.SIDE_WORDS
+    width = int(code[at.SYMBOLS_AT]) + step.target * at.SYM_WORDS + at.SYM_WIDTH
+    sides = (at.SIDE_LO, at.SIDE_LATER, at.SIDE_EARLIER, at.SIDE_WALK, at.SIDE_ALLOWED)
+    return [
+        step.target,
+        source,
+        at.RINGS + step.target * at.RING_WORDS,
+        int(code[width]),
+        *(int(code[here + side]) for side in sides),
+        int(code[there + at.SIDE_LATER]),
+    ]
 
 
 _PLAN_TABLES = (at.SEEDS_AT, at.STEPS_AT, at.CHECKS_AT)
@@ -329,8 +354,8 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     place(at.SYMBOLS_AT, symbol_words)
     place(at.INCIDENT_AT, incident_words)
     place(at.CONSTRAINTS_AT, [word for block in blocks for word in block])
-    for where, words_of_plan in zip(_PLAN_TABLES, plan.words(Estimate()), strict=True):
-        place(where, words_of_plan)
+    for where, size in zip(_PLAN_TABLES, _sizes(plan), strict=True):
+        place(where, [0] * size)
     place(at.OUTPUTS_AT, output_words)
     place(at.ORDER_AT, sorted(range(n), key=names.__getitem__))
     place(at.CELLS_AT, cell_words)
@@ -347,8 +372,10 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     header[at.ALL_AFTER] = _signed(all_after)
     ranged = {s for edge in edges if edge.ranged for s in (edge.x, edge.y)}
     header[at.IN_RANGES] = _signed(sum(1 << s for s in ranged))
+    code = np.array(header + body, np.int64)
+    write_plan(code, plan, Estimate())
     return Tables(
-        np.array(header + body, np.int64),
+        code,
         words,
         n,
         header[at.N_OUTPUTS],

@@ -103,8 +103,14 @@ def _run(binding: Binding, frame: pl.DataFrame) -> tuple[pl.DataFrame, Stream]:
 
 
 def _blind(binding: Binding) -> Binding:
-    """The same query with nothing kept of what partners offer: every side is worth entering."""
+    """The same query with nothing kept of what partners offer: every side is worth entering.
+
+    Nor are the matches of independent sides repeated: each is walked to.
+    """
     code = binding.tables.code.copy()
+    for seed in range(len(binding.tables.plan.seeds)):
+        entry = code[at.SEEDS_AT] + seed * at.SEED_WORDS
+        code[entry + at.SEED_SPLIT] = code[entry + at.SEED_END]
     for symbol in range(code[at.N_SYMBOLS]):
         entry = code[at.SYMBOLS_AT] + symbol * at.SYM_WORDS
         code[entry + at.SYM_BEST_END] = code[entry + at.SYM_BEST]
