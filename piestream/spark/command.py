@@ -34,7 +34,7 @@ def stream(
     ],
     sink: Annotated[
         str, typer.Option(help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-                          "kafka:TOPIC@HOST:PORT or console.")
+                          "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console.")
     ],
     checkpoint: Annotated[str, typer.Option(help="The directory of offsets and state.")],
     schema: Annotated[

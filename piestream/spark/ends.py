@@ -9,17 +9,19 @@ from typing import Any
 __all__ = ["FORMS", "End", "parsed_end"]
 
 _FILES = ("parquet", "json", "csv", "orc")
+_KAFKA = ("kafka", "kafka-python")
+PYTHON_KAFKA = "piestream_kafka"
 
 #: How sources and sinks are written.
 FORMS = (
-    "parquet:DIR, json:DIR, csv:DIR, orc:DIR, table:NAME, kafka:TOPIC@HOST:PORT; "
-    "a source also kafka-python:TOPIC@HOST:PORT or rate:ROWS_PER_SECOND, a sink also console"
+    "parquet:DIR, json:DIR, csv:DIR, orc:DIR, table:NAME, kafka:TOPIC@HOST:PORT, "
+    "kafka-python:TOPIC@HOST:PORT; a source also rate:ROWS_PER_SECOND, a sink also console"
 )
 
 #: Spark's own connector for Kafka is a jar that pip does not install.
 KAFKA_HINT = (
     "Spark's Kafka connector is a jar: start the job with spark-submit --packages "
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:<the version of Spark>, or read with "
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:<the version of Spark>, or use "
     "kafka-python:TOPIC@HOST:PORT, which needs confluent-kafka only"
 )
 
@@ -45,10 +47,8 @@ class End:
         if self.kind == "kafka":
             reader = reader.format("kafka").option("subscribe", topic)
         else:
-            from piestream.spark.kafka import NAME, register
-
-            register(spark)
-            reader = reader.format(NAME).option("topic", topic)
+            self._known(spark)
+            reader = reader.format(PYTHON_KAFKA).option("topic", topic)
         rows = reader.option("kafka.bootstrap.servers", servers).load()
         if schema is None:
             return rows
@@ -68,12 +68,14 @@ class End:
 
     def start(self, rows: Any, checkpoint: str, trigger: Mapping[str, Any]) -> Any:
         """Start to write a streaming frame here."""
+        self._known(rows.sparkSession)
         writer = self._writer(self._fit(rows).writeStream).outputMode("append")
         writer = writer.option("checkpointLocation", checkpoint).trigger(**trigger)
         return writer.toTable(self.place) if self.kind == "table" else writer.start()
 
     def append(self, rows: Any) -> None:
         """Add a bounded frame to what is here."""
+        self._known(rows.sparkSession)
         rows = self._fit(rows)
         if self.kind == "console":
             rows.show(rows.count(), truncate=False)
@@ -88,17 +90,24 @@ class End:
             return writer
         if self.kind == "console":
             return writer.format("console").option("truncate", "false")
-        if self.kind == "kafka":
+        if self.kind in _KAFKA:
             topic, servers = self._topic()
+            name = "kafka" if self.kind == "kafka" else PYTHON_KAFKA
             return (
-                writer.format("kafka").option("topic", topic)
+                writer.format(name).option("topic", topic)
                 .option("kafka.bootstrap.servers", servers)
             )  # fmt: skip
         return writer.format(self.kind).option("path", self.place)
 
+    def _known(self, spark: Any) -> None:
+        if self.kind == "kafka-python":
+            from piestream.spark.kafka import register
+
+            register(spark)
+
     def _fit(self, rows: Any) -> Any:
         """The rows as Kafka takes them: a value of JSON."""
-        if self.kind != "kafka":
+        if self.kind not in _KAFKA:
             return rows
         return rows.selectExpr("to_json(struct(*)) AS value")
 
@@ -110,10 +119,12 @@ def parsed_end(text: str, options: Mapping[str, str], *, is_source: bool) -> End
     End(kind='parquet', place='out/matches', options={})
     """
     kind, _, place = text.partition(":")
-    allowed = [*_FILES, "table", "kafka", *(("rate", "kafka-python") if is_source else ("console",))]
+    allowed = [*_FILES, "table", *_KAFKA, "rate" if is_source else "console"]
     what = "source" if is_source else "sink"
     if kind not in allowed:
         raise ValueError(f"{text}: a {what} is one of {', '.join(allowed)}. {FORMS}")
     if kind != "console" and not place:
         raise ValueError(f"{text}: {kind} needs a place: {FORMS}")
+    if kind == "rate" and not (place.isdecimal() and int(place)):
+        raise ValueError(f"{text}: the rate is a number of rows a second, such as rate:100")
     return End(kind, place, dict(options))

@@ -6,12 +6,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from piestream.query.model import Query
+from piestream.spark.checkpoint import begun, check_record
 from piestream.spark.ends import KAFKA_HINT, End
 
 __all__ = ["Job", "progress_line", "run_job"]
@@ -41,7 +42,10 @@ def run_job(spark: Any, job: Job, say: Callable[[str], None] | None = None) -> N
     """Run a job until its source ends, it is told to stop, or it fails."""
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
     frame = _opened(spark, job)
-    running = job.sink.start(job.query.run(frame, **job.options), job.checkpoint, _pace(job))
+    found = job.query.run(frame, **job.options)
+    check_record(spark, job.checkpoint, begun(job.query, frame, dict(job.options)))
+    with _explained(job.sink):
+        running = job.sink.start(found, job.checkpoint, _pace(job))
     stopped = threading.Event()
     with _signals(stopped, say):
         _follow(running, stopped, say)
@@ -55,13 +59,19 @@ def run_job(spark: Any, job: Job, say: Callable[[str], None] | None = None) -> N
 
 
 def _opened(spark: Any, job: Job) -> Any:
-    try:
+    with _explained(job.source):
         frame = job.source.stream(spark, job.schema)
+    return frame.selectExpr(*job.select) if job.select else frame
+
+
+@contextmanager
+def _explained(end: End) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
-        if job.source.kind == "kafka" and "Failed to find data source" in str(error):
+        if end.kind == "kafka" and "Failed to find data source" in str(error):
             raise ValueError(KAFKA_HINT) from None
         raise
-    return frame.selectExpr(*job.select) if job.select else frame
 
 
 def _pace(job: Job) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Kafka as a source in Python, over confluent-kafka: no jar needed.
+"""Kafka as a source and a sink in Python, over confluent-kafka: no jar needed.
 
 Registered as ``piestream_kafka``. Offsets are kept in Spark's checkpoint, so that a stopped query
 goes on with the next message; nothing is committed to Kafka.
@@ -12,16 +12,27 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # before Spark 4.2 a micro-batch takes all that there is
+    ReadAllAvailable = ReadLimit = ReadMaxRows = None
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """A source that knows where to stop."""
+
+
+from piestream.spark.ends import PYTHON_KAFKA
+from piestream.spark.kafka_writer import KafkaStreamWriter, KafkaWriter
 
 __all__ = ["NAME", "KafkaSource", "register"]
 
-NAME = "piestream_kafka"
+NAME = PYTHON_KAFKA
 
 _SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
 _ARROW = pa.schema(
@@ -41,7 +52,7 @@ _MESSAGES = 50_000
 
 
 def register(spark: Any) -> None:
-    """Make the source known to a session: ``readStream.format("piestream_kafka")``."""
+    """Make Kafka known to a session: ``readStream.format("piestream_kafka")``, and ``writeStream``."""
     spark.dataSource.register(KafkaSource)
 
 
@@ -50,7 +61,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]
 
     Options: ``topic``; ``kafka.bootstrap.servers`` and any other setting of librdkafka with
     ``kafka.`` before it; ``startingOffsets``, ``earliest`` (default) or ``latest``;
-    ``maxOffsetsPerTrigger``, the most messages of a micro-batch.
+    ``maxOffsetsPerTrigger``, the most messages of a micro-batch (from Spark 4.2 on).
     """
 
     @classmethod
@@ -65,6 +76,26 @@ class KafkaSource(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         """The reader of a streaming query."""
         return KafkaReader(dict(self.options))
+
+    def writer(self, schema: Any, overwrite: bool) -> KafkaWriter:
+        """The writer of a bounded frame."""
+        return KafkaWriter(*_topic_and_settings(self.options), tuple(schema.names))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> KafkaStreamWriter:  # noqa: N802
+        """The writer of a streaming query."""
+        return KafkaStreamWriter(*_topic_and_settings(self.options), tuple(schema.names))
+
+
+def _topic_and_settings(options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The topic, and what librdkafka is told. Spark's options have no case."""
+    given = {name.lower(): value for name, value in options.items()}
+    if "topic" not in given or "kafka.bootstrap.servers" not in given:
+        raise ValueError(f"{NAME} needs the options topic and kafka.bootstrap.servers")
+    return given["topic"], {
+        name.removeprefix("kafka."): value
+        for name, value in given.items()
+        if name.startswith("kafka.")
+    }
 
 
 @dataclass
@@ -81,17 +112,12 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {name.lower(): value for name, value in options.items()}
-        if "topic" not in given or "kafka.bootstrap.servers" not in given:
-            raise ValueError(f"{NAME} needs the options topic and kafka.bootstrap.servers")
-        self.topic = given["topic"]
+        self.topic, self.settings = _topic_and_settings(options)
         self.from_start = given.get("startingoffsets", "earliest") == "earliest"
         most = given.get("maxoffsetspertrigger")
         self.most = None if most is None else int(most)
-        self.settings = {
-            name.removeprefix("kafka."): value
-            for name, value in given.items()
-            if name.startswith("kafka.")
-        }
+        if self.most is not None and ReadMaxRows is None:
+            raise ValueError("maxOffsetsPerTrigger needs Spark 4.2 or newer; leave it out")
         self.target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -106,10 +132,14 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         """Note the end of the topic: later messages are for the next run."""
         self.target = self._ends(lowest=False)
 
-    def latestOffset(self, start: dict[str, int], limit: Any = None) -> dict[str, int]:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, int] | None = None, limit: Any = None
+    ) -> dict[str, int]:
         """Where the next micro-batch ends."""
         ends = self.target or self._ends(lowest=False)
-        if isinstance(limit, ReadMaxRows):
+        if start is None:
+            return ends
+        if ReadMaxRows is not None and isinstance(limit, ReadMaxRows):
             return _share(start, ends, limit.max_rows)
         return {partition: max(end, start.get(partition, 0)) for partition, end in ends.items()}
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from piestream.errors import StateError
 from piestream.generators import fleet
-from piestream.query import parse
+from piestream.query import Query, parse
+from piestream.spark.checkpoint import RECORD
 from piestream.spark.ends import parsed_end
 from piestream.spark.job import Job, run_job
 from tests.spark.conftest import SETTINGS
-from tests.spark.streams import rows_of
+from tests.spark.streams import Player, frame_of, rows_of
 
 CARS = parse(
     """FROM cars PARTITION BY car_id ORDER BY ts
@@ -38,47 +43,202 @@ def _job(folder: Path, source: str, sink: str, **more: Any) -> Job:
     )
 
 
-@pytest.mark.parametrize("kind", ["json", "csv"])
-def test_a_job_reads_and_writes_files(spark: Any, tmp_path: Path, kind: str) -> None:
+SCHEMA = ("car_id int, ts timestamp_ntz, speed double, accel double, lateral double, "
+          "lane tinyint, position double")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "sink"), [("json", "csv"), ("csv", "orc"), ("orc", "json"), ("table", "table")]
+)
+def test_a_job_reads_and_writes(spark: Any, tmp_path: Path, source: str, sink: str) -> None:
     cars = fleet(cars=30, seconds=100, seed=3)
-    source = tmp_path / "source"
-    source.mkdir()
-    if kind == "json":
-        cars.write_ndjson(source / "cars.json")
+    (tmp_path / "source").mkdir()
+    place, out = str(tmp_path / "source"), str(tmp_path / "sink")
+    options = {}
+    if source == "json":
+        cars.write_ndjson(tmp_path / "source" / "cars.json")
+    elif source == "csv":
+        cars.write_csv(tmp_path / "source" / "cars.csv")
+        options = {"header": "true"}
+    elif source == "orc":
+        frame_of(spark, cars).write.mode("overwrite").orc(place)
     else:
-        cars.write_csv(source / "cars.csv", include_header=False)
-    schema = ("car_id int, ts timestamp_ntz, speed double, accel double, lateral double, "
-              "lane tinyint, position double")  # fmt: skip
+        place, out = "cars_in", "cars_found"
+        frame_of(spark, cars).write.mode("overwrite").saveAsTable(place)
     job = _job(
-        tmp_path, f"{kind}:{source}", f"table:cars_{kind}", schema=schema, available_now=True,
-        rest=parsed_end(f"table:cars_{kind}", {}, is_source=False),
+        tmp_path, f"{source}:{place}", f"{sink}:{out}", available_now=True,
+        schema=SCHEMA if source in ("json", "csv") else None, source_options=options,
+        rest=parsed_end(f"{sink}:{out}" + ("" if sink == "table" else "_rest"), {}, is_source=False),
     )  # fmt: skip
     said: list[str] = []
     run_job(spark, job, said.append)
     expected = CARS.run(cars)
-    found = rows_of(spark.table(f"cars_{kind}"))
+    if sink == "table":
+        found = spark.table(out)
+    else:
+        columns = "car_id int, detected_at timestamp_ntz, a_ts timestamp_ntz, s_ts timestamp_ntz, s_te timestamp_ntz"
+        found = spark.read.schema(columns).format(sink).load([out, out + "_rest"])
     assert len(expected) > 5
     order = expected.columns
-    assert found.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
+    rows = rows_of(found)
+    assert rows.columns == order
+    assert rows.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
     assert f"{len(cars):,} rows" in said[0]
     assert "late" in said[0]
     assert "matches" in said[0]
 
 
-def test_columns_can_be_made_of_a_source_that_has_others(
-    spark: Any, tmp_path: Path, capfd: Any
-) -> None:
+def _command(program: list[str], folder: Path, query: Query, *more: str) -> list[str]:
+    """A job from the command line, in a process of its own."""
+    file = folder / "query.sql"
+    file.write_text(str(query))
+    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
+    checkpoint = f"--checkpoint={folder / 'checkpoint'}"
+    return [*program, str(file), checkpoint, "--buckets=3", *more, *settings]
+
+
+def _process(command: list[str], **more: Any) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore", "PYSPARK_PYTHON": sys.executable,
+                   "PYTHONPATH": str(_ROOT)}  # fmt: skip
+    return subprocess.Popen(
+        command, cwd=_ROOT, env=environment, start_new_session=True, text=True,
+        stderr=subprocess.PIPE, **more,
+    )  # fmt: skip
+
+
+def test_rows_at_a_rate_become_matches_on_the_console(tmp_path: Path) -> None:
     query = parse("FROM r PARTITION BY k ORDER BY timestamp DEFINE a AS v < 5 PATTERN a "
                   "WITHIN 60 s RETURN a.ts")  # fmt: skip
-    job = _job(
-        tmp_path, "rate:50", "console", query=query,
-        select=("timestamp", "value % 3 AS k", "value % 10 AS v"),
+    job = _process(
+        _command(
+            [sys.executable, "-m", "piestream.spark"], tmp_path, query, "--source=rate:50",
+            "--sink=console", "--select=timestamp", "--select=value % 3 AS k",
+            "--select=value % 10 AS v", "--master=local[2]",
+        ),
+        stdout=subprocess.PIPE,
     )  # fmt: skip
-    frame = job.source.stream(spark, None).selectExpr(*job.select)
-    assert query.run(frame).columns == ["k", "detected_at", "a_ts"]
+    assert job.stdout is not None
+    try:
+        found = _until(job.stdout, 4, r"\|[012] +\|20\d\d-")
+        job.send_signal(signal.SIGTERM)
+        _, said = job.communicate(timeout=120)
+    finally:
+        _end(job)
+    assert job.returncode == 0, said
+    keys = {line.split("|")[1].strip() for line in found}
+    assert keys <= {"0", "1", "2"}
+    assert len(found) == 4
+    assert " matches" in said
+
+
+def _until(lines: IO[str], count: int, pattern: str) -> list[str]:
+    """The first so many lines that hold a pattern."""
+    return list(islice((line for line in lines if re.search(pattern, line)), count))
+
+
+def _end(job: subprocess.Popen[str]) -> None:
+    if job.poll() is None:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+
+
+def test_spark_submit_runs_the_job(spark: Any, tmp_path: Path) -> None:
+    import pyspark
+
+    import piestream.spark
+
+    cars = fleet(cars=10, seconds=100, seed=3)
+    (tmp_path / "source").mkdir()
+    cars.write_parquet(tmp_path / "source" / "cars.parquet")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    script = Path(piestream.spark.__file__).parent / "__main__.py"
+    program = ["bash", str(submit), "--master", "local[2]", "--conf", "spark.ui.enabled=false",
+               str(script)]  # fmt: skip
+    job = _process(
+        _command(
+            program, tmp_path, CARS, f"--source=parquet:{tmp_path / 'source'}", "--available-now",
+            f"--sink=parquet:{tmp_path / 'sink'}", f"--rest=parquet:{tmp_path / 'rest'}",
+        )
+    )  # fmt: skip
+    try:
+        _, said = job.communicate(timeout=200)
+    finally:
+        _end(job)
+    assert job.returncode == 0, said
+    found = rows_of(spark.read.parquet(str(tmp_path / "sink"), str(tmp_path / "rest")))
+    expected = CARS.run(cars)
+    order = expected.columns
+    assert len(expected) > 2
+    assert found.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
+
+
+def test_a_restart_that_differs_is_refused_before_anything_runs(spark: Any, tmp_path: Path) -> None:
+    cars = fleet(cars=10, seconds=60, seed=3)
+    source = tmp_path / "source"
+    source.mkdir()
+    cars.head(300).write_parquet(source / "0.parquet")
+
+    def run(query: Query = CARS, **options: Any) -> None:
+        job = _job(
+            tmp_path, f"parquet:{source}", f"parquet:{tmp_path / 'sink'}", query=query,
+            available_now=True, options={"buckets": 3, "lateness": "5 s", **options},
+        )  # fmt: skip
+        run_job(spark, job, lambda line: None)
+
+    def commits() -> int:
+        return len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*")))
+
+    run()
+    before = commits()
+    cars.tail(-300).write_parquet(source / "1.parquet")
+    other = parse(str(CARS).replace("accel > 1", "accel > 2"))
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"buckets": 4}, r"--buckets was 3, and is now 4\nrun the job as it was"),
+        ({"partitioning": "key"}, "--partitioning was bucket, and is now key"),
+        ({"lateness": "6 s"}, "--lateness was 5 s, and is now 6 s"),
+        ({"ties": "last"}, "--ties was first, and is now last"),
+        ({"query": other}, r"(?s)the query was.*accel > 1.*is now.*accel > 2"),
+    ]
+    for options, why in wrongs:
+        with pytest.raises(StateError, match=why):
+            run(**options)
+    assert commits() == before
+    run(parse(str(CARS).replace("\n", "  \n")))  # the same meaning
+    assert commits() > before
+
+
+def test_a_checkpoint_that_no_job_began_is_left_to_its_states(spark: Any, tmp_path: Path) -> None:
+    cars = fleet(cars=3, seconds=30, seed=3)
+    player = Player(spark, CARS, cars, tmp_path, buckets=3)
+    player.play(cars.head(40))
+    job = _job(tmp_path, f"parquet:{player.source}", f"parquet:{tmp_path / 'sink'}",
+               available_now=True, options={"buckets": 3})  # fmt: skip
+    run_job(spark, job, lambda line: None)
+    assert not (tmp_path / "checkpoint" / RECORD).exists()
+
+
+def test_a_micro_batch_with_other_buckets_commits_nothing(spark: Any, tmp_path: Path) -> None:
+    """Outside of a job: the state says what it was written with, when it is called."""
+    cars = fleet(cars=10, seconds=60, seed=3)
+    parts = list(cars.iter_slices(len(cars) // 3 + 1))
+    player = Player(spark, CARS, cars, tmp_path, buckets=4, lateness="5 s")
+    player.play(parts[0])
+    first = player.rows()
+    player.options["buckets"] = 2
+    with pytest.raises(Exception, match=r"written with buckets=4.*now runs with buckets=2"):
+        player.play(parts[1])
+    assert player.rows().equals(first)
+    player.options["buckets"] = 4
+    player.play(parts[2])
+    found = pl.concat([player.rows(), player.flushed()])
+    expected = CARS.run(cars)
+    order = expected.columns
+    assert found.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
 
 
 def test_ends_are_refused_with_what_can_be_written() -> None:
+    with pytest.raises(ValueError, match="a number of rows a second"):
+        parsed_end("rate:fast", {}, is_source=True)
     for text, is_source in (("avro:x", True), ("rate:5", False), ("console", True)):
         with pytest.raises(ValueError, match="one of parquet"):
             parsed_end(text, {}, is_source=is_source)
@@ -88,6 +248,10 @@ def test_ends_are_refused_with_what_can_be_written() -> None:
 
 def test_sparks_connector_for_kafka_is_explained(spark: Any, tmp_path: Path) -> None:
     job = _job(tmp_path, "kafka:topic@localhost:9092", "console")
+    with pytest.raises(ValueError, match=r"--packages.*kafka-python"):
+        run_job(spark, job)
+    fleet(cars=1, seconds=5).write_parquet(tmp_path / "cars.parquet")
+    job = _job(tmp_path, f"parquet:{tmp_path}/*.parquet", "kafka:topic@localhost:9092")
     with pytest.raises(ValueError, match=r"--packages.*kafka-python"):
         run_job(spark, job)
 
@@ -114,15 +278,12 @@ def test_a_signal_stops_a_job_after_its_micro_batch(tmp_path: Path) -> None:
     for number, part in enumerate(cars.iter_slices(len(cars) // 3 + 1)):
         part.write_parquet(source / f"{number}.parquet")
         os.utime(source / f"{number}.parquet", (1_700_000_000 + number,) * 2)
-    file = tmp_path / "query.sql"
-    file.write_text(str(CARS))
-    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
-    job = subprocess.Popen(
-        [sys.executable, "-m", "piestream.spark", str(file), f"--source=parquet:{source}",
-         "--source-option=maxFilesPerTrigger=1", f"--sink=parquet:{tmp_path / 'sink'}",
-         f"--checkpoint={tmp_path / 'checkpoint'}", "--buckets=3", "--master=local[2]", *settings],
-        cwd=_ROOT, env={**os.environ, "PYTHONWARNINGS": "ignore"}, start_new_session=True,
-        stderr=subprocess.PIPE, text=True,
+    job = _process(
+        _command(
+            [sys.executable, "-m", "piestream.spark"], tmp_path, CARS,
+            f"--source=parquet:{source}", "--source-option=maxFilesPerTrigger=1",
+            f"--sink=parquet:{tmp_path / 'sink'}", "--master=local[2]",
+        )
     )  # fmt: skip
     assert job.stderr is not None
     lines = []

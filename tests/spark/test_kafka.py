@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -98,6 +99,61 @@ def test_messages_become_matches_and_a_restart_goes_on(
     order = ["k", "completed_at"]
     assert len(expected) > 50
     assert found.sort(order).equals(expected.sort(order))
+
+
+def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Path) -> None:
+    from piestream.spark.ends import parsed_end
+    from piestream.spark.job import Job, run_job
+
+    rows = _rows(0, 300)
+    (tmp_path / "source").mkdir()
+    rows.write_parquet(tmp_path / "source" / "rows.parquet")
+    sink = parsed_end(f"kafka-python:found@{_servers(producer)}", {}, is_source=False)
+    job = Job(
+        query=QUERY,
+        source=parsed_end(f"parquet:{tmp_path / 'source'}", {}, is_source=True),
+        sink=sink,
+        rest=sink,
+        checkpoint=str(tmp_path / "checkpoint"),
+        available_now=True,
+        options={"lateness": "5 s", "buckets": 2},
+    )
+    run_job(spark, job, lambda line: None)
+    expected = QUERY.run(rows)
+    assert len(expected) > 30
+    written = [json.loads(text) for text in _values(producer, "found", len(expected))]
+    instants = ("completed_at", "a_ts", "a_te")
+    found = pl.DataFrame(written).with_columns(
+        pl.col(instants).str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us")
+    )
+    order = ["k", "completed_at"]
+    assert found.sort(order).equals(expected.sort(order))
+
+
+def _values(producer: Any, topic: str, count: int) -> list[bytes]:
+    """All messages of a topic, which are so many."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": _servers(producer), "group.id": "test", "auto.offset.reset": "earliest"}
+    )
+    places = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    consumer.assign([confluent_kafka.TopicPartition(topic, place, 0) for place in places])
+    values: list[bytes] = []
+    while len(values) < count and (messages := consumer.consume(count + 1, 5.0)):
+        values += [message.value() for message in messages]
+    values += [message.value() for message in consumer.consume(1, 0.5)]
+    consumer.close()
+    return values
+
+
+def test_what_kafka_does_not_take_is_an_error() -> None:
+    from piestream.spark.kafka_writer import KafkaWriter
+
+    with pytest.raises(ValueError, match=r"a column value and maybe a column key.*not car_id, ts"):
+        KafkaWriter("x", {}, ("car_id", "ts"))
+    nobody = {"bootstrap.servers": "127.0.0.1:1", "message.timeout.ms": "200"}
+    row = SimpleNamespace(asDict=lambda: {"value": "{}"})
+    with pytest.raises(OSError, match="topic x: 1 messages were not taken"):
+        KafkaWriter("x", nobody, ("value",)).write(iter([row]))
 
 
 def test_batches_are_shared_out_among_partitions() -> None:
