@@ -37,6 +37,9 @@ FORMATS: Mapping[str, Format] = {
     ".jsonl": "ndjson",
 }
 
+#: CSV whose columns are parted by tabs.
+TABS = ".tsv"
+
 #: The types that a user may say for a column of text.
 TYPES: Mapping[str, pl.DataType] = {
     "int": pl.Int64(),
@@ -78,41 +81,57 @@ def open_source(
     format: Format | None = None,
     types: Mapping[str, pl.DataType] | None = None,
     live: bool = False,
+    delimiter: str | None = None,
 ) -> Source:
     """Files by their names or globs, or standard input (``-``), as one source of rows.
 
     ``format`` says what they hold where the names do not. ``types`` overrides the types of text
-    columns. A ``live`` standard input is handed on as it comes, not in large blocks.
+    columns. A ``live`` standard input is handed on as it comes, not in large blocks. A
+    ``delimiter`` parts the columns of CSV, where it is no comma (and no tab in ``.tsv``).
     """
+    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
+        raise ValueError(f"a delimiter is one character like ; or a tab, not {delimiter!r}")
     if list(names) == ["-"]:
         if format is None:
             raise ValueError("standard input has no name that says what it holds: give the format")
         if format == "parquet":
             spool = _spooled(sys.stdin.buffer)
             return ScanSource("standard input", pl.scan_parquet(spool), spool)
-        return TextSource([Piped(sys.stdin.buffer, live)], format == "csv", types or {})
+        _check_csv(format, delimiter)
+        piped = Piped(sys.stdin.buffer, live)
+        return TextSource([piped], format == "csv", types or {}, delimiter)
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
     remote = [name for name in names if "://" in name]
     files = [path for name in names if name not in remote for path in _expanded(name)]
     formats = {format or _format_of(name) for name in (*remote, *files)}
-    if len(formats) > 1:
-        raise ValueError(f"files of one kind are read together, not {', '.join(sorted(formats))}")
+    tabs = {format is None and _suffix(name) == TABS for name in (*remote, *files)}
+    if len(formats) > 1 or len(tabs) > 1:
+        kinds = sorted(formats | {"tsv"} if len(tabs) > 1 else formats)
+        raise ValueError(f"files of one kind are read together, not {', '.join(kinds)}")
     (kind,) = formats
+    _check_csv(kind, delimiter)
+    if delimiter is None and tabs == {True}:
+        delimiter = "\t"
     label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if kind == "parquet":
         return ScanSource(label, pl.scan_parquet([*remote, *files]))
     if remote:
         if files:
             raise ValueError("remote and local text files cannot be read together")
-        scanned = pl.scan_csv(remote, try_parse_dates=True) if kind == "csv" else (
-            pl.scan_ndjson(remote)
+        scanned = pl.scan_ndjson(remote) if kind == "ndjson" else (
+            pl.scan_csv(remote, try_parse_dates=True, separator=delimiter or ",")
         )
         return ScanSource(label, scanned)
     for name in files:
         if os.path.isdir(name):
             raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
-    return TextSource([Filed(name) for name in files], kind == "csv", types or {})
+    return TextSource([Filed(name) for name in files], kind == "csv", types or {}, delimiter)
+
+
+def _check_csv(kind: str | None, delimiter: str | None) -> None:
+    if delimiter is not None and kind != "csv":
+        raise ValueError(f"a delimiter is for CSV, not for {kind}")
 
 
 def _expanded(name: str) -> list[str]:
@@ -127,16 +146,23 @@ def _expanded(name: str) -> list[str]:
 
 
 def _format_of(name: str) -> Format:
-    path = Path(name)
     if os.path.isdir(name):
         return "parquet"
-    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    if suffix not in FORMATS or (path.suffix == ".gz" and suffix == ".parquet"):
+    suffix = _suffix(name)
+    if suffix == TABS:
+        return "csv"
+    if suffix not in FORMATS or (name.endswith(".gz") and suffix == ".parquet"):
         raise ValueError(
-            f"{name}: what kind of file is this? Its name should end in {', '.join(FORMATS)} "
-            "(text also with .gz), or give the format"
+            f"{name}: what kind of file is this? Its name should end in "
+            f"{', '.join([*FORMATS, TABS])} (text also with .gz), or give the format"
         )
     return FORMATS[suffix]
+
+
+def _suffix(name: str) -> str:
+    """The end of a name that says what a file holds."""
+    path = Path(name)
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
@@ -241,7 +267,9 @@ class Run:
             )
 
 
-def run_from(query: Query, *, ties: Ties = "error") -> pl.DataFrame:
+def run_from(
+    query: Query, *, ties: Ties = "error", delimiter: str | None = None
+) -> pl.DataFrame:
     """Every match in the files that a query's FROM names."""
     if query.path is None:
         raise query.fault(
@@ -250,13 +278,15 @@ def run_from(query: Query, *, ties: Ties = "error") -> pl.DataFrame:
             "give a frame, or write FROM 'path/*.parquet'",
         )
     try:
-        return _collected(query, query.path, ties, sort=False)
+        return _collected(query, query.path, ties, False, delimiter)
     except OrderError:  # a bounded input need not be in order: once more, sorted
-        return _collected(query, query.path, ties, sort=True)
+        return _collected(query, query.path, ties, True, delimiter)
 
 
-def _collected(query: Query, path: str, ties: Ties, sort: bool) -> pl.DataFrame:
-    with closing(open_source([path])) as source:
+def _collected(
+    query: Query, path: str, ties: Ties, sort: bool, delimiter: str | None
+) -> pl.DataFrame:
+    with closing(open_source([path], delimiter=delimiter)) as source:
         run = Run(query, source, ties=ties, sort=sort)
         results = [result for result in run.results() if len(result)]
     return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])

@@ -29,13 +29,16 @@ def run(
     lateness: str | int | timedelta | None = None,
     on_late: OnLate | None = None,
     threads: int | None = None,
+    delimiter: str | None = None,
     **spark_options: Any,
 ) -> Any:
     """Every match in an input; see `piestream.Query.run`. Other options are those of Spark.
 
     Partitions of a large frame are shared out to ``threads``, by default as many as there are cores;
-    the rows and their order do not depend on it.
+    the rows and their order do not depend on it. A ``delimiter`` parts the columns of CSV files.
     """
+    if delimiter is not None and frame is not None:
+        raise TypeError("a delimiter is for the CSV files that FROM names, not for a frame")
     if type(frame).__module__.startswith("pyspark.sql"):
         from piestream import spark
 
@@ -54,7 +57,7 @@ def run(
     if frame is None:
         from piestream.files import run_from
 
-        return run_from(query, ties=ties)
+        return run_from(query, ties=ties, delimiter=delimiter)
     if isinstance(frame, pl.LazyFrame):
         return run_polars(query, frame, ties=ties, threads=threads)
     events = listed(frame)

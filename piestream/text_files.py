@@ -7,7 +7,7 @@ import io
 import os
 import re
 import select
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, BinaryIO
@@ -161,11 +161,14 @@ class TextSource:
         parts: Sequence[Filed | Piped],
         csv: bool,
         types: Mapping[str, pl.DataType],
+        delimiter: str | None = None,
     ) -> None:
         self.name = parts[0].name if len(parts) == 1 else f"{parts[0].name} …"
         self._parts = parts
         self._csv = csv
         self._said = types
+        self._is_told = delimiter is not None
+        self._delimiter = delimiter or ","
         self._before = 0  # bytes of the parts that are read
         self._at: Filed | Piped = parts[0]
         self._opened: _Opened | None = None  # the first part, waiting to be read on
@@ -190,13 +193,16 @@ class TextSource:
     def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows, of these columns only, in order."""
         schema = self.schema
-        self._before = n_rows = 0
+        self._before = 0
         for part in self._parts:
-            self._at = part
+            self._at, n_rows = part, 0
             opened, self._opened = self._opened or self._open(part, schema), None
             missing = [name for name in columns if name not in opened.columns]
             if missing and self._csv:
                 raise FileError(f"{part.name} has no column {missing[0]}")
+            for column in columns:
+                if self._csv and f"{column}_duplicated_0" in opened.columns:
+                    raise FileError(f"{part.name} has several columns that are named {column}")
             for block in chain([opened.first], opened.rest):
                 chunk = self._parsed(part.name, opened, block, columns, n_rows)
                 n_rows += len(chunk)
@@ -226,10 +232,8 @@ class TextSource:
             if not head.strip():
                 raise FileError(f"{part.name} is empty: a CSV file begins with its column names")
         opened = _Opened(head, first, blocks)
-        try:
-            found = self._inferred(opened)
-        except pl.exceptions.PolarsError as error:
-            raise FileError(f"{part.name}: {first_line(error)}") from None
+        found = self._inferred(part.name, opened)
+        self._check_delimiter(part.name, found)
         if schema is None:
             for name in self._said:
                 if name not in found:
@@ -237,7 +241,8 @@ class TextSource:
             found.update(self._said)
             if not first.strip() and not (found and set(found) <= set(self._said)):
                 raise FileError(
-                    f"{part.name} holds no rows, so the types of its columns are not known"
+                    f"{part.name} holds no rows, so the types of its columns are not known; say "
+                    "them for all columns with --type COLUMN=int and so on"
                 )
         opened.columns = found if schema is None else (
             {name: schema.get(name, dtype) for name, dtype in found.items()}
@@ -246,38 +251,101 @@ class TextSource:
         )
         return opened
 
-    def _inferred(self, opened: _Opened) -> dict[str, pl.DataType]:
-        if self._csv:
-            text = opened.head + opened.first
-            scanned = pl.scan_csv(text, try_parse_dates=True, infer_schema_length=TYPED_ROWS)
+    def _check_delimiter(self, name: str, found: Mapping[str, pl.DataType]) -> None:
+        """One column whose name holds a usual separator is no column."""
+        meant = [sign for sign in (";", "\t", "|", ",") for column in found if sign in column]
+        if self._csv and not self._is_told and len(found) == 1 and meant:
+            raise FileError(
+                f"{name} has one column, {next(iter(found))!r}: its columns seem to be parted by "
+                f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
+            )
+
+    def _inferred(self, name: str, opened: _Opened) -> dict[str, pl.DataType]:
+        lines = opened.first
+        if not self._csv:
+            if not lines.strip():
+                return {}
+            lines = b"".join(islice(io.BytesIO(lines), TYPED_ROWS))
+        try:
+            if not self._csv:
+                sample = pl.read_ndjson(lines, infer_schema_length=TYPED_ROWS)
+                return {column.name: _moment_type(column) for column in sample}
+            scanned = pl.scan_csv(
+                opened.head + lines, separator=self._delimiter, try_parse_dates=True,
+                infer_schema_length=TYPED_ROWS,
+            )  # fmt: skip
             return dict(scanned.collect_schema())
-        if not opened.first.strip():
-            return {}
-        lines = b"".join(islice(io.BytesIO(opened.first), TYPED_ROWS))
-        sample = pl.read_ndjson(lines, infer_schema_length=TYPED_ROWS)
-        return {column.name: _moment_type(column) for column in sample}
+        except pl.exceptions.PolarsError as error:
+            row = None if self._csv else first_faulty(lines, pl.read_ndjson)
+            raise FileError(f"{_place(name, row, 0)}: {_told(error)}") from None
 
     def _parsed(
         self, name: str, opened: _Opened, block: bytes, columns: Sequence[str], before: int
     ) -> pl.DataFrame:
+        if not block.strip():
+            return pl.DataFrame(schema={column: opened.columns[column] for column in columns})
         try:
-            if self._csv:
-                scanned = pl.scan_csv(block, has_header=False, schema=opened.columns)
-                return scanned.select(columns).collect()
-            wanted = {column: opened.columns[column] for column in columns}
-            if not block.strip():
-                return pl.DataFrame(schema=wanted)
-            as_text = {n: pl.String() if _is_moment(t) else t for n, t in wanted.items()}
-            rows = pl.read_ndjson(block, schema=as_text)
-            moments = [_as_moments(rows[n], t) for n, t in wanted.items() if _is_moment(t)]
-            return rows.with_columns(moments)
+            return self._rows(opened, block, columns)
         except pl.exceptions.PolarsError as error:
-            where = f" (after row {before})" if before else ""
-            raise FileError(
-                f"{name}{where}: {first_line(error)}\n"
-                f"  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
+            whole = not self._csv or b'"' not in block  # a row is a line
+            row = first_faulty(block, lambda b: self._rows(opened, b, columns)) if whole else None
+            told = _told(error)
+            hint = "" if told != first_line(error) else (
+                f"\n  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
                 "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
-            ) from None
+            )
+            raise FileError(f"{_place(name, row, before)}: {told}{hint}") from None
+
+    def _rows(self, opened: _Opened, block: bytes, columns: Sequence[str]) -> pl.DataFrame:
+        if self._csv:
+            scanned = pl.scan_csv(
+                block, has_header=False, schema=opened.columns, separator=self._delimiter
+            )
+            return scanned.select(columns).collect()
+        wanted = {column: opened.columns[column] for column in columns}
+        as_text = {n: pl.String() if _is_moment(t) else t for n, t in wanted.items()}
+        rows = pl.read_ndjson(block, schema=as_text)
+        moments = [_as_moments(rows[n], t) for n, t in wanted.items() if _is_moment(t)]
+        return rows.with_columns(moments)
+
+
+def first_faulty(block: bytes, read: Callable[[bytes], Any]) -> int | None:
+    """The number of the first line that cannot be read, from 0; None if each can by itself."""
+    lines = block.splitlines(keepends=True)
+    low, high = 0, len(lines)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _reads(b"".join(lines[low:middle]), read):
+            low = middle
+        else:
+            high = middle
+    return None if not lines or _reads(lines[low], read) else low
+
+
+def _reads(block: bytes, read: Callable[[bytes], Any]) -> bool:
+    try:
+        if block.strip():
+            read(block)
+    except pl.exceptions.PolarsError:
+        return False
+    return True
+
+
+def _place(name: str, row: int | None, before: int) -> str:
+    """Where in a file something is wrong: in a row, counted from 1, or after some rows."""
+    if row is not None:
+        return f"{name}, row {before + row + 1}"
+    return f"{name} (after row {before})" if before else name
+
+
+def _told(error: BaseException) -> str:
+    """What Polars says of a text, in words that fit a user who gave it a file."""
+    said = first_line(error)
+    if "fields than" in said:
+        return "it has more fields than there are columns"
+    if any(word in said for word in ("Syntax", "TapeError", "JSON object", "error parsing line")):
+        return "this is no JSON object; NDJSON has one object a line, not an array"
+    return said
 
 
 def first_line(error: BaseException) -> str:

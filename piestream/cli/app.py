@@ -122,6 +122,10 @@ def run(
         InputFormat | None,
         typer.Option(help="What the data is, where its name does not say (.csv .ndjson .parquet)."),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="What parts the columns of CSV, if no comma: ';', '|', or tab."),
+    ] = None,
     output_format: Annotated[
         OutputFormat | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
@@ -167,6 +171,7 @@ def run(
     options = Options(
         data=tuple(names),
         format=format.value if format else None,
+        delimiter=delimiter,
         types=_types(context, column_type or []),
         output=output,
         output_format=output_format.value if output_format else None,
@@ -195,6 +200,10 @@ def check(
     format: Annotated[
         InputFormat | None, typer.Option(help="What the data is, where its name does not say.")
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="What parts the columns of CSV, if no comma: ';', '|', or tab."),
+    ] = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
@@ -205,7 +214,8 @@ def check(
             from piestream.binding import bind
             from piestream.cli.work import opened
 
-            with closing(opened(tuple(names), format.value if format else None, {})) as source:
+            kind = format.value if format else None
+            with closing(opened(tuple(names), kind, {}, delimiter=delimiter)) as source:
                 bind(parsed, source.schema)
     typer.echo("ok")
 

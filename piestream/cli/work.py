@@ -35,6 +35,7 @@ class Options:
 
     data: tuple[str, ...] = ()
     format: Any = None
+    delimiter: str | None = None
     types: Mapping[str, str] | None = None
     output: str | None = None
     output_format: Any = None
@@ -47,12 +48,17 @@ class Options:
 
 
 def opened(
-    data: tuple[str, ...], format: Any, types: Mapping[str, str], live: bool = False
+    data: tuple[str, ...],
+    format: Any,
+    types: Mapping[str, str],
+    live: bool = False,
+    delimiter: str | None = None,
 ) -> Source:
     """The data named on the command line."""
     said = {column: TYPES[kind] for column, kind in types.items()}
     try:
-        return open_source(data, format=format, types=said, live=live)
+        sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
+        return open_source(data, format=format, types=said, live=live, delimiter=sign)
     except (FileNotFoundError, ValueError) as error:
         raise UsageError(str(error)) from None
 
@@ -190,11 +196,13 @@ def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
 
 def _source(query: Query, options: Options, live: bool) -> Source:
     if options.data:
-        return opened(options.data, options.format, options.types or {}, live)
+        data, types = options.data, options.types or {}
+        return opened(data, options.format, types, live, options.delimiter)
     if query.path is None:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     try:
-        return opened((query.path,), options.format, options.types or {})
+        types = options.types or {}
+        return opened((query.path,), options.format, types, delimiter=options.delimiter)
     except UsageError as error:  # it stands in the query
         raise query.fault(("source",), str(error)) from None
 

@@ -141,7 +141,7 @@ def test_wrong_use_exits_with_2(
     ("query", "content", "said"),
     [
         ("FROM", "t,x\n1,1\n", "line 1"),
-        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv: found more fields"),
+        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv, row 2: it has more fields"),
         (GOOD, "t,x\n", "rows.csv holds no rows"),
         (GOOD, "", "rows.csv is empty"),
         (GOOD, "t,y\n1,1\n", "there is no column x"),

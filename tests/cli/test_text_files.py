@@ -1,0 +1,155 @@
+"""Text files as people have them: other delimiters, names alone, faults named by their rows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream import text_files
+from piestream.files import FileError, open_source
+
+ONE = "DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN a.ts"
+FOUND = [{"detected_at": 2, "a_ts": 2}]
+
+
+def run(path: Path, **options: Any) -> list[dict[str, Any]]:
+    rows: pl.DataFrame = ps.query(f"FROM '{path}' ORDER BY t {ONE}").run(**options)
+    return rows.to_dicts()
+
+
+def faulty(path: Path, text: str) -> str:
+    path.write_text(text)
+    with pytest.raises(FileError) as caught:
+        run(path)
+    return str(caught.value).replace(str(path.parent) + os.sep, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "sign", "options"),
+    [
+        ("rows.tsv", "\t", {}),
+        ("rows.tsv.gz", "\t", {}),
+        ("rows.tsv", ";", {"delimiter": ";"}),
+        ("rows.csv", "|", {"delimiter": "|"}),
+    ],
+)
+def test_columns_may_be_parted_by_other_signs(
+    name: str, sign: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    text = "t,x\n1,0\n2,5\n".replace(",", sign).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert run(tmp_path / name, **options) == FOUND
+
+
+@pytest.mark.parametrize(("said", "sign"), [(";", ";"), ("tab", "\t"), ("\\t", "\t")])
+def test_the_command_line_takes_a_delimiter(
+    said: str, sign: str, tmp_path: Path, piestream: Callable[..., Any]
+) -> None:
+    (tmp_path / "rows.csv").write_text("t,x\n1,0\n2,5\n".replace(",", sign))
+    path, query = str(tmp_path / "rows.csv"), f"FROM s ORDER BY t {ONE}"
+    result = piestream("run", "-q", query, path, "--delimiter", said, "-o", "-")
+    assert result.stdout == "detected_at,a_ts\n2,2\n"
+    assert piestream("check", "-q", query, path, "--delimiter", said).stdout == "ok\n"
+
+
+def test_a_delimiter_that_was_not_said_is_guessed_at_in_the_error(tmp_path: Path) -> None:
+    said = faulty(tmp_path / "rows.csv", "t;x\n1;0\n")
+    assert said.startswith("rows.csv has one column, 't;x'")
+    assert "delimiter=';'" in said
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "é"])
+def test_a_delimiter_is_one_plain_character(delimiter: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("t,x\n1,0\n")
+    with pytest.raises(ValueError, match="a delimiter is one character"):
+        run(tmp_path / "rows.csv", delimiter=delimiter)
+
+
+def test_a_delimiter_is_refused_where_there_is_no_csv(tmp_path: Path) -> None:
+    (tmp_path / "rows.ndjson").write_text('{"t": 1, "x": 5}\n')
+    with pytest.raises(ValueError, match="a delimiter is for CSV, not for ndjson"):
+        run(tmp_path / "rows.ndjson", delimiter=";")
+    with pytest.raises(TypeError, match="not for a frame"):
+        ps.query(f"FROM s ORDER BY t {ONE}").run(pl.DataFrame({"t": [1], "x": [5]}), delimiter=";")
+    names = [tmp_path / "a.csv", tmp_path / "b.tsv"]
+    for name in names:
+        name.write_text("t\n1\n")
+    with pytest.raises(ValueError, match="files of one kind are read together, not csv, tsv"):
+        open_source([str(name) for name in names])
+
+
+def test_names_alone_are_an_empty_input_where_all_types_are_said(
+    tmp_path: Path, piestream: Callable[..., Any]
+) -> None:
+    (tmp_path / "rows.csv").write_text("t,x\n")
+    said = ["--type", "t=int", "--type", "x=float"]
+    query = f"FROM s ORDER BY t {ONE}"
+    result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), "-o", "-", *said)
+    assert (result.exit_code, result.stdout) == (0, "detected_at,a_ts\n")
+    result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), *said[:2])
+    assert result.exit_code == 1
+    assert "say them for all columns with --type" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("rows.ndjson", '{"t":1,"x":5}\n{"t":2,"x":\n', "rows.ndjson, row 2: this is no JSON object"),
+        ("rows.ndjson", '{"t":1,"x":5}\nhello\n', "rows.ndjson, row 2: this is no JSON object"),
+        ("rows.ndjson", '[{"t":1,"x":5}]\n', "one object a line, not an array"),
+        ("rows.csv", "t,x\n1,5\n2,5,6\n", "rows.csv, row 2: it has more fields than there are"),
+        ("rows.csv", "t,x,x\n1,5,6\n", "rows.csv has several columns that are named x"),
+    ],
+)
+def test_a_fault_is_told_with_its_row(name: str, text: str, said: str, tmp_path: Path) -> None:
+    assert said in faulty(tmp_path / name, text)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "ndjson"])
+def test_the_row_is_counted_over_the_blocks_of_its_file(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_files, "TYPED_ROWS", 3)
+    line = {"csv": "{},{}\n", "ndjson": '{{"t":{},"x":{}}}\n'}[suffix]
+    head = "t,x\n" * (suffix == "csv")
+    good = head + "".join(line.format(t, 0) for t in range(50))
+    (tmp_path / f"rows0.{suffix}").write_text(good)
+    (tmp_path / f"rows1.{suffix}").write_text(
+        good.replace(line.format(33, 0), line.format(33, '"five"'.strip('"' * (suffix == "csv"))))
+    )
+    with pytest.raises(FileError, match=rf"rows1\.{suffix}, row 34: .*five[\s\S]*--type"):
+        run(tmp_path / f"rows*.{suffix}")
+
+
+def test_columns_of_one_name_that_nobody_reads_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("t,x,y,y\n1,0,1,1\n2,5,1,1\n")
+    assert run(tmp_path / "rows.csv") == FOUND
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
+@pytest.mark.parametrize("text", ["t,x\n1,0\n2,5\n", "t,x\r\n1,0\r\n2,5", "\ufefft,x\n1,0\n2,5"])
+def test_the_size_of_blocks_makes_no_difference(
+    text: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
+    (tmp_path / "rows.csv").write_bytes(text.encode())
+    assert run(tmp_path / "rows.csv") == FOUND
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_is_read_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("t,x\n1,0\n2,5\n",))
+    writer.start()
+    assert run(pipe) == FOUND
+    writer.join()
