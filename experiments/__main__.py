@@ -8,12 +8,15 @@ import os
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import argparse
+import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from experiments import results
 from experiments.catalogue import EXPERIMENTS
+from experiments.experiment import Experiment
 from experiments.measure import Rows, Size
 
 
@@ -25,30 +28,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         help=f"all, report, or {', '.join(EXPERIMENTS)}")  # fmt: skip
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--full", dest="size", action="store_const", const=Size.FULL,
-                       help="the papers' sizes: hours")  # fmt: skip
+                       help="the large sizes: about an hour for all")  # fmt: skip
     sizes.add_argument("--tiny", dest="size", action="store_const", const=Size.TINY,
                        help="a few seconds, to see that it runs")  # fmt: skip
     parser.set_defaults(size=Size.QUICK)
     parser.add_argument("--folder", type=Path, default=results.FOLDER,
                         help="where results, figures and the report go (default: beside this)")  # fmt: skip
     parser.add_argument("--no-figures", action="store_true", help="numbers only")
+    parser.add_argument("--resume", action="store_true",
+                        help="leave out what this code has measured at this size")  # fmt: skip
     chosen = parser.parse_args(arguments)
     names = list(EXPERIMENTS) if "all" in chosen.names else chosen.names
+    faults = []
     for name in names:
         if name == "report":
             _draw_all(chosen.folder, chosen.no_figures)
-            continue
-        experiment = EXPERIMENTS[name]
-        print(f"\n## {experiment.title} ({name})\n", flush=True)
-        before = time.perf_counter()
-        rows: Rows = list(experiment.rows(chosen.size))
-        results.write(results.document(experiment, chosen.size, rows), chosen.folder)
-        if not chosen.no_figures:
-            results.draw(experiment, rows, chosen.folder)
-        print(f"{experiment.tables(rows)}\n\n{experiment.meaning(rows)}\n", flush=True)
-        print(f"({time.perf_counter() - before:.0f} s)", flush=True)
+        elif chosen.resume and results.is_measured(name, chosen.size, chosen.folder):
+            print(f"\n{name}: measured at this size by this code", flush=True)
+        else:
+            try:
+                _run(EXPERIMENTS[name], chosen.size, chosen.folder, chosen.no_figures)
+            except Exception:  # the others' results are worth having
+                traceback.print_exc()
+                faults.append(name)
     path = results.report(list(EXPERIMENTS.values()), chosen.folder)
     print(f"\nwritten: {path.name} and the files beside it in {path.parent.name}/")
+    if faults:
+        sys.exit(f"failed, and their results are as before: {', '.join(faults)}")
+
+
+def _run(experiment: Experiment, size: Size, folder: Path, no_figures: bool) -> None:
+    """Measure, write, draw, and print one experiment."""
+    print(f"\n## {experiment.title} ({experiment.name})\n", flush=True)
+    before, load = time.perf_counter(), os.getloadavg()[0]
+    rows: Rows = list(experiment.rows(size))
+    seconds = time.perf_counter() - before
+    results.write(results.document(experiment, size, rows, seconds, load), folder)
+    if not no_figures:
+        results.draw(experiment, rows, folder)
+    print(f"{experiment.tables(rows)}\n\n{experiment.meaning(rows)}\n", flush=True)
+    print(f"({seconds:.0f} s)", flush=True)
 
 
 def _draw_all(folder: Path, no_figures: bool) -> None:

@@ -20,6 +20,7 @@ from experiments import (
     powersets,
     rates,
     rollover,
+    spark,
     threads,
 )
 from experiments.experiment import Experiment
@@ -42,6 +43,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         plans,
         adaption,
         threads,
+        spark,
         memory,
         complexity,
         powersets,

@@ -61,7 +61,7 @@ def _pattern(rng: Random) -> Pattern:
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a reading, over all cases."""
-    cases = size.of(12, 120, 5_000)
+    cases = size.of(12, 120, 1_000)
     counts = {reading: Counter[str]() for reading in READINGS}
     for number in range(cases):
         rng = Random(SEED + number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,20 @@ import polars as pl
 import piestream as ps
 from experiments.baselines import BASELINES
 from experiments.baselines.pattern import Ints, Pattern
-from experiments.experiment import Experiment, curves, lost_text, one, pivot, select, thousands
-from experiments.measure import Row, Rows, Size, timed
-from experiments.peers import DETECTOR, PAPER_SPARED, Case, title
+from experiments.cells import Sweep, apart
+from experiments.experiment import (
+    Experiment,
+    curves,
+    grown,
+    lost_text,
+    one,
+    pivot,
+    select,
+    stopped_text,
+    thousands,
+)
+from experiments.measure import Row, Rows, Size
+from experiments.peers import DETECTOR, ENGINE, PAPER_SPARED, Case, title
 from experiments.streams import SEED, one_after_another
 from piestream.generators import fleet
 from piestream.relations import Relation
@@ -77,33 +88,44 @@ def _bits(frame: pl.DataFrame, limits: tuple[float, float, float]) -> tuple[Ints
     return one_after_another(cars, seconds - seconds[0], masks.astype(np.int64), _WITHIN)
 
 
+def whole_query(frame: pl.DataFrame, asked: ps.Query) -> Callable[[], pl.DataFrame]:
+    """A run of the whole query, on one thread."""
+    asked.run(frame.head(1_000), threads=1)
+    return partial(asked.run, frame, threads=1)
+
+
+def _found(found: pl.DataFrame) -> Row:
+    return {"matches": len(found)}
+
+
 def rows(size: Size) -> Iterator[Row]:
     """A row a variant, length of stream and peer."""
     cars, seconds = size.of((10, 200), (200, 1800), (1000, 18_000))
-    whole = fleet(cars, seconds, SEED)
+    whole = fleet(cars, seconds, SEED).select("ts", "car_id", "accel", "speed")
     limits = thresholds(whole)
     start = whole["ts"][0]
     for variant, (first, second) in VARIANTS.items():
         asked = query(variant, limits)
         pattern = Pattern(3, ((0, 1, first), (1, 2, second), (0, 2, _R.BEFORE)), _WITHIN)
+        sweep = Sweep(size)
         for share in size.of((1,), (4, 1), (8, 4, 2, 1)):
             frame = whole.filter(pl.col("ts") < start + pl.duration(seconds=seconds // share))
-            case = Case(pattern, *_bits(frame, limits))
             told: Row = {"variant": variant, "cars": cars, "events": frame.height, "seed": SEED}
-            timing, found = timed(partial(asked.run, frame, threads=1), size)
-            yield {**told, "peer": "piestream", "matches": len(found), **timing,
-                   "events_per_s": frame.height / max(timing["cpu_s"], 1e-9)}  # fmt: skip
-            for peer in PEERS:
-                timing, result = timed(partial(case.run, peer), size)
-                yield {**told, "peer": peer, "matches": result.count, **timing,
-                       "peak_stored": result.counters.get("peak_stored", 0),
-                       "events_per_s": frame.height / max(timing["cpu_s"], 1e-9)}  # fmt: skip
+            row = {**told, "peer": ENGINE, **apart(whole_query, frame, asked, size=size, told=_found)}
+            if row.get("cpu_s"):
+                row["events_per_s"] = frame.height / row["cpu_s"]
+            yield row
+            case = Case(pattern, *_bits(frame, limits))
+            for row in sweep.compared(case, PEERS, variant=variant, cars=cars, seed=SEED):
+                # A peer's stream has a row more a car, see `one_after_another`.
+                yield {**row, **told}
 
 
 def tables(rows: Rows) -> str:
-    """CPU time, rates, counts."""
+    """CPU time, memory, rates, counts."""
     return (
         "CPU milliseconds:\n\n" + pivot(rows, ["variant", "events"])
+        + "\n\n" + grown(rows, ["variant", "events"])
         + "\n\nEvents per CPU second:\n\n"
         + pivot(rows, ["variant", "events"], "events_per_s", show=thousands)
         + "\n\nMatches:\n\n" + pivot(rows, ["variant", "events"], "matches", show=thousands)
@@ -119,7 +141,8 @@ def meaning(rows: Rows) -> str:
         simple = one(rows, "cpu_s", variant="simplified", events=most, peer=peer)
         if full and simple:
             ratios.append(f"{title(peer)} {full / simple:.2f}")
-    counts = {row["peer"]: row["matches"] for row in select(rows, variant="full", events=most)}
+    here = select(rows, variant="full", events=most)
+    counts = {row["peer"]: row["matches"] for row in here if "matches" in row}
     kinds: dict[str, set[int]] = {}
     for peer, count in counts.items():
         reports = BASELINES[peer].reports if peer in BASELINES else (
@@ -132,7 +155,7 @@ def meaning(rows: Rows) -> str:
         if differ
         else "Methods that report at the same instants find the same number of matches: at the "
         f"earliest {min(kinds['earliest'])}, at the certainty of one relation "
-        f"{min(kinds['relation'])}, at completion {min(kinds['completion'])} (full query, all "
+        f"{min(kinds.get('relation', {0}))}, at completion {min(kinds.get('completion', {0}))} (full query, all "
         "events); who reports later loses to the window some matches that others are in time for"
     )
     return (
@@ -140,7 +163,7 @@ def meaning(rows: Rows) -> str:
         f"simplified one at {most:,} events: {', '.join(ratios)}. {agreement}. "
         "piestream's whole query also splits the mixed stream into cars, evaluates three "
         "comparisons and averages the speed; the peers get the cars one after the other as one "
-        "stream of bits (a silence longer than the window between two).\n\n"
+        f"stream of bits (a silence longer than the window between two).{stopped_text(rows, ['variant', 'events'])}\n\n"
         + lost_text(
             rows, ["variant", "events"],
             "A car is rarely in any of the three states, so a method's work is small beside "

@@ -20,12 +20,15 @@ __all__ = [
     "Experiment",
     "curves",
     "exponent",
+    "grown",
     "losses",
     "lost_text",
+    "megabytes",
     "milliseconds",
     "one",
     "pivot",
     "select",
+    "stopped_text",
     "table",
     "thousands",
 ]
@@ -147,17 +150,59 @@ def pivot(
         cells = []
         for column in columns:
             found = select(here, **{across: column})
-            measured = found and value in found[0]
+            measured = found and found[0].get(value) is not None
             cells.append(show(found[0][value]) if measured else _why_not(found))
-        shown = [f"{part:,}" if isinstance(part, int) else str(part) for part in case]
+        shown = [_part(part) for part in case]
         lines.append([*shown, *cells])
     return table([*index, *(name(column) for column in columns)], lines)
 
 
 def _why_not(found: Rows) -> str:
-    if found and "skipped" in found[0]:
-        return "too slow"
-    return "cannot" if found and "refused" in found[0] else "–"
+    """What stands in a cell without a number."""
+    row = found[0] if found else {}
+    if "over" in row:
+        return f"> {row['over']}"
+    if "skipped" in row:
+        return f"(> {row['skipped']})"
+    return "cannot" if "refused" in row else "failed" if "failed" in row else "–"
+
+
+def megabytes(value: float | None) -> str:
+    """Bytes as megabytes.
+
+    >>> megabytes(3 * 2**20), megabytes(None)
+    ('3.0', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value / 2**20:.1f}" if value < 100 * 2**20 else f"{value / 2**20:,.0f}"
+
+
+def grown(rows: Rows, index: Sequence[str]) -> str:
+    """The table that stands beside that of times: what the process of a method grew by."""
+    return "Megabytes of RAM that a method took beyond its input, matches included:\n\n" + pivot(
+        rows, index, "peak_growth_bytes", show=megabytes
+    )
+
+
+def stopped_text(rows: Rows, index: Sequence[str]) -> str:
+    """Who was ended, where, and at which cap; empty if nobody was.
+
+    >>> stopped_text([{"n": 18, "peer": "iseq", "over": "3 s"}], ["n"])
+    ' Ended: ISEQ with punctuations at n = 18 (> 3 s).'
+    """
+    told = [
+        f"{title(row['peer'])} at {', '.join(f'{key} = {_part(row[key])}' for key in index)} "
+        f"(> {row['over']})"
+        for row in rows
+        if "over" in row
+    ]
+    told += [f"{title(row['peer'])} failed: {row['failed']}" for row in rows if "failed" in row]
+    return f" Ended: {'; '.join(told)}." if told else ""
+
+
+def _part(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def losses(
@@ -191,7 +236,7 @@ def lost_text(rows: Rows, index: Sequence[str], because: str = "") -> str:
         told = "; ".join(
             f"{title(peer)} in {len(cases)} of {len(select(rows, peer=peer))} cases, by "
             f"{max(times for _, times in cases):.1f}× at most (at {', '.join(index)} = "
-            f"{', '.join(str(part) for part in max(cases, key=lambda c: c[1])[0])})"
+            f"{', '.join(_part(part) for part in max(cases, key=lambda c: c[1])[0])})"
             for peer, cases in by_peer.items()
         )
         parts.append(f"Quicker than {title(ours)}: {told}.")

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from experiments.cells import Sweep
 from experiments.experiment import (
     Experiment,
     curves,
     exponent,
+    grown,
     lost_text,
     one,
     pivot,
     select,
+    stopped_text,
     thousands,
 )
 from experiments.measure import Row, Rows, Size
-from experiments.peers import compared, title
+from experiments.peers import title
 from experiments.streams import SEED, chain, java_there, synthetic
 
 if TYPE_CHECKING:
@@ -36,32 +39,26 @@ PEERS = (
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """A row a number of symbols and peer; who gets too slow is left out of what is larger."""
+    """A row a number of symbols and peer."""
     events = size.of(2_000, 30_000, 1_000_000)
-    given_up: dict[str, int] = {}
+    sweep = Sweep(size)
     for n in size.of((3, 4), (4, 8, 12, 16, 18, 24), (4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)):
         case = synthetic(chain(n), events)
         peers = (*PEERS, "java") if java_there() else PEERS
-        running = tuple(peer for peer in peers if peer not in given_up)
-        for row in compared(case, running, size, n=n, seed=SEED):
-            if row.get("cpu_s", 0) > size.patience:
-                given_up[row["peer"]] = n
-            yield row
-        for peer, at in given_up.items():
-            if at < n:
-                yield {"n": n, "peer": peer, "events": events, "skipped": f"too slow at n = {at}"}
+        yield from sweep.compared(case, peers, n=n, seed=SEED)
 
 
 def tables(rows: Rows) -> str:
-    """CPU time, and what was held."""
+    """CPU time, memory, and what was held."""
     held = [row for row in rows if row["peer"] not in ("piestream", "duckdb", "polars", "java")]
     return (
         f"CPU milliseconds for {rows[0]['events']:,} events, by the number of symbols n:\n\n"
         + pivot(rows, ["n"])
+        + "\n\n" + grown(rows, ["n"])
         + "\n\nThe most intervals, pairs and partial results held at one time (piestream: "
         "intervals):\n\n"
         + pivot(held, ["n"], "peak_stored", show=thousands)
-    )
+    )  # fmt: skip
 
 
 def meaning(rows: Rows) -> str:
@@ -73,26 +70,23 @@ def meaning(rows: Rows) -> str:
         for row in select(rows, n=last)
         if row.get("cpu_s") and row["peer"] not in ("piestream", "piestream-detector")
     ]
-    grown = []
+    powers = []
     for peer in dict.fromkeys(row["peer"] for row in rows):
         points = [row for row in select(rows, peer=peer) if row.get("cpu_s")]
         power = exponent([row["n"] for row in points], [row["cpu_s"] for row in points])
         if power is not None:
-            grown.append(f"{title(peer)} n^{power:g}")
+            powers.append(f"{title(peer)} n^{power:g}")
     agreement = _agreement(rows)
     found = one(rows, "matches", peer="piestream", n=last)
-    stopped = [row for row in rows if "skipped" in row]
     text = (
         f"**What it means.** At n = {last}, measured against piestream's whole query, the CPU time "
-        f"of the others is: {', '.join(factors)}. Fitted growth of time: {', '.join(grown)}. "
+        f"of the others is: {', '.join(factors)}. Fitted growth of time: {', '.join(powers)}. "
         f"Matches grow with n too, to {found:,}. {agreement} TPStream's blow-up is in its powersets over open situations only: as "
         "published it is exponential, corrected it is not, and its cost is binary searches in "
         "buffers that span the window. The paper's own method pays for stepping an automaton a "
         "relation at every event, and for storing partial results."
     )
-    if stopped:
-        first = min(stopped, key=lambda row: row["n"])
-        text += f" {title(first['peer'])} was given up from n = {first['n']} on."
+    text += stopped_text(rows, ["n"])
     return text + "\n\n" + lost_text(
         rows, ["n"], "At so few events the fixed cost of a frame in and out decides."
     )
@@ -123,9 +117,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     curves(left, rows, "n", log_x=False, scale=1000)
     left.set(xlabel="symbols", ylabel="CPU ms", title=f"{rows[0]['events']:,} events, W = 10,000")
-    held = [row for row in rows if row["peer"] not in ("duckdb", "polars")]
-    curves(right, held, "n", "peak_stored", log_x=False)
-    right.set(xlabel="symbols", ylabel="items held at most", title="memory")
+    curves(right, rows, "n", "peak_growth_bytes", log_x=False, scale=2**-20)
+    right.set(xlabel="symbols", ylabel="MB beyond the input", title="memory")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 

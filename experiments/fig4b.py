@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from experiments.experiment import Experiment, curves, exponent, lost_text, pivot, select, thousands
+from experiments.cells import Sweep
+from experiments.experiment import (
+    Experiment,
+    curves,
+    exponent,
+    grown,
+    lost_text,
+    pivot,
+    select,
+    stopped_text,
+    thousands,
+)
 from experiments.measure import Row, Rows, Size
-from experiments.peers import compared, title
+from experiments.peers import title
 from experiments.streams import SEED, chain, java_there, synthetic
 
 if TYPE_CHECKING:
@@ -28,23 +39,20 @@ def rows(size: Size) -> Iterator[Row]:
     """A row a number of symbols, number of events and peer."""
     most = size.of(3, 6, 7)
     for n in size.of((4,), (4, 12), (4, 8, 12, 16, 18)):
-        given_up: set[str] = set()
+        sweep = Sweep(size)
         for power in range(3, most + 1):
             peers = (*PEERS, "java") if java_there() else PEERS
-            running = tuple(peer for peer in peers if peer not in given_up)
             case = synthetic(chain(n), 10**power)
-            for row in compared(case, running, size, n=n, length=10**power, seed=SEED):
-                # The next size takes ten times as long.
-                if row.get("cpu_s", 0) > size.patience / 2:
-                    given_up.add(row["peer"])
-                yield row
+            yield from sweep.compared(case, peers, n=n, length=10**power, seed=SEED)
 
 
 def tables(rows: Rows) -> str:
-    """Events a CPU second."""
-    return "Events per CPU second:\n\n" + pivot(
-        rows, ["n", "length"], "events_per_s", show=thousands
-    )
+    """Events a CPU second, and memory."""
+    return (
+        "Events per CPU second:\n\n"
+        + pivot(rows, ["n", "length"], "events_per_s", show=thousands)
+        + "\n\n" + grown(rows, ["n", "length"])
+    )  # fmt: skip
 
 
 def meaning(rows: Rows) -> str:
@@ -63,7 +71,8 @@ def meaning(rows: Rows) -> str:
         "**What it means.** All methods are linear in the number of events; they differ in the "
         "factor. Fitted exponents of time over events, from 10,000 events on: "
         f"{'; '.join(told)}. A thousand events take piestream's whole query the fixed cost of a "
-        f"call, of which the peers, which are handed arrays, have little. {_held(rows)}\n\n"
+        f"call, of which the peers, which are handed arrays, have little. {_held(rows)}"
+        f"{stopped_text(rows, ['n', 'length'])}\n\n"
         + lost_text(
             rows, ["n", "length"],
             "That is the fixed cost of taking a frame in and handing one back, a fraction of a "
@@ -78,7 +87,7 @@ def _held(rows: Rows) -> str:
     told = [
         f"n = {row['n']}: {row['peak_stored']:,} at {row['length']:,} events"
         for row in select(rows, peer="piestream-detector")
-        if row["length"] in (longest // 10, longest)
+        if row["length"] in (longest // 10, longest) and "peak_stored" in row
     ]
     return f"The most intervals held by piestream: {'; '.join(told)}."
 

@@ -47,7 +47,7 @@ def _reports(matches: Ints) -> dict[tuple[int, ...], int]:
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a relation, ratio of lengths and peer."""
-    events = size.of(5_000, 60_000, 5_000_000)
+    events = size.of(5_000, 60_000, 1_000_000)
     for ratio, length in size.of({"1:1": RATIOS["1:1"]}, RATIOS, RATIOS).items():
         for name, relations in RELATIONS.items():
             pattern = Pattern(2, ((0, 1, relations),), _WINDOW)

@@ -8,23 +8,43 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["TIMING", "Row", "Rows", "Size", "machine", "peak_growth", "timed", "versions"]
+__all__ = [
+    "MEMORY_CAP",
+    "TIMING",
+    "Growth",
+    "Row",
+    "Rows",
+    "Size",
+    "held_by",
+    "machine",
+    "timed",
+    "used_by",
+    "versions",
+]
 
 #: One measurement: its case, then what was measured.
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = list[Row]
 
+#: A process that holds more than this is ended.
+MEMORY_CAP = 6 * 2**30
+
 TIMING = (
-    "All peers run in one process, on one thread each, warm: each case runs once unmeasured, then "
-    "several times. cpu_s and wall_s are minima, *_median medians. CPU time is user and system "
-    "time of the whole process (time.process_time). Tables and figures show the minimum of CPU "
-    "time, because the machine is shared: CPU time hardly depends on what else runs, wall-clock "
-    "time does."
+    "Each cell of a table is measured in a process of its own, on one thread, warm: a short run "
+    "first, then one that is not timed, then several (a run that takes more than a second, or two "
+    "with --full, is not repeated). cpu_s and wall_s are minima, *_median medians. CPU time is user "
+    "and system time of the process (time.process_time). Tables and figures show the minimum of "
+    "CPU time: it hardly depends on what else the machine does, wall-clock time does. Memory is "
+    "the most that the process held in RAM during its first whole run beyond what it held before "
+    "(VmHWM): input excluded, matches included. A method is ended at 60 CPU seconds a run (3 at "
+    "the quick size) or 6 GB; then the cell says so (*> 60 s*), and it is not run on the larger "
+    "cases of that sweep (*(> 60 s)*)."
 )
 
 
@@ -45,14 +65,16 @@ class Size(Enum):
 
     @property
     def patience(self) -> float:
-        """CPU seconds from which on a method that grows is not run on anything larger."""
-        return float(self.of(0.5, 0.6, 60.0))
+        """CPU seconds of one run after which a method is ended."""
+        return float(self.of(60.0, 3.0, 60.0))
 
 
-def timed(work: Callable[[], Any], size: Size) -> tuple[Row, Any]:
+def timed(
+    work: Callable[[], Any], size: Size, first: AbstractContextManager[Any] | None = None
+) -> tuple[Row, Any]:
     """Times of some work, and what it gave: once unmeasured, then again and again.
 
-    Work that takes more than half of the patience is run once more only.
+    Work that takes long is not run again: its first run counts. ``first`` is entered for that.
 
     >>> row, result = timed(lambda: 3, Size.TINY)
     >>> sorted(row), result
@@ -60,22 +82,24 @@ def timed(work: Callable[[], Any], size: Size) -> tuple[Row, Any]:
     """
     cpu: list[float] = []
     wall: list[float] = []
-    budget, most = size.of(0.0, 0.15, 5.0), size.of(1, 5, 9)
+    budget, most, least = size.of(0.0, 0.15, 1.0), size.of(1, 9, 7), size.of(1, 2, 2)
+    long = size.of(1e9, 1.0, 2.0)
     result = None
     collects = gc.isenabled()
     gc.disable()  # as timeit does
     try:
         for run in range(most + 1):
             result = None
-            wall_before, cpu_before = time.perf_counter(), time.process_time()
-            result = work()
-            used = time.process_time() - cpu_before
-            if run:
+            with (first or nullcontext()) if not run else nullcontext():
+                wall_before, cpu_before = time.perf_counter(), time.process_time()
+                result = work()
+                used = time.process_time() - cpu_before
+                passed = time.perf_counter() - wall_before
+            if run or used > long:
                 cpu.append(used)
-                wall.append(time.perf_counter() - wall_before)
-                slow = used > size.patience / 2
-                if sum(cpu) > budget and run >= (1 if slow else size.of(1, 2, 3)):
-                    break
+                wall.append(passed)
+            if used > long or (sum(cpu) > budget and run >= least):
+                break
     finally:
         if collects:
             gc.enable()
@@ -88,27 +112,49 @@ def timed(work: Callable[[], Any], size: Size) -> tuple[Row, Any]:
     }, result
 
 
-def peak_growth(work: Callable[[], Any]) -> int | None:
-    """Bytes by which the most memory held in RAM during some work exceeds that before.
+class Growth:
+    """While it is entered: the bytes by which the most that is held in RAM exceeds that before.
 
-    Only Linux tells; elsewhere the work is done and the answer is None.
+    Only Linux tells; elsewhere ``bytes`` stays None.
     """
-    gc.collect()
-    forget = Path("/proc/self/clear_refs")
-    if not forget.exists():
-        work()
+
+    def __init__(self) -> None:
+        self.bytes: int | None = None
+        self._before: int | None = None
+
+    def __enter__(self) -> Growth:
+        gc.collect()
+        forget = Path("/proc/self/clear_refs")
+        if forget.exists():
+            forget.write_text("5")
+            self._before = held_by("self")
+        return self
+
+    def __exit__(self, *told: object) -> None:
+        most = held_by("self", "VmHWM")
+        if self._before is not None and most is not None:
+            self.bytes = max(most - self._before, 0)
+
+
+def held_by(process: int | str, entry: str = "VmRSS") -> int | None:
+    """Bytes of RAM that a process holds; None where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:  # no such system, or the process is over
         return None
-    forget.write_text("5")
-    before = _status("VmRSS")
-    work()
-    return max(_status("VmHWM") - before, 0)
-
-
-def _status(entry: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in lines:
         if line.startswith(entry):
             return int(line.split()[1]) * 1024
-    raise RuntimeError("this system does not tell how much memory a process holds")
+    return None
+
+
+def used_by(process: int) -> float:
+    """CPU seconds that a process has used; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> Mapping[str, Any]:

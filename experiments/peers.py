@@ -10,6 +10,7 @@ piestream is run in two ways, both on one thread:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -19,15 +20,26 @@ import polars as pl
 import piestream as ps
 from experiments.baselines import BASELINES, Result, UnsupportedPatternError
 from experiments.baselines.pattern import Ints, Pattern
-from experiments.measure import Row, Rows, Size, timed
+from experiments.measure import Row, Size
 from piestream.binding import Binding, bind
 from piestream.detector import Batch, Detector
 from piestream.joins.layout import ROW_OUTPUTS, ROW_TIME
+from piestream.joins.plan import Estimate
+from piestream.joins.tables import write_plan
 from piestream.relations import names
 
-__all__ = ["DETECTOR", "ENGINE", "PAPER_SPARED", "Case", "compared", "query_of", "title"]
+__all__ = [
+    "DETECTOR",
+    "ENGINE",
+    "PAPER_SPARED",
+    "Case",
+    "counted",
+    "prepared",
+    "query_of",
+    "title",
+]
 
-ENGINE, DETECTOR = "piestream", "piestream-detector"
+ENGINE, DETECTOR, JAVA = "piestream", "piestream-detector", "java"
 #: The paper's method spared the events at which no predicate changes, which its text is not.
 PAPER_SPARED = "piestream-paper-spared"
 
@@ -120,7 +132,8 @@ class Case:
             return BASELINES["piestream-paper"].run(
                 self.pattern, self.times, self.masks, keep=keep, skip_repeats=True
             )
-        return BASELINES[peer].run(self.pattern, self.times, self.masks, keep=keep)
+        kept = keep and peer != JAVA
+        return BASELINES[peer].run(self.pattern, self.times, self.masks, keep=kept)
 
     def matches(self, peer: str) -> Ints:
         """Report times and starts, in the form of the baselines."""
@@ -136,14 +149,27 @@ class Case:
         chosen: Ints = rows[:, [ROW_TIME, *range(ROW_OUTPUTS, ROW_OUTPUTS + self.pattern.n_symbols)]]
         return chosen
 
-    def detect(self, pieces: int = 1, keep: bool = True) -> Result:
-        """piestream's detector alone; in several pieces, so that its state can be looked at.
+    def detect(
+        self, pieces: int = 1, keep: bool = True, order: tuple[int, ...] | None = None
+    ) -> Result:
+        """piestream's detector alone; in several pieces, so that its state can be looked at
+        and its plan can change; or joining symbols in this order wherever there is a choice.
 
         The matches are the detector's own rows (see `shaped`), which have two words more.
         Counters: ``steps`` and ``visits`` (see `piestream.detector.Work`), and with several pieces
         ``peak_intervals`` and ``peak_bytes``, the most that was held between two of them.
         """
         detector = Detector(self.binding.tables, self.binding.bit_of_symbol)
+        if order is not None:
+            plan = self.binding.tables.plan
+            rank = {symbol: 10.0 ** (2 * at) for at, symbol in enumerate(order)}
+            partners = {
+                (number, side): rank[edge.y if side == 0 else edge.x]
+                for number, edge in enumerate(plan.edges)
+                for side in (0, 1)
+            }
+            write_plan(detector.code, plan, Estimate(partners))
+            detector.adapts = False
         only = detector.add_partitions(1)
         found, count, peak_intervals, peak_bytes = [], 0, 0, 0
         nothing, unknown = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.uint8)
@@ -177,29 +203,29 @@ class Case:
         return Result(matches, count, counters)
 
 
-def compared(case: Case, peers: tuple[str, ...], size: Size, **told: object) -> Rows:
-    """A row for each peer on one case, ``told`` in front; a peer that cannot do it says why."""
-    rows: list[Row] = []
-    for peer in peers:
-        row: Row = {**told, "peer": peer, "events": len(case.times)}
-        try:
-            timing, result = timed(partial(case.run, peer), size)
-        except UnsupportedPatternError as refusal:
-            rows.append({**row, "refused": str(refusal)})
-            continue
-        row |= {"matches": result.count, **timing}
-        row["events_per_s"] = len(case.times) / max(timing["cpu_s"], 1e-9)
-        row["work"] = _work(peer, result)
-        row["peak_stored"] = result.counters.get("peak_stored", 0)
-        rows.append(row)
-    if DETECTOR in peers and size is not Size.TINY:
+def prepared(case: Case, peer: str) -> Callable[[], Result]:
+    """A run of a peer, after a short one that loads what has to be loaded, and its input made."""
+    few = Case(case.pattern, case.times[:1_000], case.masks[:1_000])
+    if peer != JAVA:
+        few.run(peer)
+    if peer == ENGINE:
+        case.query, case.frame  # noqa: B018
+    elif peer == DETECTOR:
+        case.binding, case.bits  # noqa: B018
+    return partial(case.run, peer)
+
+
+def counted(case: Case, peer: str, size: Size, result: Result) -> Row:
+    """What a run is known by besides its time and memory."""
+    row: Row = {"matches": result.count, "work": _work(peer, result)}
+    row["peak_stored"] = result.counters.get("peak_stored", 0)
+    if peer == DETECTOR and size is not Size.TINY:
         pieces = max(10, min(len(case.times) // 2_000, 100))
         held = case.detect(pieces=pieces, keep=False).counters
-        for row in rows:
-            if row["peer"] == DETECTOR:
-                row["peak_stored"] = held["peak_intervals"]
-                row["peak_bytes"] = held["peak_bytes"]
-    return rows
+        row |= {"peak_stored": held["peak_intervals"], "peak_bytes": held["peak_bytes"]}
+    if peer == JAVA:  # a process of its own, by its own clock
+        row |= {"cpu_s": result.seconds, "cpu_median": result.seconds, "peak_growth_bytes": None}
+    return row
 
 
 def _work(peer: str, result: Result) -> int:

@@ -23,7 +23,7 @@ GAPS = {"gaps 100–300 s": (100, 300), "gaps 10–50 s (the papers')": (10, 50)
 def rows(size: Size) -> Iterator[Row]:
     """A row a share of open symbols and number of symbols."""
     events = size.of(500, 2_000, 20_000)
-    most = size.of(20_000, 3_000_000, 2_000_000_000)
+    most = size.of(20_000, 3_000_000, 300_000_000)
     for name, gap in GAPS.items():
         for n in size.of((4, 6), (4, 6, 8, 10, 12, 14, 16), tuple(range(4, 25, 2))):
             case = synthetic(chain(n), events, gap=gap)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
-from experiments.baselines.pattern import Pattern
-from experiments.experiment import STYLES, Experiment, one, select, table
-from experiments.measure import Row, Rows, Size, timed
-from experiments.peers import Case, title
+from experiments.baselines.pattern import Pattern, Result
+from experiments.cells import apart
+from experiments.experiment import STYLES, Experiment, megabytes, one, select, table
+from experiments.measure import Row, Rows, Size
+from experiments.peers import Case, prepared, title
 from experiments.streams import BEFORE_OVERLAPS, SEED, synthetic
+from piestream.joins.layout import ROW_TIME
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,23 +49,34 @@ def _pushed(case: Case, events: int) -> Row:
             "wall_p99": float(np.quantile(walls, 0.99)), "peer": SESSION}  # fmt: skip
 
 
+def _pushing(case: Case, events: int) -> Callable[[], Row]:
+    return partial(_pushed, case, events)
+
+
+def _told(case: Case, result: Result) -> Row:
+    """How many events after the earliest possible one the mean match is reported."""
+    starts = [f"s{at}" for at in range(case.pattern.n_symbols)]
+    first = pl.DataFrame(case.run("tpstream").matches, schema=["first", *starts])
+    found = result.matches[:, -1 - len(starts) :] if len(result.matches) else first.to_numpy()[:0]
+    reports = result.matches[:, ROW_TIME if result.matches.shape[1] > 1 + len(starts) else 0]
+    theirs = pl.DataFrame(found[:, 1:], schema=starts).with_columns(pl.Series("report", reports))
+    both = first.join(theirs, on=starts)
+    waited = (both["report"] - both["first"]).mean()
+    return {"waited": float(waited or 0.0)}  # type: ignore[arg-type]
+
+
 def rows(size: Size) -> Iterator[Row]:
     """A row a window and peer: seconds of CPU an event, and events waited for."""
-    events = size.of(2_000, 50_000, 10_000_000)
+    events = size.of(2_000, 50_000, 1_000_000)
     for window in size.of((1_000,), (1_000, 100_000), (1_000, 10_000, 100_000)):
         case = synthetic(Pattern(3, BEFORE_OVERLAPS, window), events)
-        earliest = {tuple(starts): report for report, *starts in case.matches("tpstream").tolist()}
         told: Row = {"window": window, "events": events, "seed": SEED}
-        yield {**told, **_pushed(case, size.of(500, 10_000, 100_000)), "waited": 0.0}
+        measured = apart(_pushing, case, size.of(500, 10_000, 100_000), size=size, told=dict)
+        yield {**told, **measured, "waited": 0.0}
         for peer in PEERS:
-            timing, result = timed(partial(case.run, peer), size)
-            waits = [
-                report - earliest[tuple(starts)]
-                for report, *starts in result.matches.tolist()
-                if tuple(starts) in earliest
-            ]
-            yield {**told, "peer": peer, "cpu_event": timing["cpu_s"] / events,
-                   "waited": float(np.mean(waits)) if waits else 0.0}  # fmt: skip
+            row = apart(prepared, case, peer, size=size, told=partial(_told, case))
+            if "cpu_s" in row:
+                yield {**told, "peer": peer, "cpu_event": row["cpu_s"] / events, **row}
 
 
 def latency(row: Row, rate: float) -> float | None:
@@ -92,8 +106,9 @@ def _seconds(value: float | None) -> str:
 def tables(rows: Rows) -> str:
     """Measured, and the model."""
     measured = table(
-        ["method", "window", "CPU an event", "events waited for"],
-        [[_name(r["peer"]), f"{r['window']:,}", _seconds(r["cpu_event"]), f"{r['waited']:.1f}"]
+        ["method", "window", "CPU an event", "events waited for", "MB beyond input"],
+        [[_name(r["peer"]), f"{r['window']:,}", _seconds(r["cpu_event"]), f"{r['waited']:.1f}",
+          megabytes(r.get("peak_growth_bytes"))]
          for r in rows],
     )  # fmt: skip
     widest = max(row["window"] for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,19 +14,38 @@ from experiments.measure import TIMING, Row, Rows, Size, machine, versions
 from experiments.peers import title
 from experiments.streams import SEED
 
-__all__ = ["FOLDER", "document", "draw", "load", "report", "write"]
+__all__ = ["FOLDER", "document", "draw", "is_measured", "load", "report", "write"]
 
 FOLDER = Path(__file__).parent
 
 
-def document(experiment: Experiment, size: Size, rows: Rows) -> Mapping[str, Any]:
+def source() -> str:
+    """A fingerprint of the code that measures and of the code that is measured."""
+    told = hashlib.sha256()
+    for folder in (FOLDER, FOLDER.parent / "piestream"):
+        for path in sorted(folder.rglob("*.py")):
+            told.update(path.read_bytes())
+    return told.hexdigest()[:16]
+
+
+def is_measured(name: str, size: Size, folder: Path = FOLDER) -> bool:
+    """Whether there are results of this size that this very code has made."""
+    told = load(name, folder)
+    return told is not None and (told["size"], told.get("source")) == (size.value, source())
+
+
+def document(
+    experiment: Experiment, size: Size, rows: Rows, seconds: float = 0.0, load: float | None = None
+) -> Mapping[str, Any]:
     """Everything that is known of one run of an experiment."""
     return {
         "experiment": experiment.name,
         "title": experiment.title,
         "size": size.value,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
+        "seconds": round(seconds, 1),
+        "source": source(),
+        "machine": {**machine(), **({} if load is None else {"load_before": round(load, 1)})},
         "versions": versions(),
         "seed": SEED,
         "timing": TIMING,
@@ -93,8 +113,9 @@ def _head(documents: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         "# piestream beside its peers",
         "This page is generated from `experiments/results/*.json` by `python -m experiments "
-        "report`; its numbers are those of these files. `make experiments` measures anew "
-        "(`ARGS=--full` takes the papers' sizes).",
+        "report`; its numbers are those of these files. `make experiments` measures anew, in "
+        "minutes; `ARGS=--full` takes sizes near the papers', in about an hour. "
+        "[README.md](README.md) says what each script takes, and what is not reproduced.",
     ]
     if documents:
         machines = list(dict.fromkeys(
@@ -105,8 +126,8 @@ def _head(documents: Sequence[Mapping[str, Any]]) -> str:
         dates = sorted(d["date"] for d in documents)
         loads = [d["machine"]["load_before"] for d in documents]
         lines.append(
-            f"**Measured** {dates[0]} to {dates[-1]} on {'; '.join(machines)}. The machine was "
-            f"shared: its load was {min(loads):g} to {max(loads):g}. "
+            f"**Measured** {dates[0]} to {dates[-1]} on {'; '.join(machines)}; its load when a "
+            f"script began was {min(loads):g} to {max(loads):g}. "
             f"**Versions:** {', '.join(f'{k} {v}' for k, v in versions_.items())}. "
             f"**Sizes:** {', '.join(sorted({d['size'] for d in documents}))}. **Seeds** begin at "
             f"{documents[-1]['seed']}."
@@ -171,7 +192,7 @@ def _section(experiment: Experiment, document: Mapping[str, Any]) -> str:
         [
             f"## {experiment.title}",
             f"*`python -m experiments {experiment.name}`, size {document['size']}, "
-            f"{document['date']}*",
+            f"{document['date']}, {document.get('seconds', 0):.0f} s*",
             f"**Asked.** {experiment.asked}",
             f"**How.** {experiment.how}",
             experiment.tables(rows),

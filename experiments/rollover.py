@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,19 +10,20 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.baselines import UnsupportedPatternError
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.baselines.pattern import Ints, Pattern, Result
+from experiments.cells import apart
 from experiments.experiment import (
     Experiment,
     lost_text,
+    megabytes,
     milliseconds,
     one,
     select,
     table,
     thousands,
 )
-from experiments.measure import Row, Rows, Size, timed
-from experiments.peers import DETECTOR, PAPER_SPARED, Case, title
+from experiments.measure import Row, Rows, Size
+from experiments.peers import DETECTOR, ENGINE, PAPER_SPARED, Case, counted, prepared, title
 from experiments.streams import SEED
 from piestream.generators import rollover, rollover_truth
 
@@ -76,6 +77,26 @@ def true_alarms(starts: Ints, truth: pl.DataFrame) -> tuple[int, int]:
     return right, len(told)
 
 
+def whole_query(frame: pl.DataFrame, asked: ps.Query) -> Callable[[], pl.DataFrame]:
+    """A run of the whole query, on one thread."""
+    asked.run(frame.head(1_000), threads=1)
+    return partial(asked.run, frame, threads=1)
+
+
+def _alarms(truth: pl.DataFrame, found: pl.DataFrame | Result) -> Row:
+    """How many alarms there are, and how many are right."""
+    if isinstance(found, pl.DataFrame):
+        starts = found.drop("detected_at").to_numpy().astype(np.int64)
+    else:
+        starts = found.matches[:, -4:]  # A, B, C, D, whatever words are before them
+    right, told = true_alarms(starts, truth)
+    return {"matches": len(starts), "true": right, "found": told, "false": len(starts) - right}
+
+
+def _told(truth: pl.DataFrame, case: Case, peer: str, size: Size, result: Result) -> Row:
+    return {**counted(case, peer, size, result), **_alarms(truth, result)}
+
+
 def rows(size: Size) -> Iterator[Row]:
     """A row a form of the query and peer."""
     days, planted = size.of((2, 3), (20, 19), (100, 95))
@@ -84,42 +105,33 @@ def rows(size: Size) -> Iterator[Row]:
     times, masks = _masks(frame)
     for then in ("followed-by", "before"):
         asked = query(then)
-        pattern = Pattern.of(asked)
-        case = Case(pattern, times, masks)
-        for peer in ("piestream", *PEERS):
+        case = Case(Pattern.of(asked), times, masks)
+        for peer in (ENGINE, *PEERS):
             row: Row = {"then": then, "peer": peer, "events": frame.height, "days": days,
                         "planted": planted, "seed": SEED}  # fmt: skip
-            try:
-                if peer == "piestream":
-                    timing, found = timed(partial(asked.run, frame, threads=1), size)
-                    starts = found.drop("detected_at").to_numpy().astype(np.int64)
-                elif peer == DETECTOR:
-                    timing, result = timed(case.detect, size)
-                    starts = case.shaped(result.matches)[:, 1:]
-                else:
-                    timing, result = timed(partial(case.run, peer), size)
-                    starts = result.matches[:, 1:]
-                    row["peak_stored"] = result.counters["peak_stored"] or None
-            except UnsupportedPatternError as refusal:
-                yield {**row, "refused": str(refusal)}
-                continue
-            right, told = true_alarms(starts, truth)
-            yield {**row, "matches": len(starts), "true": right, "found": told,
-                   "false": len(starts) - right, **timing}  # fmt: skip
+            if peer == ENGINE:
+                told = partial(_alarms, truth)
+                yield row | apart(whole_query, frame, asked, size=size, told=told)
+            else:
+                tells = partial(_told, truth, case, peer, size)
+                yield row | apart(prepared, case, peer, size=size, told=tells)
 
 
 def tables(rows: Rows) -> str:
-    """Alarms and time."""
+    """Alarms, time and memory."""
     lines = []
     for row in rows:
-        if "refused" in row:
-            lines.append([row["then"], title(row["peer"]), *["cannot"] * 5])
+        if "matches" not in row:
+            why = f"> {row['over']}" if "over" in row else "cannot" if "refused" in row else "failed"
+            lines.append([row["then"], title(row["peer"]), *[why] * 6])
             continue
         share = row["false"] / max(row["matches"], 1)
         lines.append([row["then"], title(row["peer"]), row["matches"],
                       f"{row['found']} of {row['planted']}", f"{row['false']} ({share:.0%})",
-                      milliseconds(row["cpu_s"]), thousands(row.get("peak_stored"))])  # fmt: skip
-    head = ["relation", "method", "alarms", "rollovers found", "false alarms", "CPU ms", "held"]
+                      milliseconds(row["cpu_s"]), megabytes(row.get("peak_growth_bytes")),
+                      thousands(row.get("peak_stored") or None)])  # fmt: skip
+    head = ["relation", "method", "alarms", "rollovers found", "false alarms", "CPU ms",
+            "MB beyond input", "items held"]  # fmt: skip
     return f"{rows[0]['days']} days, {rows[0]['events']:,} readings:\n\n" + table(head, lines)
 
 

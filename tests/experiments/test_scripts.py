@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import json
+import os
 import pkgutil
+import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -15,11 +18,13 @@ import numpy as np
 import pytest
 
 import experiments
-from experiments import results
+from experiments import __main__ as main_module
+from experiments import cells, plans, results
 from experiments.__main__ import main
 from experiments.baselines import run, sorted_matches
 from experiments.baselines.pattern import Pattern
 from experiments.catalogue import EXPERIMENTS
+from experiments.cells import Sweep, apart
 from experiments.experiment import exponent, lost_text, pivot, select
 from experiments.futures import earliest, restless
 from experiments.measure import Row, Rows, Size, timed
@@ -237,10 +242,11 @@ def test_a_row_says_who_is_too_slow_who_cannot_and_who_wins() -> None:
         {"n": 4, "peer": ENGINE, "cpu_s": 2.0},
         {"n": 4, "peer": "tpstream", "cpu_s": 1.0},
         {"n": 4, "peer": "iseq", "refused": "no"},
-        {"n": 4, "peer": "polars", "skipped": "slow"},
+        {"n": 4, "peer": "polars", "skipped": "3 s"},
+        {"n": 4, "peer": "duckdb", "over": "6 GB"},
     ]
     shown = pivot(rows, ["n"])
-    assert shown.splitlines()[-1] == "| 4 | 2,000 | 1,000 | cannot | too slow |"
+    assert shown.splitlines()[-1] == "| 4 | 2,000 | 1,000 | cannot | (> 3 s) | > 6 GB |"
     told = lost_text(rows, ["n"], "Because.")
     assert "TPStream, corrected in 1 of 1 cases, by 2.0×" in told
     assert told.endswith("Because.")
@@ -260,6 +266,94 @@ def test_work_is_timed_more_than_once_and_warm() -> None:
     assert row["runs"] == len(calls) - 1 >= 2
     assert result == len(calls)
     assert 0 <= row["cpu_s"] <= row["cpu_median"]
+
+
+def _endless() -> Callable[[], int]:
+    return _turn
+
+
+def _turn() -> int:
+    at = 0
+    while at >= 0:
+        at += 1
+    return at
+
+
+def _hoarding() -> Callable[[], object]:
+    return _hoard
+
+
+def _hoard() -> object:
+    held = np.ones(40 << 20)
+    time.sleep(5)
+    return held
+
+
+def _dying() -> Callable[[], None]:
+    return _die
+
+
+def _die() -> None:
+    os._exit(3)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells")
+def test_a_method_is_ended_at_its_caps_and_takes_nothing_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Size, "patience", property(lambda _: 0.3))
+    assert apart(_endless, size=Size.QUICK) == {"over": "0.3 s"}
+    assert apart(_dying, size=Size.QUICK) == {"failed": "the process ended with 3"}
+    row = apart(partial, sum, [1, 2], size=Size.QUICK, told=_only)
+    assert row["result"] == 3
+    assert row["peak_growth_bytes"] >= 0
+    monkeypatch.setattr(Size, "patience", property(lambda _: 60.0))
+    monkeypatch.setattr(cells, "MEMORY_CAP", 300 << 20)
+    assert apart(_hoarding, size=Size.QUICK) == {"over": "0.292969 GB"}
+
+
+def _only(result: object) -> Row:
+    return {"result": result}
+
+
+def test_who_was_over_a_cap_is_not_run_on_what_is_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def over(_: object, case: Case, peer: str, **__: object) -> Row:
+        asked.append(peer)
+        return {"over": "3 s"} if peer == "iseq" else {"cpu_s": 1.0}
+
+    monkeypatch.setattr(cells, "apart", over)
+    case = Case(Pattern(2, ((0, 1, Relation.MEETS),), 5), *restless(2, 20, 0))
+    sweep = Sweep(Size.QUICK)
+    for _ in range(2):
+        rows = sweep.compared(case, ("iseq", "tpstream"), n=4)
+    assert asked == ["iseq", "tpstream", "tpstream"]
+    assert rows[0]["skipped"] == "3 s"
+    assert rows[1]["events_per_s"] == 20
+
+
+def test_a_script_that_fails_leaves_the_others_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: Size) -> Rows:
+        raise RuntimeError("broken")
+
+    broken = dataclasses.replace(EXPERIMENTS["gain"], rows=fails)
+    monkeypatch.setattr(main_module, "EXPERIMENTS", {**EXPERIMENTS, "gain": broken})
+    wanted = ["gain", "powersets", "--tiny", "--no-figures", "--folder", str(tmp_path)]
+    with pytest.raises(SystemExit, match="gain"):
+        main(wanted)
+    assert not (tmp_path / "results" / "gain.json").exists()
+    assert (tmp_path / "results" / "powersets.json").exists()
+    main(["powersets", *wanted[2:], "--resume"])
+    assert "powersets: measured" in capsys.readouterr().out
+
+
+def test_a_bad_order_costs_several_times_a_good_one() -> None:
+    rows = select(tiny("plans"), query=plans.SKEWED)
+    work = [row["work"] for row in rows if row["plan"].startswith("forced")]
+    assert max(work) > 2 * min(work)
 
 
 def test_fits_leave_out_what_has_no_logarithm() -> None:
