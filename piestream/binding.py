@@ -36,6 +36,8 @@ _DAY = NANOSECONDS["d"]
 #: How a column's values lie in the 64-bit words of an aggregate.
 INTEGER, FLOAT, CODE = "integer", "float", "code"
 
+_NOTHING = Relation(0)
+
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
@@ -82,6 +84,7 @@ class Output:
     wanted: tuple[Wanted, ...]
     attribute: Attribute | None = None
     key: str | None = None  # the partition column that the item is
+    allowed: Relation = _NOTHING  # between the symbols of RELATION
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ class _Binder:
             if output.attribute is not None:
                 column = attributes.index(output.attribute)
                 words = tuple(_of_column(word, column) for word in words)
-            placed.append(Output(output.item, output.dtype, words, output.attribute, output.key))
+            placed.append(replace(output, wanted=words))
             wanted.extend(words)
         return Binding(
             query=query,
@@ -284,7 +287,7 @@ class _Binder:
                 words.append(Wanted(y, "follows", other=x))
             if relations & Relation.AFTER and relations & Relation.FOLLOWS:
                 words.append(Wanted(x, "follows", other=y))
-            return Output(item, pl.String(), tuple(words))
+            return Output(item, pl.String(), tuple(words), allowed=relations)
         return self.aggregate(item)
 
     def relations(self, x: str, y: str) -> Relation:

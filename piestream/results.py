@@ -15,9 +15,9 @@ from piestream.joins.layout import (
     ROW_PHASE,
     ROW_TIME,
 )
-from piestream.joins.tables import Cell, Wanted
+from piestream.joins.tables import Cell
 from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
-from piestream.relations import Relation, inverse, names
+from piestream.relations import Relation, names
 
 Words = NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def _column(
         unknown = (ends == OPEN) | ((ends < 0) != (starts < 0)) & (ends - starts < 0)
         return binding.time.as_lengths(_series(np.where(unknown, 0, ends - starts), unknown))
     if isinstance(item, Holds):
-        return _relations(binding, item, words)
+        return _relations(output, words)
     return _aggregate(output, item, words, values)
 
 
@@ -166,7 +166,7 @@ _BY_SIGNS = {
 }
 
 
-def _relations(binding: Binding, item: Holds, words: list[Words]) -> pl.Series:
+def _relations(output: Output, words: list[Words]) -> pl.Series:
     """The names of the relations that hold; an open end is later than every known one."""
     xs, xe, ys, ye = words[:4]
     signs = np.stack([np.sign(_compare(a, b)) for a, b in ((xs, ys), (xs, ye), (xe, ys), (xe, ye))])
@@ -176,15 +176,15 @@ def _relations(binding: Binding, item: Holds, words: list[Words]) -> pl.Series:
     for pattern, relation in _BY_SIGNS.items():
         place = int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
         named[place] = names(relation)[0]
-    allowed = _allowed(binding, item)
+    allowed = output.allowed
     before, after = (_place(r) for r in (Relation.BEFORE, Relation.AFTER))
     if allowed & Relation.FOLLOWED_BY and not allowed & Relation.BEFORE:
         named[before] = "followed-by"
     if allowed & Relation.FOLLOWS and not allowed & Relation.AFTER:
         named[after] = "follows"
     column = pl.Series(named, dtype=pl.String).gather(pl.Series(code.astype(np.uint32)))
-    for wanted, flag in zip(binding_outputs(binding, item)[4:], words[4:], strict=True):
-        is_x = wanted.symbol == binding_outputs(binding, item)[0].symbol
+    for wanted, flag in zip(output.wanted[4:], words[4:], strict=True):
+        is_x = wanted.symbol == output.wanted[0].symbol
         name, place = ("follows", after) if is_x else ("followed-by", before)
         column = column.set(pl.Series((flag == 1) & (code == place)), name)
     return column.set(pl.Series(unknown), None) if unknown.any() else column
@@ -198,17 +198,3 @@ def _compare(a: Words, b: Words) -> Words:
 def _place(relation: Relation) -> int:
     pattern = next(p for p, r in _BY_SIGNS.items() if r == relation)
     return int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
-
-
-def binding_outputs(binding: Binding, item: Holds) -> tuple[Wanted, ...]:
-    """The words that an item of RETURN wanted."""
-    return next(output.wanted for output in binding.outputs if output.item is item)
-
-
-def _allowed(binding: Binding, item: Holds) -> Relation:
-    for constraint in binding.query.constraints:
-        if (constraint.x, constraint.y) == (item.x, item.y):
-            return constraint.relations
-        if (constraint.x, constraint.y) == (item.y, item.x):
-            return inverse(constraint.relations)
-    return Relation(0)

@@ -21,9 +21,9 @@ from piestream.detector import Batch, Detector
 from piestream.dictionary import Dictionary
 from piestream.errors import LateEventError, OrderError, SchemaError, TieError
 from piestream.joins.layout import INT64_MAX, INT64_MIN, PHASE_TRIGGER, ROW_PARTITION, ROW_PHASE
-from piestream.narrow import ATTRIBUTE, PREDICATE, RAW, TIME, Narrowing
+from piestream.narrow import ATTRIBUTE, PREDICATE, TIME, Narrowing
 from piestream.partitions import Partitions, WholePartitions
-from piestream.query.predicates import PREVIOUS_PREFIX
+from piestream.previous import make_room, with_previous
 from piestream.results import result_frame
 
 Ties = Literal["error", "first", "last"]
@@ -351,7 +351,10 @@ class Stream:
         if not len(rows):
             return _together(self.binding, [])
         if self.previous:
-            rows = self._with_previous(rows, partitions, offsets)
+            stored = None if self.whole else self.previous
+            if stored is not None:
+                make_room(stored, self.detector.n_partitions)
+            rows = with_previous(rows, self.narrowing, partitions, offsets, stored)
         columns, known = self._attributes(rows)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
         times = rows[TIME].to_numpy()
@@ -417,39 +420,6 @@ class Stream:
             else:
                 columns[number] = column.fill_null(0).to_numpy()
         return columns, known
-
-    def _with_previous(
-        self, rows: pl.DataFrame, partitions: Words, offsets: Words
-    ) -> pl.DataFrame:
-        """Add the predicates that read the previous event of their partition."""
-        binding = self.binding
-        firsts = pl.Series(offsets[:-1])
-        lasts = pl.Series(offsets[1:] - 1)
-        numbers = pl.Series(partitions)
-        columns = [rows[RAW + name].alias(name) for name in binding.predicate_columns]
-        for name in binding.previous:
-            values = rows[RAW + name]
-            stored = self.previous[name]
-            missing = self.detector.n_partitions - len(stored)
-            if missing > 0:
-                stored = stored.extend_constant(None, missing)
-            if values.dtype == pl.Null:  # a column without any value so far
-                columns.append(values.alias(PREVIOUS_PREFIX + name))
-                self.previous[name] = stored
-                continue
-            before = (
-                pl.repeat(None, len(firsts), dtype=values.dtype, eager=True)
-                if self.whole
-                else stored.gather(numbers)
-            )
-            shifted = values.shift(1).scatter(firsts, before)
-            columns.append(shifted.alias(PREVIOUS_PREFIX + name))
-            if not self.whole:
-                self.previous[name] = stored.scatter(numbers, values.gather(lasts))
-        evaluated = pl.DataFrame(columns).select(
-            binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.narrowing.late
-        )
-        return rows.hstack(evaluated)
 
 
 def _later(now: int, lateness: int) -> int:

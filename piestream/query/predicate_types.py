@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, time
+from datetime import datetime, time
 from typing import Any
 
 from piestream.query import predicate_tree as tree
 from piestream.query.faults import Finding, did_you_mean
+from piestream.query.predicate_conversions import (
+    const,
+    like_parts,
+    moment_as,
+    number_as,
+    retyped,
+    type_of,
+    widest,
+)
 from piestream.query.predicate_core import (
     BOOL,
     FLOAT,
@@ -69,9 +78,9 @@ class _Lowering:
         if kind is Kind.NULL:
             return Const(None, type)
         if kind is Kind.UNKNOWN:
-            return _retyped(core, type)
+            return retyped(core, type)
         if type.kind in NUMERIC and kind in NUMERIC:
-            return _number_as(core, type)
+            return number_as(core, type)
         hint = f"this is {kind.value}"
         if isinstance(core, Field):
             hint = f"the column {core.name} holds {kind.value}"
@@ -85,7 +94,7 @@ class _Lowering:
                            f"{what} needs a number")  # fmt: skip
 
     def float(self, node: tree.Node, what: str) -> Core:
-        return _number_as(self.number(node, what), FLOAT)
+        return number_as(self.number(node, what), FLOAT)
 
     def text(self, node: tree.Node, what: str) -> Core:
         return self.wanted(self.lower(node), STRING, node, f"{what} needs a string")
@@ -98,7 +107,7 @@ class _Lowering:
             case tree.Column(name, previous):
                 return self._field(node, name, previous)
             case tree.Literal(value):
-                return _const(value)
+                return const(value)
             case tree.Operation("||", left, right):
                 return Function("CONCAT", (self.text(left, "||"), self.text(right, "||")), STRING)
             case tree.Operation(sign, left, right) if sign in _COMPARISONS:
@@ -120,13 +129,13 @@ class _Lowering:
                 text = self.text(value, "LIKE")
                 if any_case:
                     text, pattern = Function("LOWER", (text,), STRING), pattern.lower()
-                return LikeText(text, _like_parts(pattern, escape))
+                return LikeText(text, like_parts(pattern, escape))
             case tree.Is(value, tree.Literal(None)):
                 return IsNull(self.lower(value))
             case tree.Is(value, tree.Literal(True | False as truth)):
                 condition = self.truth(value, "IS TRUE or IS FALSE")
                 holds = condition if truth else Negation(condition)
-                return Coalesce((holds, _const(False)), BOOL)
+                return Coalesce((holds, const(False)), BOOL)
             case tree.Is(value, other):
                 return self._same(value, other, node)
             case tree.Case(branches, otherwise):
@@ -153,15 +162,15 @@ class _Lowering:
     def _math(self, sign: str, left: tree.Node, right: tree.Node) -> Core:
         a, b = self.number(left, sign), self.number(right, sign)
         if sign == "/":
-            return Math(sign, _number_as(a, FLOAT), _number_as(b, FLOAT), FLOAT)
+            return Math(sign, number_as(a, FLOAT), number_as(b, FLOAT), FLOAT)
         if sign == "%":
             for core, node in ((a, left), (b, right)):
                 if core.type.kind is Kind.FLOAT:
                     hint = "write CAST(... AS BIGINT) to cut the fraction off"
                     self.fault(node, "% needs whole numbers", hint)
-            return Math(sign, _number_as(a, INT), _number_as(b, INT), INT)
-        type = _widest(a.type, b.type)
-        return Math(sign, _number_as(a, type), _number_as(b, type), type)
+            return Math(sign, number_as(a, INT), number_as(b, INT), INT)
+        type = widest(a.type, b.type)
+        return Math(sign, number_as(a, type), number_as(b, type), type)
 
     def _alike(self, cores: list[Core], nodes: list[tree.Node], what: str) -> list[Core]:
         """The operands as one type: numbers widened, texts read as dates where a date is met."""
@@ -170,7 +179,7 @@ class _Lowering:
         if kinds and kinds <= set(NUMERIC):
             for core in cores:
                 if core.type.kind in NUMERIC:
-                    type = _widest(type, core.type)
+                    type = widest(type, core.type)
         elif kinds & {Kind.DATE, Kind.DATETIME} and kinds <= _MOMENTS:
             return self._moments(cores, nodes, kinds)
         elif len(kinds) > 1:
@@ -184,7 +193,7 @@ class _Lowering:
                         _mix_hint(cores))
             )  # fmt: skip
             return cores
-        return [_number_as(c, type) if c.type.kind in NUMERIC else _retyped(c, type) for c in cores]
+        return [number_as(c, type) if c.type.kind in NUMERIC else retyped(c, type) for c in cores]
 
     def _moments(self, cores: list[Core], nodes: list[tree.Node], kinds: set[Kind]) -> list[Core]:
         zones = {
@@ -214,7 +223,7 @@ class _Lowering:
                 core = Const(moment, Type(Kind.DATETIME))
             read.append(core)
         type = Type(Kind.DATETIME, zone) if timed else Type(Kind.DATE)
-        return [_moment_as(core, type) for core in read]
+        return [moment_as(core, type) for core in read]
 
     def _compare(self, sign: str, left: tree.Node, right: tree.Node, whole: tree.Node) -> Core:
         a, b = self._alike([self.lower(left), self.lower(right)], [left, right], f"{sign}")
@@ -237,7 +246,7 @@ class _Lowering:
         left, right = self._alike(
             [self.lower(value), self.lower(other)], [value, other], "DISTINCT FROM"
         )
-        equal = Coalesce((Compare("=", left, right), _const(False)), BOOL)
+        equal = Coalesce((Compare("=", left, right), const(False)), BOOL)
         return Either((Both((IsNull(left), IsNull(right))), equal))
 
     def _case(
@@ -247,14 +256,14 @@ class _Lowering:
         nodes = [result for _, result in branches] + [otherwise]
         results = self._alike([self.lower(n) for n in nodes], nodes, "CASE")
         pairs = tuple(zip(conditions, results[:-1], strict=True))
-        return Choose(pairs, results[-1], _type_of(results))
+        return Choose(pairs, results[-1], type_of(results))
 
     def _cast(self, value: tree.Node, to: str, node: tree.Node) -> Core:
         operand = self.lower(value)
         type = {"BIGINT": INT, "DOUBLE": FLOAT, "BOOLEAN": BOOL, "STRING": STRING}[to]
         kind = operand.type.kind
         if kind in (type.kind, Kind.NULL):
-            return _retyped(operand, type)
+            return retyped(operand, type)
         if kind is Kind.UNKNOWN:
             return Convert(operand, type)
         allowed = _CASTABLE.get(kind, ())
@@ -265,11 +274,11 @@ class _Lowering:
     def _call(self, function: str, arguments: tuple[tree.Node, ...], node: tree.Node) -> Core:
         if function == "-":
             operand = self.number(arguments[0], "-")
-            return Math("-", _number_as(_const(0), operand.type), operand, operand.type)
+            return Math("-", number_as(const(0), operand.type), operand, operand.type)
         if function in ("COALESCE", "GREATEST", "LEAST"):
             nodes = list(arguments)
             cores = tuple(self._alike([self.lower(n) for n in nodes], nodes, function))
-            type = _type_of(cores)
+            type = type_of(cores)
             if function == "COALESCE":
                 return Coalesce(cores, type)
             return Extreme(function == "GREATEST", cores, type)
@@ -307,10 +316,10 @@ class _Lowering:
     def _substring(self, arguments: tuple[tree.Node, ...]) -> Core:
         text = self.text(arguments[0], "SUBSTRING")
         start = self._whole(arguments[1], "the start of SUBSTRING", 1, 2**31 - 1)
-        numbers = [_const(start)]
+        numbers = [const(start)]
         if len(arguments) > 2:
             numbers.append(
-                _const(self._whole(arguments[2], "the length of SUBSTRING", 0, 2**31 - 1))
+                const(self._whole(arguments[2], "the length of SUBSTRING", 0, 2**31 - 1))
             )
         return Function("SUBSTRING", (text, *numbers), STRING)
 
@@ -332,7 +341,7 @@ class _Lowering:
             digits = self._whole(arguments[1], "the number of digits of ROUND", 0, 15)
         if operand.type.kind is Kind.INT:
             return operand
-        operand = _number_as(operand, FLOAT)
+        operand = number_as(operand, FLOAT)
         if not digits:
             return Function(function, (operand,), FLOAT)
         # Rounding to digits is rounding x * 10^d, halves away from zero, in every engine.
@@ -357,65 +366,6 @@ _CAST_HINTS = {
 }
 
 
-def _const(value: Any) -> Const:
-    if value is None:
-        return Const(None, Type(Kind.NULL))
-    if isinstance(value, bool):
-        return Const(value, BOOL)
-    if isinstance(value, int):
-        return Const(value, INT)
-    if isinstance(value, float):
-        return Const(value, FLOAT)
-    if isinstance(value, str):
-        return Const(value, STRING)
-    if isinstance(value, datetime):
-        return Const(value, Type(Kind.DATETIME, str(value.tzinfo) if value.tzinfo else None))
-    assert isinstance(value, date)
-    return Const(value, Type(Kind.DATE))
-
-
-def _moment_as(core: Core, type: Type) -> Core:
-    if core.type.kind in (Kind.NULL, Kind.UNKNOWN):
-        return _retyped(core, type)
-    if isinstance(core, Const):
-        value = core.value
-        if type.kind is Kind.DATE:
-            return Const(value.date() if isinstance(value, datetime) else value, type)
-        if not isinstance(value, datetime):
-            value = datetime.combine(value, time(0))
-        return Const(value, type)
-    return core if core.type == type else Convert(core, type)
-
-
-def _widest(a: Type, b: Type) -> Type:
-    kinds = {a.kind, b.kind}
-    if Kind.NUMBER in kinds:
-        return Type(Kind.NUMBER)
-    return FLOAT if Kind.FLOAT in kinds else INT
-
-
-def _number_as(core: Core, type: Type) -> Core:
-    if core.type.kind is type.kind or core.type.kind not in NUMERIC:
-        return core
-    if isinstance(core, Const) and type.kind is Kind.FLOAT:
-        return Const(None if core.value is None else float(core.value), FLOAT)
-    if type.kind is Kind.NUMBER:
-        return core  # the engine that has no schema widens by itself
-    return Convert(core, type)
-
-
-def _retyped(core: Core, type: Type) -> Core:
-    if core.type.kind is Kind.NULL and type.kind is not Kind.UNKNOWN:
-        return Const(None, type)
-    if core.type.kind is Kind.UNKNOWN and isinstance(core, Field):
-        return Field(core.name, core.previous, Type(Kind.NUMBER) if type.kind in NUMERIC else type)
-    return core
-
-
-def _type_of(cores: list[Core] | tuple[Core, ...]) -> Type:
-    return next((c.type for c in cores if c.type.kind is not Kind.NULL), cores[0].type)
-
-
 def _mix_hint(cores: list[Core]) -> str | None:
     fields = [c for c in cores if isinstance(c, Field)]
     typed = [field for field in fields if field.type.kind is not Kind.UNKNOWN]
@@ -426,25 +376,3 @@ def _mix_hint(cores: list[Core]) -> str | None:
     if any(c.type.kind is Kind.BOOL for c in cores):
         return "join comparisons with AND"
     return None
-
-
-def _like_parts(pattern: str, escape: str | None) -> tuple[tuple[bool, str], ...]:
-    parts: list[tuple[bool, str]] = []
-    literal = ""
-    position = 0
-    while position < len(pattern):
-        sign = pattern[position]
-        if escape is not None and sign == escape:
-            position += 1
-            literal += pattern[position]
-        elif sign in "%_":
-            if literal:
-                parts.append((False, literal))
-                literal = ""
-            parts.append((True, sign))
-        else:
-            literal += sign
-        position += 1
-    if literal:
-        parts.append((False, literal))
-    return tuple(parts)
