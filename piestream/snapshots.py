@@ -164,12 +164,12 @@ def _sections(state: bytes) -> list[bytes]:
 
 def _packed(body: bytes) -> bytes:
     out = io.BytesIO()
-    pl.DataFrame({"body": np.frombuffer(body, np.uint8)}).write_ipc(out, compression="lz4")
+    pl.DataFrame({"body": np.frombuffer(body, np.uint8)}).write_ipc_stream(out, compression="lz4")
     return out.getvalue()
 
 
 def _unpacked(body: bytes) -> bytes:
-    return pl.read_ipc(io.BytesIO(body))["body"].to_numpy().tobytes()
+    return pl.read_ipc_stream(io.BytesIO(body))["body"].to_numpy().tobytes()
 
 
 def _words(array: np.ndarray) -> bytes:
@@ -184,9 +184,9 @@ def _columns(frame: pl.DataFrame | None) -> bytes:
     if frame is None or not frame.width:
         return b""
     out = io.BytesIO()
-    frame.write_ipc(out)
+    frame.write_ipc_stream(out)
     return out.getvalue()
 
 
 def _from_columns(section: bytes) -> pl.DataFrame | None:
-    return pl.read_ipc(io.BytesIO(section)) if section else None
+    return pl.read_ipc_stream(io.BytesIO(section)) if section else None

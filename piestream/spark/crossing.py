@@ -143,7 +143,8 @@ def _value(plain: pl.DataFrame, masks: Sequence[NDArray[np.int64]], part: Crossi
         return column
     column = plain[f"v{part.place}"]
     if part.kind == DOUBLE:
-        column = column.fill_nan(None) if missing is None else column
+        if missing is None and np.isnan(column.to_numpy()).any():
+            column = column.fill_nan(None)
     elif part.kind == LONG and part.dtype == pl.Boolean:
         column = column != 0
     elif part.kind == LONG and part.dtype == pl.Date:
@@ -227,8 +228,15 @@ def _spread(
     elif part.kind == LONG:
         if isinstance(part.dtype, pl.Duration):
             column = column.cast(pl.Duration("us"))
-        values[part.place] = column.to_physical().cast(pl.Int64).fill_null(0)
+        values[part.place] = _filled(column.to_physical(), pl.Int64(), 0)
     elif part.kind == DOUBLE:
-        values[part.place] = column.cast(pl.Float64).fill_null(0.0)
+        values[part.place] = _filled(column, pl.Float64(), 0.0)
     else:
         values[part.place] = column.cast(pl.String) if part.dtype == pl.Null else column
+
+
+def _filled(column: pl.Series, dtype: pl.DataType, value: float) -> pl.Series:
+    """A column of this type without NULLs. What there is nothing to do for is not asked of Polars:
+    each of its calls costs more than the rows of a bucket."""
+    column = column if column.dtype == dtype else column.cast(dtype)
+    return column.fill_null(value) if column.null_count() else column
