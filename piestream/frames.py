@@ -48,7 +48,7 @@ def run(
     if spark_options:
         raise TypeError(
             f"there is no option {', '.join(spark_options)} for this frame; there are ties, "
-            "lateness, on_late and threads (buckets, partitioning, slices and metrics are for Spark)"
+            "lateness, on_late, threads and delimiter (buckets, partitioning, slices and metrics are for Spark)"
         )
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads is a number from 1 on, not {threads!r}")

@@ -424,7 +424,7 @@ class _Reading:
         else:
             return self.fault(tree, f"{kind} is not allowed in a predicate", _SYNTAX_HINT)
         name = str(name).upper()
-        near = did_you_mean(name, ALLOWED_FUNCTIONS)
+        near = did_you_mean("PREV" if name == "LAG" else name, ALLOWED_FUNCTIONS)
         listing = f"allowed are {', '.join(ALLOWED_FUNCTIONS)}"
         return self.fault(
             tree,

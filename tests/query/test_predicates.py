@@ -261,3 +261,8 @@ def test_a_missing_key_is_an_error_not_a_null() -> None:
     assert function is not None
     with pytest.raises(KeyError, match="b"):
         function({"a": 5}, None)
+
+
+def test_lag_is_called_prev_here() -> None:
+    with pytest.raises(QueryError, match=r"LAG is not a function[\s\S]*did you mean PREV"):
+        Predicate.parse("x > LAG(x)")
