@@ -22,6 +22,7 @@ from piestream.joins import detect as loops
 from piestream.joins import layout as at
 from piestream.joins.plan import Estimate
 from piestream.joins.tables import Tables, write_plan
+from piestream.silences import Silences
 
 Words = NDArray[np.int64]
 Changes = tuple[Words, Words, Words]
@@ -83,11 +84,13 @@ class _One:
 class Work:
     """What the joins have done since the detector was made, whatever the clock says.
 
-    ``steps``: candidates that extension looked at; ``visits``: partners that reach was offered to.
+    ``steps``: candidates that extension looked at; ``visits``: partners that reach was offered to;
+    ``deadlines``: partitions whose silence was looked at.
     """
 
     steps: int = 0
     visits: int = 0
+    deadlines: int = 0
 
 
 #: After so many steps of extension the plan is looked at again, in so many partitions and intervals
@@ -125,6 +128,7 @@ class Detector:
         self.pool[at.POOL_USED] = at.POOL_WORDS
         self.waiting = _nothing_waits()
         self.next_silence = at.INT64_MAX  # a lower bound
+        self.silences: Silences | None = None  # not before some silence may have been too long
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
         self.expected = 0  # result rows of a call
@@ -148,6 +152,8 @@ class Detector:
         rows[new, at.DUE] = at.INT64_MAX
         rows[new, at.USED] = 1
         rows[new, at.LAST_TIME] = at.INT64_MIN
+        if self.silences is not None:
+            self.silences.drop(new)
         return new
 
     def last_time(self, partition: int) -> int:
@@ -168,8 +174,7 @@ class Detector:
         rows = self._detect(batch, changes, at.INT64_MIN)
         self._adapt(batch.partitions)
         if self.gap != at.NOWHERE and len(batch.partitions):
-            earliest = int(self.last_times(batch.partitions).min())
-            self.next_silence = min(self.next_silence, earliest + self.silence)
+            self._note_silences(batch.partitions)
         return rows
 
     def _adapt(self, partitions: Words) -> None:
@@ -199,19 +204,44 @@ class Detector:
         self.code = code.copy()
         self.estimate = Estimate()
 
+    def _note_silences(self, partitions: Words) -> None:
+        """These partitions have spoken; until some silence has been too long, a bound will do."""
+        if self.silences is not None:
+            self._queue(partitions)
+            return
+        earliest = int(self.last_times(partitions).min())
+        self.next_silence = min(self.next_silence, earliest + self.silence)
+
+    def _queue(self, partitions: Words) -> None:
+        """Queue those partitions that are open by the end of their silence."""
+        assert self.silences is not None
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        open_ones = partitions[rows[partitions, at.MASK] != 0]
+        self.silences.add(open_ones, rows[open_ones, at.LAST_TIME])
+        self.next_silence = self.silences.earliest
+
+    def _silent(self, now: int) -> Words:
+        """The partitions that have been silent for too long at ``now``."""
+        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        if self.silences is None:
+            self.silences = Silences(self.silence)
+            self._queue(np.flatnonzero(rows[:, at.USED]))
+        due = self.silences.due(now)
+        self.work.deadlines += due.size
+        due = due[(rows[due, at.USED] != 0) & (rows[due, at.MASK] != 0)]
+        last = rows[due, at.LAST_TIME]
+        passed = np.array(now).astype(np.uint64) - last.astype(np.uint64)  # without sign
+        over = (last < now) & (passed > np.uint64(self.silence))
+        self._queue(due[~over])
+        silent: Words = due[over]
+        return silent
+
     def advance(self, now: int) -> Words:
         """Time is ``now`` in all partitions: end what silence has ended."""
         none = np.empty((0, self.result_words), np.int64)
         if self.gap == at.NOWHERE or now <= self.next_silence:
             return none
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        last = rows[:, at.LAST_TIME]
-        open_ones = (rows[:, at.USED] != 0) & (rows[:, at.MASK] != 0)
-        passed = np.array(now).astype(np.uint64) - last.astype(np.uint64)  # without sign
-        over = open_ones & (last < now) & (passed > np.uint64(self.silence))
-        silent = np.flatnonzero(over)
-        rest = last[open_ones & ~over]
-        self.next_silence = int(rest.min()) + self.silence if rest.size else at.INT64_MAX
+        silent = self._silent(now)
         if not silent.size:
             return none
         nothing = np.zeros(0, np.int64)
@@ -273,7 +303,10 @@ class Detector:
         )
         found = self._rows(rows, count, steps, visits)
         self._adapt(one.partitions)
-        if self.gap != at.NOWHERE:
+        if self.silences is not None:
+            if mask and not self.silences.knows(partition):
+                self._queue(one.partitions)
+        elif self.gap != at.NOWHERE:
             self.next_silence = min(self.next_silence, time + self.silence)
         return found if count else None
 

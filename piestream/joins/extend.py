@@ -51,7 +51,7 @@ from piestream.joins.layout import (
     WALK_WORDS,
 )
 from piestream.joins.pairs import is_pair, possible_relations
-from piestream.joins.rings import bit_of, bit_word, expire, next_worthy, slot_of
+from piestream.joins.rings import expire, next_worthy, slot_of, unmark
 from piestream.loops import BOOL, INT, NOTHING, WORDS, compiled
 
 #: The depth of a walk that has ended.
@@ -164,8 +164,8 @@ def extend(code, part, pool, floor, seed, bound, walk, again, found, room, count
 
     ``bound`` holds each symbol's slot id in its first half and its place in the pool in the second.
     The walk begins at depth 0. It gives the number found and DONE, or, where there is no ``room`` in
-    ``found`` for more, the depth at which to go on with a larger one; and how many candidates, or
-    words of 64 that were passed over, it looked at.
+    ``found`` for more, the depth at which to go on with a larger one; and how many candidates, and
+    words that tell of many at once, it looked at.
 
     What is found from the seed's split on does not depend on what the steps before it bound: it is
     looked for once, noted in ``again``, and repeated for every other binding of those.
@@ -225,8 +225,8 @@ def extend(code, part, pool, floor, seed, bound, walk, again, found, room, count
         while not stepped:
             candidate = following
             if how == WALK_ALL and candidate < last:
-                candidate = next_worthy(part, pool, ring, width, candidate, last)
-                steps += (candidate - following) >> 6
+                candidate, looked = next_worthy(part, pool, ring, width, candidate, last)
+                steps += looked
             if candidate > last:
                 if (walk[at + _PIECE] == PIECE_PAIRS and not ranged) or not _open_piece(
                     code, part, pool, step, here, walk, at
@@ -247,7 +247,7 @@ def extend(code, part, pool, floor, seed, bound, walk, again, found, room, count
             slot = slot_of(part, ring, width, candidate)
             if min(pool[slot + REACH], pool[slot + START]) < floor:
                 if how == WALK_ALL:  # it will not be worth a visit until its reach grows
-                    pool[bit_word(part, ring, width, candidate)] &= ~bit_of(part, ring, candidate)
+                    unmark(part, pool, ring, width, candidate)
                 continue
             if candidate == part[ring + RING_TAIL] - 1:
                 if not part[VALID] >> target & 1:

@@ -171,7 +171,7 @@ CELL_COLUMN = 1
 CELL_WORD = 2
 CELL_WORDS = 3
 
-# a result row: partition, report time, phase, then the output words
+# the columns of result rows: partition, report time, phase, then the output words
 ROW_PARTITION = 0
 ROW_TIME = 1
 ROW_PHASE = 2

@@ -46,7 +46,7 @@ from piestream.joins.layout import (
     WALK_ENDS_CHECKED,
 )
 from piestream.joins.pairs import possible_relations, symbol_on
-from piestream.joins.rings import bit_of, bit_word, slot_of
+from piestream.joins.rings import mark, slot_of
 from piestream.loops import INT, WORDS, compiled
 
 
@@ -85,7 +85,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
     if slot_id == part[ring + RING_TAIL] - 1 and not part[VALID] >> symbol & 1:
         return 0
     if lowest >= floor:
-        pool[bit_word(part, ring, code[sym + SYM_WIDTH], slot_id)] |= bit_of(part, ring, slot_id)
+        mark(part, pool, ring, code[sym + SYM_WIDTH], slot_id)
     if second < floor:
         return 0
     visits = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.joins.layout import (
@@ -38,37 +39,123 @@ def expire(part, pool, ring, width, floor):
     return head
 
 
+@compiled(INT, INT)
+def _words_for(count):
+    """Words that hold so many bits."""
+    return (count + 63) >> 6
+
+
 @compiled(INT, INT, INT)
 def ring_words(capacity, width):
-    """Words of a ring: its slots, then a bit for each that tells whether it may be worth a visit."""
-    return capacity * width + ((capacity + 63) >> 6)
+    """Words of a ring: its slots, then a bit for each that tells whether it may be worth a visit.
+
+    A bit for each word of those follows that tells whether it has any, and so on up to one word.
+    """
+    words = capacity * width
+    bits = capacity
+    while True:
+        bits = _words_for(bits)
+        words += bits
+        if bits <= 1:
+            return words
 
 
-@compiled(INT, WORDS, INT, INT, INT)
-def bit_word(part, ring, width, slot_id):
-    """Where the word lies that holds a slot's bit; the bit is the id's place in it."""
+@compiled(NOTHING, WORDS, INT, INT, INT)
+def set_bit(pool, words, bits, place):
+    """Set a bit of so many that begin at ``words``, and what tells of it further up."""
+    while True:
+        word = words + (place >> 6)
+        had = pool[word]
+        pool[word] = had | np.int64(1) << (place & 63)
+        if had or bits <= 64:
+            return
+        bits = _words_for(bits)
+        words += bits
+        place >>= 6
+
+
+@compiled(NOTHING, WORDS, INT, INT, INT)
+def clear_bit(pool, words, bits, place):
+    """Clear a bit, and those further up that told of nothing else."""
+    while True:
+        word = words + (place >> 6)
+        pool[word] &= ~(np.int64(1) << (place & 63))
+        if pool[word] or bits <= 64:
+            return
+        bits = _words_for(bits)
+        words += bits
+        place >>= 6
+
+
+@compiled(types.UniTuple(INT, 2), WORDS, INT, INT, INT)
+def next_bit(pool, words, bits, place):
+    """The first bit from ``place`` on that is set, else ``bits``; and how many words that took."""
+    lowest = words
+    n_bits = bits
+    looked = 0
+    level = 0
+    while True:  # up, until a word has a bit from there on
+        if place < bits:
+            looked += 1
+            rest = np.uint64(pool[words + (place >> 6)]) >> np.uint64(place & 63)
+            if rest:
+                place += np.int64(trailing_zeros(rest))
+                break
+        if bits <= 64:
+            return n_bits, looked
+        place = (place >> 6) + 1
+        bits = _words_for(bits)
+        words += bits
+        level += 1
+    while level > 0:  # and down, to its first one
+        level -= 1
+        words = lowest
+        bits = n_bits
+        for _ in range(level):
+            bits = _words_for(bits)
+            words += bits
+        looked += 1
+        place = (place << 6) + np.int64(trailing_zeros(np.uint64(pool[words + place])))
+    return place, looked
+
+
+@compiled(NOTHING, WORDS, WORDS, INT, INT, INT)
+def mark(part, pool, ring, width, slot_id):
+    """Note that a slot may be worth a visit."""
     capacity = part[ring + RING_CAPACITY]
-    return part[ring + RING_BASE] + capacity * width + ((slot_id & (capacity - 1)) >> 6)
+    bits = part[ring + RING_BASE] + capacity * width
+    set_bit(pool, bits, capacity, slot_id & (capacity - 1))
 
 
-@compiled(INT, WORDS, INT, INT)
-def bit_of(part, ring, slot_id):
-    """A slot's bit in its word."""
-    return np.int64(1) << (slot_id & (part[ring + RING_CAPACITY] - 1) & 63)
+@compiled(NOTHING, WORDS, WORDS, INT, INT, INT)
+def unmark(part, pool, ring, width, slot_id):
+    """Note that a slot is not worth a visit."""
+    capacity = part[ring + RING_CAPACITY]
+    bits = part[ring + RING_BASE] + capacity * width
+    clear_bit(pool, bits, capacity, slot_id & (capacity - 1))
 
 
-@compiled(INT, WORDS, WORDS, INT, INT, INT, INT)
+@compiled(types.UniTuple(INT, 2), WORDS, WORDS, INT, INT, INT, INT)
 def next_worthy(part, pool, ring, width, slot_id, last):
-    """The first slot from ``slot_id`` to ``last`` whose bit is set, else one behind ``last``."""
+    """The first slot from ``slot_id`` to ``last`` that is marked, else one behind ``last``.
+
+    And how many words it took to find it, beyond the first.
+    """
     capacity = part[ring + RING_CAPACITY]
-    words = part[ring + RING_BASE] + capacity * width
-    while slot_id <= last:
-        place = slot_id & (capacity - 1)
-        bits = np.uint64(pool[words + (place >> 6)]) >> np.uint64(place & 63)
-        if bits:
-            return min(slot_id + np.int64(trailing_zeros(bits)), last + 1)
-        slot_id += min(64 - (place & 63), capacity - place)
-    return last + 1
+    if slot_id > last or not capacity:
+        return last + 1, 0
+    bits = part[ring + RING_BASE] + capacity * width
+    place = slot_id & (capacity - 1)
+    rest = np.uint64(pool[bits + (place >> 6)]) >> np.uint64(place & 63)
+    if rest:  # nearly always
+        return min(slot_id + np.int64(trailing_zeros(rest)), last + 1), 0
+    found, looked = next_bit(pool, bits, capacity, place)
+    slot_id += found - place
+    if found == capacity and slot_id <= last:  # the ring goes on at its beginning
+        found, more = next_bit(pool, bits, capacity, 0)
+        slot_id += found
+        looked += more
+    return min(slot_id, last + 1), looked
 
 
 @compiled(ARRAY, ARRAY, INT, INT)
@@ -100,7 +187,6 @@ def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
     base = part[ring + RING_BASE]
     capacity = part[ring + RING_CAPACITY]
     bits = base + capacity * width
-    to_bits = to + to_capacity * width
     for word in range(to, to + ring_words(to_capacity, width)):
         target_pool[word] = 0
     for slot_id in range(first, part[ring + RING_TAIL]):
@@ -108,8 +194,8 @@ def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
         to_place = slot_id & (to_capacity - 1)
         for word in range(width):
             target_pool[to + to_place * width + word] = pool[base + place * width + word]
-        bit = pool[bits + (place >> 6)] >> (place & 63) & 1
-        target_pool[to_bits + (to_place >> 6)] |= bit << (to_place & 63)
+        if pool[bits + (place >> 6)] >> (place & 63) & 1:
+            set_bit(target_pool, to + to_capacity * width, to_capacity, to_place)
     part[ring + RING_BASE] = to
     part[ring + RING_CAPACITY] = to_capacity
 

@@ -50,7 +50,7 @@ from piestream.joins.layout import (
     WALK_WORDS,
 )
 from piestream.joins.pairs import drop_partner, symbol_on
-from piestream.joins.rings import bit_of, bit_word, expire, grown, slot_of
+from piestream.joins.rings import expire, grown, mark, slot_of, unmark
 from piestream.loops import ARRAY, BOOL, FLAGS, INT, NOTHING, WORDS, compiled
 
 
@@ -132,11 +132,10 @@ def begin(code, part, pool, symbol, time):
     for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
         pool[slot + word] = NEVER
         pool[slot + REACH] = NEVER
-    bits = bit_word(part, ring, width, tail)
     if pool[slot + REACH] == NEVER:
-        pool[bits] &= ~bit_of(part, ring, tail)
+        unmark(part, pool, ring, width, tail)
     else:
-        pool[bits] |= bit_of(part, ring, tail)
+        mark(part, pool, ring, width, tail)
     clear_cells(
         code,
         code[CELLS_AT] + code[sym + SYM_CELLS] * CELL_WORDS,

@@ -126,6 +126,27 @@ def test_silences_end_what_is_open_in_many_partitions(emit: str, gap: int) -> No
     assert met > 40
 
 
+def test_a_deadline_costs_what_is_due_whatever_else_is_open() -> None:
+    """4000 partitions fall silent one after the other; half of them speak again once."""
+    count, gap = 4000, 10_000
+    query = ps.query(
+        f"FROM s ORDER BY ts MAX GAP {gap} DEFINE a AS a PATTERN a WITHIN {9 * gap} EMIT ON COMPLETION"
+    )
+    pieces = [(k, pl.DataFrame({"ts": [k], "a": [True]})) for k in range(count)]
+    binding, detector = detector_of(query, pieces[0][1], count)
+    detector.detect(batch_of(binding, pieces))
+    said: list[int] = []
+    for now in range(gap + 1, gap + count // 2):
+        said += detector.advance(now)[:, at.ROW_PARTITION].tolist()
+    again = [(k, pl.DataFrame({"ts": [gap + k], "a": [True]})) for k in range(count // 2, count)]
+    detector.detect(batch_of(binding, again))
+    for now in range(gap + count // 2, 2 * gap + count + 1):
+        said += detector.advance(now)[:, at.ROW_PARTITION].tolist()
+    assert said == list(range(count))
+    assert detector.next_silence == at.INT64_MAX
+    assert detector.work.deadlines <= 2 * count
+
+
 @pytest.mark.parametrize("gap", [2, 5])
 def test_silences_between_events_are_those_of_their_definition(gap: int) -> None:
     for seed, emit in enumerate(["TRIGGER", "COMPLETION", "BOTH"]):

@@ -10,22 +10,37 @@ from piestream.joins import layout as at
 from piestream.joins.rings import (
     expire,
     grown,
+    mark,
     move_ring,
     next_worthy,
     ring_words,
     slot_of,
+    unmark,
     with_space,
 )
-from piestream.loops import ARRAY, INT, NOTHING, pointer
+from piestream.loops import ARRAY, BOOL, INT, NOTHING, pointer
 
 WIDTH = 3
-EDGES = (1, 2, 4, 32, 64, 128, 256)
+EDGES = (1, 2, 4, 32, 64, 128, 256, 8192)
 
 
 # compiled anew in every process: what is kept on disk would not notice a change in rings.py
 @njit(INT(ARRAY, ARRAY, INT, INT))
 def _next_worthy(part, pool, slot_id, last):  # type: ignore[no-untyped-def]
-    return next_worthy(pointer(part), pointer(pool), 0, 3, slot_id, last)
+    return next_worthy(pointer(part), pointer(pool), 0, 3, slot_id, last)[0]
+
+
+@njit(INT(ARRAY, ARRAY, INT, INT))
+def _words_looked_at(part, pool, slot_id, last):  # type: ignore[no-untyped-def]
+    return next_worthy(pointer(part), pointer(pool), 0, 3, slot_id, last)[1]
+
+
+@njit(NOTHING(ARRAY, ARRAY, INT, BOOL))
+def _marked(part, pool, slot_id, worth):  # type: ignore[no-untyped-def]
+    if worth:
+        mark(pointer(part), pointer(pool), 0, 3, slot_id)
+    else:
+        unmark(pointer(part), pointer(pool), 0, 3, slot_id)
 
 
 @njit(ARRAY(ARRAY, ARRAY))
@@ -64,11 +79,8 @@ class Ring:
         for slot_id in self.ids:
             place = _slot_of(self.part, slot_id)
             self.pool[place : place + WIDTH] = [10 * slot_id, -slot_id, 7 * slot_id]
-        bits = at.POOL_WORDS + capacity * WIDTH
         for slot_id in worthy:
-            place = slot_id % capacity
-            word = np.uint64(self.pool[bits + place // 64]) | np.uint64(1 << (place % 64))
-            self.pool[bits + place // 64] = word.astype(np.int64)
+            _marked(self.part, self.pool, slot_id, True)
 
 
 def contents(part: np.ndarray, pool: np.ndarray, ids: range) -> list[list[int]]:
@@ -100,6 +112,35 @@ def test_the_next_worthy_slot(capacity: int) -> None:
                             wanted = last + 1
                         found = _next_worthy(ring.part, ring.pool, first, last)
                         assert found == wanted, (tail, first, last)
+
+
+@pytest.mark.parametrize("capacity", EDGES)
+def test_marks_that_come_and_go(capacity: int) -> None:
+    rng = np.random.default_rng(capacity)
+    tail = capacity + 17
+    ring = Ring(capacity, tail, set())
+    worthy: set[int] = set()
+    for number in rng.choice(ring.ids, 500).tolist():
+        worthy ^= {number}
+        _marked(ring.part, ring.pool, number, number in worthy)
+        first = int(rng.choice(ring.ids))
+        wanted = min((i for i in worthy if i >= first), default=tail)
+        assert _next_worthy(ring.part, ring.pool, first, tail - 1) == wanted
+    for number in worthy:
+        _marked(ring.part, ring.pool, number, False)
+    assert not ring.pool[at.POOL_WORDS + capacity * WIDTH :].any()
+
+
+@pytest.mark.parametrize("capacity", [1 << 8, 1 << 14, 1 << 18])
+def test_dead_slots_are_passed_over_in_few_words(capacity: int) -> None:
+    tail = capacity + capacity // 3
+    ring = Ring(capacity, tail, set())
+    worthy: set[int]
+    for worthy in (set(), {tail - 1}):
+        for slot_id in worthy:
+            _marked(ring.part, ring.pool, slot_id, True)
+        looked = _words_looked_at(ring.part, ring.pool, ring.ids[0], tail - 1)
+        assert looked <= 16  # up and down, on both sides of the ring's end
 
 
 @pytest.mark.parametrize("capacity", EDGES)
