@@ -57,13 +57,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The session of all tests."""
+def spark_is_there() -> None:
+    """For tests that start a Spark of their own."""
     why = missing()
     if why is not None:
         if os.environ.get("CI"):
             pytest.fail(why)
         pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_is_there: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The session of all tests."""
     from piestream.spark import session
 
     local = str(tmp_path_factory.mktemp("spark"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count, islice
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from pyspark.sql import types as spark
 from piestream.errors import StateError
 from piestream.frames import bound
 from piestream.query import parse
+from piestream.spark.bounded import Worker
 from piestream.spark.buckets import BucketStep
 from piestream.spark.clock import EventClock
 from piestream.spark.crossing import arrivals, departures
@@ -178,6 +181,27 @@ def test_a_state_of_another_version_is_refused() -> None:
     state.kept = (b"something else",)
     with pytest.raises(StateError, match="not the state"):
         call(step(), state, plain((1, 2, True)))
+
+
+def test_a_bounded_partition_is_worked_on_a_chunk_at_a_time() -> None:
+    """Also one that never ends: nothing but what lives in the window is held."""
+    query = parse(TEXT)
+    binding = bound(query, SCHEMA)
+    incoming, _ = arrivals(binding, TYPES, (1, 0))
+    outgoing, _ = departures(binding, TYPES)
+    worker = Worker(Plan(query, tuple(SCHEMA.items()), incoming, outgoing, "error"))
+    taken: list[int] = []
+
+    def chunks() -> Iterator[pl.DataFrame]:
+        for number in count():
+            taken.append(number)
+            yield pl.DataFrame(
+                {"v0": [1, 1], "m0": [1, 0], "time": [2 * number, 2 * number + 1], "latest": [0, 0]}
+            )
+
+    found = list(islice(worker.results(chunks()), 5))
+    assert sum(len(frame) for frame in found) >= 4
+    assert len(taken) <= 6
 
 
 @pytest.mark.parametrize("per_tick", [None, 1, 1_000, 1_000_000, 1_000_000_000])

@@ -1,6 +1,6 @@
 """Spark Connect, in a process of its own: run with PIESTREAM_CONNECT=1, for its server is slow.
 
-It needs ``grpcio grpcio-status googleapis-common-protos zstandard``.
+It needs ``pip install 'pyspark[connect]'``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from piestream.spark import flush
 folder = Path(sys.argv[1])
 spark = (
     SparkSession.builder.remote("local[2]").config("spark.sql.session.timeZone", "UTC")
-    .config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    .config("spark.sql.shuffle.partitions", "2").config("spark.ui.enabled", "false")
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    .getOrCreate()
 )
 cars = fleet(cars=20, seconds=100, seed=1)
 (folder / "cars").mkdir()
@@ -57,7 +59,10 @@ spark.stop()
 @pytest.mark.skipif(
     "PIESTREAM_CONNECT" not in os.environ, reason="slow: run it with PIESTREAM_CONNECT=1"
 )
+@pytest.mark.usefixtures("spark_is_there")
 def test_the_same_rows_through_connect(tmp_path: Path) -> None:
+    for package in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        pytest.importorskip(package, reason="pip install 'pyspark[connect]'")
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(tmp_path)],
         cwd=Path(__file__).parents[2],

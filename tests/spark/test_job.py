@@ -106,6 +106,7 @@ def _process(command: list[str], **more: Any) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("spark_is_there")
 def test_rows_at_a_rate_become_matches_on_the_console(tmp_path: Path) -> None:
     query = parse("FROM r PARTITION BY k ORDER BY timestamp DEFINE a AS v < 5 PATTERN a "
                   "WITHIN 60 s RETURN a.ts")  # fmt: skip
@@ -270,6 +271,7 @@ def test_the_command_line_says_what_is_wrong(tmp_path: Path) -> None:
     assert wrong.exit_code == 1
 
 
+@pytest.mark.usefixtures("spark_is_there")
 def test_a_signal_stops_a_job_after_its_micro_batch(tmp_path: Path) -> None:
     """From the command line, in a process of its own."""
     cars = fleet(cars=10, seconds=120, seed=3)

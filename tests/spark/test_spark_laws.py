@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,8 +16,8 @@ from tests.randoms import scenario
 from tests.scenario import Scenario
 from tests.spark.streams import Player, cut, frame_of, rows_of
 
-#: How many cases of each kind; each takes Spark a second or so.
-BOUNDED, STREAMED = 16, 7
+#: How many cases of each kind for every 600 of the other laws; each takes Spark a second or so.
+BOUNDED, STREAMED, OF = 16, 7, 600
 
 
 def _fits(drawn: Scenario) -> bool:
@@ -25,10 +25,19 @@ def _fits(drawn: Scenario) -> bool:
     return drawn.clock.kind != "ns" and bool(drawn.rows)
 
 
-def _cases(first: int, count: int) -> list[int]:
-    seeds = (seed for seed in range(first, first + 1000) if _fits(scenario(seed)))
+def _cases(first: int, many: int) -> list[int]:
+    seeds = (seed for seed in count(first) if _fits(scenario(seed)))
     worth = (seed for seed in seeds if scenario(seed).expected() or seed % 7 == 0)
-    return list(islice(worth, count))
+    return list(islice(worth, many))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """As many cases as ``--laws`` asks for, in proportion: ``--laws 6000`` tries 160 and 70."""
+    config = metafunc.config
+    laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
+    for name, first, many in (("bounded_seed", 0, BOUNDED), ("streamed_seed", 100_000, STREAMED)):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, _cases(first, max(1, many * laws // OF)))
 
 
 def _check(drawn: Scenario, found: Rows, plan: object) -> None:
@@ -36,10 +45,9 @@ def _check(drawn: Scenario, found: Rows, plan: object) -> None:
         pytest.fail(f"\n{drawn}\nplan = {plan}\n{why}\n", pytrace=False)
 
 
-@pytest.mark.parametrize("seed", _cases(0, BOUNDED))
-def test_a_bounded_frame_says_what_the_oracle_says(spark: Any, seed: int) -> None:
-    drawn = scenario(seed)
-    rng = Random(seed)
+def test_a_bounded_frame_says_what_the_oracle_says(spark: Any, bounded_seed: int) -> None:
+    drawn = scenario(bounded_seed)
+    rng = Random(bounded_seed)
     order = list(range(len(drawn.rows)))
     if drawn.ties == "error":
         rng.shuffle(order)
@@ -51,10 +59,11 @@ def test_a_bounded_frame_says_what_the_oracle_says(spark: Any, seed: int) -> Non
     _check(drawn, engines.plain(rows_of(found), drawn.stream), (order, buckets))
 
 
-@pytest.mark.parametrize("seed", _cases(2000, STREAMED))
-def test_a_stream_says_what_the_oracle_says(spark: Any, seed: int, tmp_path: Path) -> None:
-    drawn = scenario(seed)
-    rng = Random(seed)
+def test_a_stream_says_what_the_oracle_says(
+    spark: Any, streamed_seed: int, tmp_path: Path
+) -> None:
+    drawn = scenario(streamed_seed)
+    rng = Random(streamed_seed)
     lateness = rng.choice((0, 2, 5))
     order = engines.arrival(drawn.stream, lateness, rng)
     sizes = engines.cuts(len(order), rng)
