@@ -103,7 +103,8 @@ def meaning(rows: Rows) -> str:
         f"**What it means.** Adapting takes {adapting / best:.2f}× the sum of the best plans of the "
         f"phases (the papers: 1.02 and 1.00), never adapting {first / best:.2f}×. piestream "
         f"takes {mine / best:.2f}×: it orders its search by a survey of what is alive, and holds no "
-        "partial matches that a new order would have to rebuild. The sum leaves out matches that span two phases, so it is a little less than any one run can reach.\n\n"
+        "partial matches that a new order would have to rebuild. The sum leaves out matches that "
+        "span two phases, so it is a little less than any one run can reach.\n\n"
         "**Where we lose.** "
         + (
             "Here: this query is nearly all output, and what remains is the cost of a match."
