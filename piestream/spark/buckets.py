@@ -67,7 +67,15 @@ class BucketStep:
             return Stream(
                 self.plan.binding, ties=self.plan.ties, lateness=lateness, on_late="drop"
             )
-        return opened_state(self.plan, bytes(state.get[0]), self.buckets)
+        stream = opened_state(self.plan, bytes(state.get[0]), self.buckets)
+        before, now = (stream.lateness, stream.ties), (self.clock.lateness, self.plan.ties)
+        if before != now:  # Spark's watermark was made with the lateness from before
+            raise StateError(
+                "the checkpoint was written with a lateness of {} ticks and ties={!r}, and the "
+                "query now runs with {} and {!r}: ".format(*before, *now)
+                + "run it as it was, or start a new checkpoint"
+            )
+        return stream
 
     def store(self, stream: Stream, state: Any, watermark: int) -> int:
         """Keep the stream, and have Spark call again when its time has come."""

@@ -163,6 +163,16 @@ def test_a_state_of_another_number_of_buckets_is_refused() -> None:
         call(step(buckets=0), state, plain((1, 2, True)))
 
 
+def test_a_state_of_another_lateness_or_ties_is_refused() -> None:
+    """Spark's watermark of before would be read as one with the new delay."""
+    state = State()
+    call(step(lateness=10), state, plain((1, 1, True)))
+    with pytest.raises(StateError, match=r"lateness of 10 ticks and ties='first'.* with 30 and"):
+        call(step(lateness=30), state, plain((1, 2, True)))
+    with pytest.raises(StateError, match="and 'last': run it as it was"):
+        call(step(ties="last"), state, plain((1, 2, True)))
+
+
 def test_a_state_of_another_query_is_refused() -> None:
     state = State()
     call(step(), state, plain((1, 1, True)))
