@@ -151,7 +151,8 @@ class _Lowering:
             return Field(name, previous, Type(Kind.UNKNOWN))
         if name not in self.schema:
             hint = did_you_mean(name, self.schema)
-            listing = f"the columns are {', '.join(self.schema)}"
+            columns = ", ".join(self.schema)
+            listing = f"the columns are {columns}; a text stands in single quotes"
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
         if type is None:

@@ -105,7 +105,8 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Findin
     span = Span(places[start], places[max(end - 1, start)] + 1)
     shown = word.strip('"')
     if "Unexpected token" in description:
-        return Finding(span, f"{shown} does not belong here")
+        hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
+        return Finding(span, f"{shown} does not belong here", hint)
     if description.startswith("Required keyword") or "No expression" in description:
         return Finding(span, f"something is missing after {shown}")
     if description.startswith("Expecting )"):
