@@ -159,9 +159,9 @@ def batch(spark: Any, keys: int, count: int) -> dict[str, Any]:
         return iter(())
 
     floor = (
-        frame.selectExpr("k", "unix_micros(CAST(t AS TIMESTAMP)) AS t", "x > 0.6 AS a", "y",
-                         "CAST(pmod(xxhash64(k), 64) AS INT) AS bucket")
-        .repartition(2, "bucket").sortWithinPartitions("bucket", "t")
+        frame.selectExpr("k", "unix_micros(CAST(t AS TIMESTAMP)) AS t", "y",
+                         "IF(x > 0.6, 1L, 0L) | IF(y > 0.6, 2L, 0L) | IF(x + y < 0.7, 4L, 0L) AS m")
+        .repartition(2, "k").sortWithinPartitions("t")
         .mapInArrow(nothing, "k bigint")
     )  # fmt: skip
     frame.createOrReplaceTempView("events")
