@@ -65,11 +65,10 @@ def test_messages_become_matches_and_a_restart_goes_on(
 
     topic = "events"
     _send(producer, topic, _rows(0, 400))
-    source = parsed_end(
-        f"kafka-python:{topic}@{_servers(producer)}",
-        {"maxOffsetsPerTrigger": "150"},
-        is_source=True,
-    )
+    # Before Spark 4.2 a source in Python cannot say how much a micro-batch takes.
+    limits = tuple(map(int, spark.version.split(".")[:2])) >= (4, 2)
+    limit = {"maxOffsetsPerTrigger": "150"} if limits else {}
+    source = parsed_end(f"kafka-python:{topic}@{_servers(producer)}", limit, is_source=True)
     job = Job(
         query=QUERY,
         source=source,
@@ -81,7 +80,7 @@ def test_messages_become_matches_and_a_restart_goes_on(
     )
     said: list[str] = []
     run_job(spark, job, said.append)
-    assert len(said) > 2
+    assert len(said) > 2 or not limits
     assert sum(int(line.split(" | ")[1].split()[0]) for line in said) == 400
     _send(producer, topic, _rows(400, 100))
     again: list[str] = []
