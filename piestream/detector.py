@@ -21,6 +21,7 @@ from piestream.intervals.runs import find_changes
 from piestream.joins import detect as loops
 from piestream.joins import layout as at
 from piestream.joins.plan import Estimate
+from piestream.joins.rings import ring_words
 from piestream.joins.tables import Tables, write_plan
 from piestream.silences import Silences
 
@@ -104,6 +105,8 @@ _SURVEY_INTERVALS = 128
 _PLAN_AGAIN = 2.0
 #: Words for result rows that every call has.
 _LEAST_WORDS = 1 << 10
+#: Slots of a ring that has every level of bits.
+_LARGE_RING = 1 << 20
 
 
 class Detector:
@@ -118,7 +121,7 @@ class Detector:
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
         self.words = int(self.code[at.PARTITION_WORDS])
         self.gap = int(self.code[at.GAP])  # a word; NOWHERE: none
-        self.silence = self.gap % (1 << 64)  # the same as a length
+        silence = self.gap % (1 << 64)  # the same as a length
         self.window = int(self.code[at.WINDOW].astype(np.uint64))
         #: Nothing needs to be done at an event that changes no predicate.
         self.unwatched = self.gap == at.NOWHERE and not self.code[at.HAS_CELLS]
@@ -127,8 +130,7 @@ class Detector:
         self.pool = np.zeros(1024, np.int64)
         self.pool[at.POOL_USED] = at.POOL_WORDS
         self.waiting = _nothing_waits()
-        self.next_silence = at.INT64_MAX  # a lower bound
-        self.silences: Silences | None = None  # not before some silence may have been too long
+        self.silences = Silences(silence)
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
         self.expected = 0  # result rows of a call
@@ -147,14 +149,28 @@ class Detector:
             larger[: self.parts.size] = self.parts
             self.parts = larger
         new = np.array([*again, *range(first, self.n_partitions)], np.int64)
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        rows[new] = 0
-        rows[new, at.DUE] = at.INT64_MAX
-        rows[new, at.USED] = 1
-        rows[new, at.LAST_TIME] = at.INT64_MIN
-        if self.silences is not None:
-            self.silences.drop(new)
+        states = self._states
+        states[new] = 0
+        states[new, at.DUE] = at.INT64_MAX
+        states[new, at.USED] = 1
+        states[new, at.LAST_TIME] = at.INT64_MIN
+        self.silences.drop(new)
         return new
+
+    @property
+    def _states(self) -> Words:
+        """The words of all partitions, a row each: a view."""
+        states: Words = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        return states
+
+    @property
+    def next_silence(self) -> int:
+        """No silence is over before or at this time."""
+        return self.silences.earliest
+
+    @next_silence.setter
+    def next_silence(self, time: int) -> None:
+        self.silences.earliest = time
 
     def last_time(self, partition: int) -> int:
         """The time of the last event of a partition."""
@@ -162,8 +178,7 @@ class Detector:
 
     def last_times(self, partitions: Words) -> Words:
         """The time of the last event of each partition."""
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        times: Words = rows[partitions, at.LAST_TIME]
+        times: Words = self._states[partitions, at.LAST_TIME]
         return times
 
     def detect(self, batch: Batch) -> Words:
@@ -174,7 +189,7 @@ class Detector:
         rows = self._detect(batch, changes, at.INT64_MIN)
         self._adapt(batch.partitions)
         if self.gap != at.NOWHERE and len(batch.partitions):
-            self._note_silences(batch.partitions)
+            self.silences.heard(batch.partitions, self._states)
         return rows
 
     def _adapt(self, partitions: Words) -> None:
@@ -204,44 +219,13 @@ class Detector:
         self.code = code.copy()
         self.estimate = Estimate()
 
-    def _note_silences(self, partitions: Words) -> None:
-        """These partitions have spoken; until some silence has been too long, a bound will do."""
-        if self.silences is not None:
-            self._queue(partitions)
-            return
-        earliest = int(self.last_times(partitions).min())
-        self.next_silence = min(self.next_silence, earliest + self.silence)
-
-    def _queue(self, partitions: Words) -> None:
-        """Queue those partitions that are open by the end of their silence."""
-        assert self.silences is not None
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        open_ones = partitions[rows[partitions, at.MASK] != 0]
-        self.silences.add(open_ones, rows[open_ones, at.LAST_TIME])
-        self.next_silence = self.silences.earliest
-
-    def _silent(self, now: int) -> Words:
-        """The partitions that have been silent for too long at ``now``."""
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        if self.silences is None:
-            self.silences = Silences(self.silence)
-            self._queue(np.flatnonzero(rows[:, at.USED]))
-        due = self.silences.due(now)
-        self.work.deadlines += due.size
-        due = due[(rows[due, at.USED] != 0) & (rows[due, at.MASK] != 0)]
-        last = rows[due, at.LAST_TIME]
-        passed = np.array(now).astype(np.uint64) - last.astype(np.uint64)  # without sign
-        over = (last < now) & (passed > np.uint64(self.silence))
-        self._queue(due[~over])
-        silent: Words = due[over]
-        return silent
-
     def advance(self, now: int) -> Words:
         """Time is ``now`` in all partitions: end what silence has ended."""
         none = np.empty((0, self.result_words), np.int64)
         if self.gap == at.NOWHERE or now <= self.next_silence:
             return none
-        silent = self._silent(now)
+        silent = self.silences.over(now, self._states)
+        self.work.deadlines = self.silences.looked_at
         if not silent.size:
             return none
         nothing = np.zeros(0, np.int64)
@@ -303,11 +287,8 @@ class Detector:
         )
         found = self._rows(rows, count, steps, visits)
         self._adapt(one.partitions)
-        if self.silences is not None:
-            if mask and not self.silences.knows(partition):
-                self._queue(one.partitions)
-        elif self.gap != at.NOWHERE:
-            self.next_silence = min(self.next_silence, time + self.silence)
+        if self.gap != at.NOWHERE and self.silences.is_news(partition, time) and mask:
+            self.silences.heard(one.partitions, self._states)
         return found if count else None
 
     @property
@@ -348,7 +329,9 @@ class Detector:
         if len(edges) == 2:
             return self._detect_share(batch, changes, now, edges)
         with ThreadPoolExecutor(len(edges) - 1) as pool:
-            shares = pool.map(lambda edge: self._detect_share(batch, changes, now, edge), pairwise(edges))
+            shares = pool.map(
+                lambda edge: self._detect_share(batch, changes, now, edge), pairwise(edges)
+            )
             return np.concatenate(list(shares))
 
     def _detect_share(
@@ -413,18 +396,14 @@ class Detector:
     def forget(self, now: int) -> Words:
         """Free what can no longer take part in a match; gives the partitions that hold nothing."""
         idle: Words
-        self.pool, idle = _state().compact(
-            self.code, self.parts, self.n_partitions, self.pool, now
-        )
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        if not rows[:, at.WAITING].any():
+        self.pool, idle = _state().compact(self.code, self.parts, self.n_partitions, self.pool, now)
+        if not self._states[:, at.WAITING].any():
             self.waiting = _nothing_waits()
         return idle
 
     def release(self, partitions: Words) -> None:
         """Give back partitions that hold nothing."""
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
-        rows[partitions, at.USED] = 0
+        self._states[partitions, at.USED] = 0
         self.free.extend(int(p) for p in partitions)
 
     def live_intervals(self) -> int:
@@ -434,9 +413,9 @@ class Detector:
 
     def _rings(self) -> Words:
         """The descriptors of the rings, by partition and symbol."""
-        rows = self.parts[: self.n_partitions * self.words].reshape(-1, self.words)
+        states = self._states
         end = at.RINGS + self.tables.n_symbols * at.RING_WORDS
-        return rows[:, at.RINGS : end].reshape(len(rows), self.tables.n_symbols, at.RING_WORDS)
+        return states[:, at.RINGS : end].reshape(len(states), self.tables.n_symbols, at.RING_WORDS)
 
     def state_bytes(self) -> int:
         """How many bytes of state are in use."""
@@ -449,7 +428,9 @@ class Detector:
         """The sizes of what the state is made of; a stored state must agree with them."""
         first = int(self.code[at.SYMBOLS_AT])
         widths = self.code[first + at.SYM_WIDTH :: at.SYM_WORDS][: self.tables.n_symbols]
-        return [self.words, int(self.code[at.N_READERS]), self.tables.n_outputs, *widths.tolist()]
+        beside = ring_words(_LARGE_RING, 0)  # the bits beside the slots of a ring
+        sizes = [self.words, int(self.code[at.N_READERS]), self.tables.n_outputs, beside]
+        return [*sizes, *widths.tolist()]
 
     def used_waiting(self) -> Words:
         """The waiting matches without the room kept for more."""

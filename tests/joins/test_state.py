@@ -167,6 +167,22 @@ def test_a_number_given_back_is_given_out_without_its_past() -> None:
     assert again[:, 1:].tolist() == first[:, 1:].tolist()
 
 
+def test_a_state_whose_rings_are_laid_out_otherwise_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What lies beside the slots is found by reckoning, so its size is part of the layout."""
+    pattern = Pattern(("a before b",), 1_000)
+    frame = noise(3, "ab", 400, (0.5,))
+    session = pattern.query.open()
+    session.push(frame)
+    state = session.snapshot()
+    assert pattern.query.open(state=state).snapshot() == state
+    with monkeypatch.context() as other:  # without levels of bits: one a slot
+        other.setattr("piestream.detector.ring_words", lambda capacity, width: capacity // 64)
+        with pytest.raises(ps.StateError, match="laid out otherwise"):
+            pattern.query.open(state=state)
+
+
 def test_what_is_open_or_waits_is_never_idle() -> None:
     frame = pl.DataFrame({"ts": [1, 2, 3, 4], "a": [True] * 4, "b": [False, True, True, True]})
     pattern = Pattern(("a overlaps; contains; finished-by b",), 5, "BOTH")
