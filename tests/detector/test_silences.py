@@ -114,10 +114,8 @@ def test_partitions_that_come_and_go_are_closed_by_their_own_silence() -> None:
     rows = []
     for car in range(400):  # some stop while open, most do not
         begin = 3 * car + rng.randint(0, 9)
-        rows += [
-            {"k": car, "ts": begin, "a": True},
-            {"k": car, "ts": begin + 2, "a": rng.random() < 0.2},
-        ]
+        holds = (car % 2 == 0, True, rng.random() < 0.2)  # some open by their first event
+        rows += [{"k": car, "ts": begin + k, "a": a} for k, a in enumerate(holds)]
     frame = pl.DataFrame(rows).sort("ts", maintain_order=True)
     session = query.open()
     found = []

@@ -16,6 +16,7 @@ from piestream.joins.rings import (
     ring_words,
     slot_of,
     unmark,
+    with_longer_columns,
     with_space,
 )
 from piestream.loops import ARRAY, BOOL, INT, NOTHING, pointer
@@ -198,3 +199,21 @@ def test_words_with_space_are_left_as_they_are() -> None:
     larger = with_space(words, 12, 9)
     assert larger.size >= 12 + 9
     assert larger[:12].tolist() == words[:12].tolist()
+
+
+@njit(ARRAY(ARRAY, INT, INT, INT))
+def _with_longer_columns(words, columns, used, more):  # type: ignore[no-untyped-def]
+    return with_longer_columns(words, columns, used, more)
+
+
+def test_columns_that_are_made_longer_keep_what_is_used_of_them() -> None:
+    """Four columns of five words, and three words that belong to none."""
+    words = np.arange(23)
+    for used in range(6):
+        assert _with_longer_columns(words, 4, used, 5 - used).size == words.size
+        longer = _with_longer_columns(words, 4, used, 6 - used)
+        room = longer.size // 4
+        assert room >= 6
+        for column in range(4):
+            kept = words[5 * column : 5 * column + used]
+            assert longer[room * column : room * column + used].tolist() == kept.tolist()
