@@ -163,6 +163,16 @@ def test_a_ring_that_doubles_keeps_its_slots_and_bits(capacity: int, turned: int
     assert all(_next_worthy(ring.part, pool, i, i) != i for i in empty)
 
 
+@pytest.mark.parametrize("capacity", [64, 128, 8192])
+def test_marks_are_found_from_afar_in_a_ring_that_doubled(capacity: int) -> None:
+    """The levels above a mark came with it."""
+    tail = capacity + 37
+    for marked in (tail - capacity, tail - capacity // 3, tail - 1):
+        ring = Ring(capacity, tail, {marked})
+        pool = _grown(ring.part, ring.pool)
+        assert _next_worthy(ring.part, pool, ring.ids[0], tail - 1) == marked
+
+
 def test_the_first_ring_has_the_smallest_size() -> None:
     part = np.zeros(4, np.int64)
     pool = _grown(part, np.array([at.POOL_WORDS, 0], np.int64))
