@@ -62,7 +62,7 @@ def stream(
     every: Annotated[
         str | None, typer.Option(help="The pace of micro-batches: '5 seconds'.")
     ] = None,
-    buckets: Annotated[int, typer.Option(min=1, help="States that partitions are hashed to.")] = 64,
+    buckets: Annotated[int, typer.Option(min=1, help="States that partitions are hashed to.")] = 32,
     partitioning: Annotated[
         PartitioningOption, typer.Option(help="A state for each bucket, or for each key.")
     ] = PartitioningOption.bucket,
