@@ -281,7 +281,19 @@ def enter(code, part, pool, items, item, floor, scratch):
         ring = RINGS + s * RING_WORDS
         slot_id = part[ring + RING_TAIL] - 1
         slot = slot_of(part, ring, code[symbols + s * SYM_WORDS + SYM_WIDTH], slot_id)
-        pool[slot + code[block + SIDE_LATER]] = items[item + 3]
+        last = items[item + 3]
+        pool[slot + code[block + SIDE_LATER]] = last
+        if code[block + SIDE_BEST] != NOWHERE:
+            # What lies behind the earlier ones is settled, and the last of them offers the most.
+            other = x if side == 1 else y
+            other_ring = RINGS + other * RING_WORDS
+            if last >= part[other_ring + RING_HEAD]:
+                width = code[symbols + other * SYM_WORDS + SYM_WIDTH]
+                place = slot_of(part, other_ring, width, last)
+                pool[slot + code[block + SIDE_BEST]] = offered(code, pool, other, place, NOWHERE)
+                scratch[SCRATCH_VISITS] += spread(
+                    code, part, pool, floor, s, slot, slot_id, items[item + 1]
+                )
         return NOWHERE
 
     x_id = items[item + 2]

@@ -223,3 +223,25 @@ def spanning_tree(n_symbols: int, edges: Sequence[Edge]) -> tuple[int, ...]:
             root[x] = y
             tree.append(number)
     return tuple(tree)
+
+
+def settled(tree: Sequence[int], edges: Sequence[Edge], later: Mapping[int, int]) -> dict[int, int]:
+    """The constraints of the tree whose earlier side is settled when the later one begins.
+
+    ``later`` gives the later symbol of each constraint that is *before* and nothing else. All that
+    must be bound behind the earlier symbol of a settled one has ended before that symbol began.
+    Gives the later symbol of each.
+    """
+    found: dict[int, int] = {}
+
+    def is_settled(constraint: int) -> bool:
+        if constraint not in later:
+            return False
+        earlier = edges[constraint].other(later[constraint])
+        behind = [c for c in tree if c != constraint and earlier in (edges[c].x, edges[c].y)]
+        return all(later.get(c) == earlier and is_settled(c) for c in behind)
+
+    for constraint in tree:
+        if is_settled(constraint):
+            found[constraint] = later[constraint]
+    return found

@@ -5,8 +5,13 @@ is kept the *best* that partners offer there: the latest time at which all of wh
 bound behind them began. A match must begin within the window, so a side is worth entering while its
 best is not before the window. Bests only grow, and only up to the interval's own start, so that the
 many partners inside a long interval are news to its other sides once; then the partners there hear
-of it. The walk of `extend` enters nothing that cannot be completed, on patterns without cycles and
-ranges; a range offers whatever there is, and of a cycle a spanning tree is looked at.
+of it.
+
+Ranges are not told of each other. But where *before* is all that a constraint allows, and all that
+lies behind its earlier symbol lies before that too, then everything there has ended when the later
+interval begins, and the last of the earlier ones offers the most: that is kept (`plan.settled`).
+Other ranges offer whatever there is, and of a cycle a spanning tree is looked at; on all other
+patterns the walk of `extend` enters nothing that cannot be completed.
 """
 
 from __future__ import annotations

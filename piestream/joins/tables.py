@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from piestream.automata.minterm import compile_pair
 from piestream.intervals.aggregates import CELL_SIZE
 from piestream.joins import layout as at
-from piestream.joins.plan import Edge, Estimate, Step, spanning_tree, split_of, steps_from
+from piestream.joins.plan import (
+    Edge,
+    Estimate,
+    Step,
+    settled,
+    spanning_tree,
+    split_of,
+    steps_from,
+)
 from piestream.query.model import Emit, Query
 from piestream.relations import Relation, inverse
 
@@ -267,9 +275,16 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
         incident[block[at.CON_X]] += [c, 0]
         incident[block[at.CON_Y]] += [c, 1]
     best: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for c in spanning_tree(n, edges):
-        if not edges[c].ranged:
-            for side, symbol in enumerate((edges[c].x, edges[c].y)):
+    tree = spanning_tree(n, edges)
+    later = {
+        c: edge.y if constraint.relations == _BEFORE else edge.x
+        for c, (edge, constraint) in enumerate(zip(edges, constraints, strict=True))
+        if constraint.relations in (_BEFORE, _AFTER)
+    }
+    ranges = settled(tree, edges, later)
+    for c in tree:
+        for side, symbol in enumerate((edges[c].x, edges[c].y)):
+            if not edges[c].ranged or ranges.get(c) == symbol:
                 best[symbol].append((c, at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_BEST))
     best_words = []
     for s in range(n):

@@ -6,6 +6,8 @@ them lies three symbols away, or has left the window.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from piestream.generators import booleans
@@ -152,3 +154,25 @@ def test_before_costs_its_matches_whatever_the_window(within: int) -> None:
     # the ranges of `before` are not entered as pairs, so they do not count as found
     assert count.steps <= 2 * count.matches + count.runs
     assert count.visits <= count.runs
+
+
+@pytest.mark.parametrize("held", [6, 8, 10])
+def test_a_chain_of_before_enters_nothing_that_it_cannot_complete(held: int) -> None:
+    """Eight intervals one after the other, where the window holds so many."""
+    row = beads(60, 4, 4, 2)
+    chain = [f"{x} before {y}" for x, y in pairwise("abcdefgh")]
+    count = counted(chain, dict.fromkeys("abcdefgh", row), 4 * held - 2)
+    assert (count.matches == 0) == (held < 8)
+    assert count.steps <= 7 * count.matches + 2 * count.runs
+    assert count.visits == 0
+    assert count.blind_steps > 3 * count.steps
+
+
+def test_a_rare_beginning_of_befores_is_looked_for_once() -> None:
+    """Two branches of befores, of which the first symbol of one is rare."""
+    frame = booleans(5, 20_000, seed=8, ratios=(1, 20, 20, 20, 20))
+    frame = frame.rename(dict(zip(COLUMNS[:5], "abcde", strict=True)))
+    count = counted_frame(["a before b", "b before c", "c before e", "d before e"], frame, 1_000)
+    assert count.matches > 0
+    assert count.steps <= 4 * count.matches
+    assert count.blind_steps > 3 * count.steps
