@@ -158,13 +158,20 @@ def next_worthy(part, pool, ring, width, slot_id, last):
     return min(slot_id, last + 1), looked
 
 
+@compiled(NOTHING, WORDS, INT, WORDS, INT, INT)
+def _copy(words, first, target, to, count):
+    """Copy so many words. (An assignment of slices costs a second and more to compile.)"""
+    for word in range(count):
+        target[to + word] = words[first + word]
+
+
 @compiled(ARRAY, ARRAY, INT, INT)
 def with_space(words, used, more):
     """The array, or a larger copy of it that has ``more`` words after the ``used`` ones."""
     if used + more <= words.size:
         return words
     larger = np.empty(2 * (used + more), np.int64)
-    larger[:used] = words[:used]
+    _copy(pointer(words), 0, pointer(larger), 0, used)
     return larger
 
 
@@ -177,7 +184,7 @@ def with_longer_columns(words, columns, used, more):
     longer = 2 * (used + more)
     larger = np.empty(columns * longer, np.int64)
     for column in range(columns):
-        larger[column * longer : column * longer + used] = words[column * room : column * room + used]
+        _copy(pointer(words), column * room, pointer(larger), column * longer, used)
     return larger
 
 
