@@ -96,10 +96,8 @@ class Work:
 
 #: After so many steps of extension the plan is looked at again, in so many partitions and intervals
 #: of each: while there are few, no order is worth a look. It is changed where some number of
-#: partners is more than twice, or less than half, of what it was. So many events also call for a
-#: look, where there was a little to do in them: rates may have changed since the last one.
+#: partners is more than twice, or less than half, of what it was.
 _SURVEY_STEPS = 1 << 19
-_SURVEY_EVENTS, _FEW_STEPS = 1 << 19, 1 << 11
 #: Whole partitions are worked through in portions of so many rows, between which that can be done.
 _PORTION_ROWS = 1 << 16
 _SURVEY_PARTITIONS = 16
@@ -111,11 +109,6 @@ _LEAST_WORDS = 1 << 10
 _LARGE_RING = 1 << 20
 
 
-def _calls_for_survey(steps: int, events: int) -> bool:
-    """Whether a look at the plan is due after so many steps and events."""
-    return steps >= _SURVEY_STEPS or (events >= _SURVEY_EVENTS and steps >= _FEW_STEPS)
-
-
 class Detector:
     """State and compiled tables of one query."""
 
@@ -125,7 +118,6 @@ class Detector:
         self.estimate = Estimate()
         self.adapts = tables.plan.matters
         self.surveyed = 0  # steps at the last survey
-        self.unsurveyed = 0  # events since then
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
         self.words = int(self.code[at.PARTITION_WORDS])
         self.gap = int(self.code[at.GAP])  # a word; NOWHERE: none
@@ -195,7 +187,6 @@ class Detector:
             batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
         )
         rows = self._detect(batch, changes, at.INT64_MIN)
-        self.unsurveyed += len(batch.times)
         self._adapt(batch.partitions)
         if self.gap != at.NOWHERE and len(batch.partitions):
             self.silences.heard(batch.partitions, self._states)
@@ -203,12 +194,9 @@ class Detector:
 
     def _adapt(self, partitions: Words) -> None:
         """Every so many steps, order the joins by how many partners there are now."""
-        if not self.adapts or not _calls_for_survey(
-            self.work.steps - self.surveyed, self.unsurveyed
-        ):
+        if not self.adapts or self.work.steps - self.surveyed < _SURVEY_STEPS:
             return
         self.surveyed = self.work.steps
-        self.unsurveyed = 0
         self.estimate = self._planned(
             self.code, self.parts, self.pool, partitions[:_SURVEY_PARTITIONS], self.estimate
         )
@@ -357,7 +345,7 @@ class Detector:
         waiting = np.zeros(at.WAITING_WORDS, np.int64)
         rows, masks, offsets = changes
         estimate = self.estimate
-        unsurveyed = events = 0
+        unsurveyed = 0
         results = []
         while first < end:
             until = end
@@ -383,9 +371,8 @@ class Detector:
             )
             results.append(self._rows(found, count, steps, visits))
             unsurveyed += steps
-            events += int(batch.row_offsets[until] - batch.row_offsets[first])
-            if until < end and _calls_for_survey(unsurveyed, events):
-                unsurveyed = events = 0
+            if until < end and unsurveyed >= _SURVEY_STEPS:
+                unsurveyed = 0
                 estimate = self._planned(code, parts, pool, np.zeros(1, np.int64), estimate)
             first = until
         return np.concatenate(results) if len(results) != 1 else results[0]

@@ -266,20 +266,3 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
         stream.take(frame[first : first + 8])
         seen.add(stream.detector.code.tobytes())
     assert len(seen) > 1, "the plan never changed"
-
-
-@pytest.mark.parametrize("few", [1, 1 << 40])
-def test_many_events_with_a_few_steps_call_for_another_plan(
-    few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("piestream.detector._SURVEY_EVENTS", 40)
-    monkeypatch.setattr("piestream.detector._FEW_STEPS", few)
-    pattern = Pattern(PLANS["star"], 25)
-    pieces = [noise(0, "abcd", 80, [0.5, 0.1, 0.3, 0.05]), noise(1, "abcd", 80, [0.1, 0.3, 0.05, 0.5])]
-    frame = pl.concat([piece.with_columns(pl.col("ts") + 80 * k) for k, piece in enumerate(pieces)])
-    stream = opened(pattern, frame)
-    seen = set()
-    for first in range(0, len(frame), 8):
-        stream.take(frame[first : first + 8])
-        seen.add(stream.detector.code.tobytes())
-    assert (len(seen) > 1) == (few == 1)
