@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import timedelta
 from glob import glob, has_magic
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
@@ -22,6 +21,7 @@ import polars as pl
 from piestream.errors import OrderError, TimeError
 from piestream.frames import CHUNK_ROWS, bound, check_options, lateness_ticks
 from piestream.query.model import Query
+from piestream.query.symbols import DurationLike
 from piestream.stream import OnLate, Stream, Ties
 from piestream.text_files import Filed, FileError, Piped, TextSource, first_line
 
@@ -225,7 +225,7 @@ class Run:
         source: Source,
         *,
         ties: Ties = "error",
-        lateness: str | int | timedelta | None = None,
+        lateness: DurationLike | None = None,
         on_late: OnLate = "error",
         sort: bool = False,
     ) -> None:

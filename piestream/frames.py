@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import polars as pl
 from piestream.binding import Binding, bind
 from piestream.joins.layout import INT64_MAX
 from piestream.query.model import Query
+from piestream.query.symbols import DurationLike
 from piestream.records import frame_of, listed, types_of
 from piestream.stream import OnLate, Stream, Ties
 
@@ -26,30 +26,29 @@ def run(
     frame: Any = None,
     *,
     ties: Ties | None = None,
-    lateness: str | int | timedelta | None = None,
+    lateness: DurationLike | None = None,
     on_late: OnLate | None = None,
     threads: int | None = None,
     delimiter: str | None = None,
-    **spark_options: Any,
+    **of_spark: Any,
 ) -> Any:
-    """Every match in an input; see `piestream.Query.run`. Other options are those of Spark.
+    """Every match in an input; see `piestream.Query.run`, whose other options are those of Spark.
 
     Partitions of a large frame are shared out to ``threads``, by default as many as there are cores;
     the rows and their order do not depend on it. A ``delimiter`` parts the columns of CSV files.
     """
     if delimiter is not None and frame is not None:
         raise TypeError("a delimiter is for the CSV files that FROM names, not for a frame")
+    of_spark = {name: value for name, value in of_spark.items() if value is not None}
     if type(frame).__module__.startswith("pyspark.sql"):
         from piestream import spark
 
-        return spark.run(
-            query, frame, ties=ties, lateness=lateness, on_late=on_late, **spark_options
-        )
-    if spark_options:
-        raise TypeError(
-            f"there is no option {', '.join(spark_options)} for this frame; there are ties, "
-            "lateness, on_late, threads and delimiter (buckets, partitioning, slices and metrics are for Spark)"
-        )
+        if threads is not None:
+            raise TypeError("threads is no option for a Spark frame: Spark shares out the work")
+        return spark.run(query, frame, ties=ties, lateness=lateness, on_late=on_late, **of_spark)
+    if of_spark:
+        told = "is an option" if len(of_spark) == 1 else "are options"
+        raise TypeError(f"{', '.join(of_spark)} {told} of Spark frames; this is none")
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads is a number from 1 on, not {threads!r}")
     ties = ties or "error"

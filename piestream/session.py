@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,8 @@ from piestream.events import EventReader
 from piestream.frames import as_kind, as_polars, bound, check_options, lateness_ticks
 from piestream.query.durations import as_duration
 from piestream.query.model import Query
+from piestream.query.options import named_options
+from piestream.query.symbols import DurationLike
 from piestream.records import Event, column_of, frame_of, listed, type_of, types_of
 from piestream.snapshots import restore, schema_of, snapshot
 from piestream.stream import OnLate, Statistics, Stream, Ties
@@ -33,12 +34,13 @@ class Session:
     [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
     """
 
+    @named_options
     def __init__(
         self,
         query: Query,
         *,
         state: bytes | None = None,
-        lateness: str | int | timedelta | None = None,
+        lateness: DurationLike | None = None,
         on_late: OnLate | None = None,
         ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
@@ -81,7 +83,7 @@ class Session:
 
     def _refuse_other_options(
         self,
-        lateness: str | int | timedelta | None,
+        lateness: DurationLike | None,
         on_late: OnLate | None,
         ties: Ties | None,
         schema: Mapping[str, Any] | None,

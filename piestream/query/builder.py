@@ -6,11 +6,11 @@ good as the `Query` it makes: it is equal to it, prints as it, runs, opens and e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from piestream.query.check import Parts, SymbolPart, checked
 from piestream.query.durations import as_duration, unit_named
@@ -43,6 +43,20 @@ def pattern(constraints: PatternBuilder | SymbolBuilder) -> QueryBuilder:
     True
     """
     return QueryBuilder(as_pattern(constraints).pairs)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _of_the_query(method: Callable[Concatenate[Query, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A query's method as one of the builder that makes it: the same signature."""
+
+    @wraps(method)
+    def called(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
+        return method(self.query, *args, **options)
+
+    return called
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +167,9 @@ class QueryBuilder:
         ordered = sorted(found.values(), key=lambda symbol: symbol.serial)
         return [SymbolPart(s.name, s.predicate, s.at_least, s.at_most) for s in ordered]
 
-    def run(self, frame: Any = None, **options: Any) -> Any:
-        """As `Query.run`."""
-        return self.query.run(frame, **options)
-
-    def open(self, state: bytes | None = None, **options: Any) -> Any:
-        """As `Query.open`."""
-        return self.query.open(state, **options)
-
-    def explain(self) -> Any:
-        """As `Query.explain`."""
-        return self.query.explain()
+    run = _of_the_query(Query.run)
+    open = _of_the_query(Query.open)
+    explain = _of_the_query(Query.explain)
 
     def __str__(self) -> str:
         return str(self.query)

@@ -5,16 +5,21 @@ Nothing here knows of engines or frames. Two queries are equal when they say the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Union
 
 from piestream.query.faults import Fault, Finding, Origin, QueryError, located, plain
+from piestream.query.options import named_options
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
     from piestream.query.predicates import Predicate
+    from piestream.query.symbols import DurationLike
+    from piestream.session import Session
+    from piestream.spark.plan import Partitioning
+    from piestream.stream import OnLate, Ties
 
 #: Names one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -222,17 +227,58 @@ class Query:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None
 
-    def run(self, frame: Any = None, **options: Any) -> Any:
-        """Every match in a frame, as a frame of the same kind; without one, FROM's files."""
+    @named_options
+    def run(
+        self,
+        frame: Any = None,
+        *,
+        ties: Ties | None = None,
+        lateness: DurationLike | None = None,
+        on_late: OnLate | None = None,
+        threads: int | None = None,
+        delimiter: str | None = None,
+        buckets: int | None = None,
+        partitioning: Partitioning | None = None,
+        slices: int | None = None,
+        metrics: str | None = None,
+    ) -> Any:
+        """Every match in a frame, as a frame of the same kind; without one, FROM's files.
+
+        ``delimiter`` is for CSV files, ``threads`` for what is no Spark frame; ``buckets`` and
+        what follows it are for Spark frames.
+        """
         from piestream import frames
 
-        return frames.run(self, frame, **options)
+        return frames.run(
+            self,
+            frame,
+            ties=ties,
+            lateness=lateness,
+            on_late=on_late,
+            threads=threads,
+            delimiter=delimiter,
+            buckets=buckets,
+            partitioning=partitioning,
+            slices=slices,
+            metrics=metrics,
+        )
 
-    def open(self, state: bytes | None = None, **options: Any) -> Any:
+    @named_options
+    def open(
+        self,
+        state: bytes | None = None,
+        *,
+        lateness: DurationLike | None = None,
+        on_late: OnLate | None = None,
+        ties: Ties | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Session:
         """A session: push events, get the matches that became known."""
         from piestream import session
 
-        return session.Session(self, state=state, **options)
+        return session.Session(
+            self, state=state, lateness=lateness, on_late=on_late, ties=ties, schema=schema
+        )
 
     def explain(self) -> Any:
         """How the query will be worked: predicates, automata, decision points, join plan."""

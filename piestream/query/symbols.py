@@ -11,6 +11,7 @@ from piestream.query.durations import as_duration
 from piestream.query.endpoints import relations_where
 from piestream.query.faults import QueryError, did_you_mean
 from piestream.query.model import Aggregate, Duration, Holds, Length, Return
+from piestream.query.options import named_options
 from piestream.query.predicates import Predicate
 from piestream.query.text import alias_of
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_named
@@ -34,6 +35,7 @@ DurationLike = Union[str, int, timedelta, Duration]
 _serial = count()
 
 
+@named_options
 def define(
     name: str,
     predicate: str | Predicate | pl.Expr,

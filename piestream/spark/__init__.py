@@ -7,30 +7,61 @@ run in the JVM; the workers run the same detector as the embedded engine.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piestream.query.model import Query
+from piestream.query.options import named_options
+
+if TYPE_CHECKING:
+    from piestream.query.symbols import DurationLike
+    from piestream.spark.plan import Partitioning
+    from piestream.stream import OnLate, Ties
 
 __all__ = ["flush", "local_settings", "run", "session"]
 
 
-def run(query: Query, frame: Any, **options: Any) -> Any:
+@named_options
+def run(
+    query: Query,
+    frame: Any,
+    *,
+    ties: Ties | None = None,
+    lateness: DurationLike | None = None,
+    on_late: OnLate | None = None,
+    buckets: int | None = None,
+    partitioning: Partitioning | None = None,
+    slices: int | None = None,
+    metrics: str | None = None,
+) -> Any:
     """Every match in a Spark frame, as a Spark frame: bounded if it is, else streaming.
 
-    Options of a bounded frame: ``ties``, ``buckets``, ``slices`` (see `run_bounded`); of a
-    streaming one: ``ties``, ``lateness``, ``on_late``, ``buckets``, ``partitioning``
-    (see `run_streaming`).
+    ``slices`` is for a bounded frame (see `run_bounded`); ``partitioning`` and ``metrics`` are for
+    a streaming one (see `run_streaming`), and so are ``lateness`` and ``on_late``, which change
+    nothing for a bounded frame: it is sorted.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    both = _given(ties=ties, buckets=buckets)
+    bounded = _given(slices=slices)
+    streaming = _given(partitioning=partitioning, metrics=metrics)
     if frame.isStreaming:
         from piestream.spark.streaming import run_streaming
 
-        return run_streaming(query, frame, **given)
+        _refuse(bounded, "a bounded Spark frame; this one is streaming")
+        clock = _given(lateness=lateness, on_late=on_late)
+        return run_streaming(query, frame, **both, **clock, **streaming)
     from piestream.spark.bounded import run_bounded
 
-    given.pop("lateness", None)  # a bounded frame is sorted
-    given.pop("on_late", None)
-    return run_bounded(query, frame, **given)
+    _refuse(streaming, "a streaming Spark frame; this one is bounded")
+    return run_bounded(query, frame, **both, **bounded)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse(options: dict[str, Any], whose: str) -> None:
+    if options:
+        told = "is an option" if len(options) == 1 else "are options"
+        raise TypeError(f"{', '.join(options)} {told} of {whose}")
 
 
 _PLACES = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from piestream.frames import lateness_ticks
 from piestream.query.model import Query
+from piestream.query.symbols import DurationLike
 from piestream.spark.buckets import STATE, BucketStep
 from piestream.spark.clock import EventClock, time_sql
 from piestream.spark.counts import KIND, observed
@@ -24,7 +24,7 @@ def run_streaming(
     frame: Any,
     *,
     ties: Ties = "first",
-    lateness: str | int | timedelta | None = None,
+    lateness: DurationLike | None = None,
     on_late: OnLate = "drop",
     buckets: int = BUCKETS,
     partitioning: Partitioning = "bucket",

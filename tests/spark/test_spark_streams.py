@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import piestream.spark
 from piestream.generators import fleet
 from piestream.query import parse
 from piestream.query.faults import QueryError
@@ -197,8 +198,14 @@ def test_what_cannot_be_is_refused_before_the_stream_starts(spark: Any) -> None:
         query.run(rate, partitioning="bucktes")
     with pytest.raises(ValueError, match="at least 1"):
         query.run(rate, buckets=0)
-    with pytest.raises(TypeError, match="slices"):
+    with pytest.raises(TypeError, match="slices is an option of a bounded Spark frame"):
         query.run(rate, slices=3)
+    with pytest.raises(TypeError, match="partitioning is an option of a streaming Spark frame"):
+        query.run(spark.range(5).withColumnRenamed("id", "timestamp"), partitioning="key")
+    with pytest.raises(TypeError, match="threads is no option for a Spark frame"):
+        query.run(rate, threads=2)
+    with pytest.raises(TypeError, match="no option bucket: did you mean buckets"):
+        piestream.spark.run(query, rate, bucket=8)
     with pytest.raises(QueryError, match=r"did you mean|no column|valeu"):
         parse("FROM r ORDER BY timestamp DEFINE a AS valeu > 1 PATTERN a WITHIN 5 s").run(rate)
 
