@@ -202,6 +202,11 @@ class _Binder:
         if name in self.schema:
             return True
         hint = did_you_mean(name, self.schema) or f"the columns are {', '.join(self.schema)}"
+        times = [n for n, dtype in self.schema.items() if _is_moment(dtype)]
+        if clause == "ORDER BY" and len(times) == 1:
+            hint = f"{times[0]} holds times: write ORDER BY {times[0]}; {hint}"
+        if not self.schema:
+            hint = "the input has no columns at all"
         self.fault(where, f"{clause}: there is no column {name}", hint)
         return False
 
@@ -240,9 +245,7 @@ class _Binder:
                 ("order_by",),
                 f"the time column {name} has type {dtype}; it must be an integer, "
                 "a date or a datetime",
-                f"convert it first, for example with {name}.str.to_datetime()"
-                if dtype == pl.String
-                else None,
+                _how_to_time(name, dtype),
             )
             return None
         if query.time_unit is not None:
@@ -354,6 +357,32 @@ class _Binder:
         }
         words = tuple(Wanted(symbol, cell(kinds[function, form]), part) for part in (0, 1))
         return Output(item, dtype, words, attribute)
+
+
+def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
+    """What makes a time column of one that is none."""
+    if dtype == pl.String:
+        return (
+            f'make times of it: pl.col("{name}").str.to_datetime() in Polars, '
+            f'pd.to_datetime(frame["{name}"]) in pandas, '
+            f"datetime.fromisoformat(text) of an event, --type {name}=datetime of a file"
+        )
+    if dtype.is_float():
+        return (
+            f'make whole ticks of it, such as (pl.col("{name}") * 1000).cast(pl.Int64) of seconds, '
+            f"and say what they are: ORDER BY {name} UNIT ms"
+        )
+    if dtype == pl.Null:
+        return "every event needs a time"
+    if dtype == pl.Time:
+        return "a time of day comes again every day: add the date"
+    if isinstance(dtype, pl.Duration):
+        return f'count it from an instant, as datetime(2026, 1, 1) + pl.col("{name}") does'
+    if dtype.is_nested():
+        return "an event is one row; many rows are a frame, such as pl.DataFrame(columns)"
+    if "pandas.period" in str(dtype):
+        return f'take the start of each period: frame["{name}"].dt.to_timestamp()'
+    return None
 
 
 def _of_column(wanted: Wanted, column: int) -> Wanted:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from piestream.binding import Binding, bind
+from piestream.errors import SchemaError
 from piestream.joins.layout import INT64_MAX
 from piestream.query.model import Query
 from piestream.query.symbols import DurationLike
@@ -129,8 +130,6 @@ def as_polars(frame: Any) -> tuple[pl.DataFrame, str]:
     """A frame as a Polars frame, and its kind for `as_kind`."""
     if isinstance(frame, pl.DataFrame):
         return frame, "polars"
-    if isinstance(frame, str | os.PathLike):
-        raise TypeError(f"{str(frame)!r} is no frame; a query reads files that FROM 'path' names")
     if isinstance(frame, Mapping):
         raise TypeError("a dict is no frame: give pl.DataFrame(columns), or a list of dicts")
     import narwhals as nw
@@ -138,10 +137,10 @@ def as_polars(frame: Any) -> tuple[pl.DataFrame, str]:
     try:
         known = nw.from_native(frame)
     except TypeError:
-        raise TypeError(
-            f"a {type(frame).__name__} is no DataFrame that piestream knows: give a Polars, "
-            "pandas, PyArrow, DuckDB or Spark one, or a list of dicts"
-        ) from None
+        raise TypeError(_no_frame(frame)) from None
+    except nw.exceptions.DuplicateError as error:
+        told = " ".join(str(error).split())
+        raise SchemaError(f"a frame's columns need different names. {told}") from None
     implementation = known.implementation
     if implementation.is_duckdb():
         columns: pl.DataFrame = known.collect(backend="polars").to_native()
@@ -149,12 +148,45 @@ def as_polars(frame: Any) -> tuple[pl.DataFrame, str]:
     if isinstance(known, nw.LazyFrame):
         raise TypeError(f"{implementation} frames are not supported")
     if implementation.is_pandas():
-        return _of_pandas(known), "pandas"
+        return _of_pandas(nw.from_native(_with_index(frame))), "pandas"
     return known.to_polars(), "pyarrow" if implementation.is_pyarrow() else "polars"
+
+
+#: What makes a frame, or an event, of what is none.
+_INSTEAD = {
+    "RecordBatch": "pa.Table.from_batches([batch]) is one",
+    "RecordBatchReader": "reader.read_all() is one",
+    "ndarray": "pl.DataFrame(array, schema=[names of columns]) is one",
+    "Series": "an event is a dict: series.to_dict() of a pandas row",
+    "bytes": "an event is a dict: json.loads(text) of JSON",
+}
+
+
+def _no_frame(thing: Any) -> str:
+    if isinstance(thing, str) and thing.lstrip()[:1] in ("{", "["):
+        return f"{thing!r} is no frame; {_INSTEAD['bytes']}"
+    if isinstance(thing, str | os.PathLike):
+        return f"{str(thing)!r} is no frame; a query reads files that FROM 'path' names"
+    kind = type(thing).__name__
+    known = "give a Polars, pandas, PyArrow, DuckDB or Spark one, or a list of dicts"
+    hint = _INSTEAD.get(kind, known)
+    return f"an object of type {kind} is no DataFrame that piestream knows: {hint}"
 
 
 #: What pandas columns of mixed Python objects make of an attempt to convert them.
 _UNCONVERTED = (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError)
+
+
+def _with_index(frame: Any) -> Any:
+    """A pandas frame whose named index is columns too, as in pandas' own methods.
+
+    Times in an index without a name are the column ``index``, as ``reset_index()`` calls them.
+    """
+    index = frame.index
+    if index.nlevels == 1 and index.name is None and index.dtype.kind == "M":
+        index = index.rename("index")
+    levels = [n for n in index.names if isinstance(n, str) and n not in frame.columns]
+    return frame.set_axis(index).reset_index(level=levels) if levels else frame
 
 
 def _of_pandas(frame: Any) -> pl.DataFrame:

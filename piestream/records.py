@@ -34,12 +34,14 @@ def listed(rows: Any) -> list[Event] | None:
     """The events of a list, a tuple or a generator of dicts; None if it is nothing like that."""
     if isinstance(rows, str | bytes) or not isinstance(rows, Sequence | Iterator):
         return None
+    if hasattr(rows, "__arrow_c_stream__"):  # an iterator too, but of batches of columns
+        return None
     events = list(rows)
     for number, event in enumerate(events):
         if not isinstance(event, Mapping):
             raise TypeError(
                 f"a list of events holds dicts of column and value; number {number} of this one "
-                f"is a {type(event).__name__}"
+                f"is of type {type(event).__name__}"
             )
     return events
 
@@ -49,13 +51,12 @@ def types_of(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
     values: dict[str, dict[type, Any]] = {}
     for event in events:
         for name, value in event.items():
+            found = values.setdefault(name, {})
+            value = _plain(value)
             if value is not None:
-                value = _plain(value)
-                values.setdefault(name, {}).setdefault(type(value), value)
-            else:
-                values.setdefault(name, {})
+                found.setdefault(type(value), value)
     read = _columns_of(query)
-    found = {}
+    schema = {}
     for name, examples in values.items():
         types = list(dict.fromkeys(map(type_of, examples.values())))
         if set(types) == {pl.Int64(), pl.Float64()}:
@@ -66,8 +67,8 @@ def types_of(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
                 f"column {name} holds {one!r} and {other!r}, which are of different types: give "
                 "all events' values one type"
             )
-        found[name] = types[0] if len(types) == 1 else pl.Object() if types else pl.Null()
-    return found
+        schema[name] = types[0] if len(types) == 1 else pl.Object() if types else pl.Null()
+    return schema
 
 
 def _columns_of(query: Query) -> set[str | None]:
@@ -101,12 +102,15 @@ def _values(events: Sequence[Event], name: str) -> list[Any]:
 
 def type_of(value: Any) -> pl.DataType:
     """The column type of an event's value; Null while it is missing."""
+    value = _plain(value)
     if value is None:
         return pl.Null()
-    value = _plain(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
         return pl.Datetime("us", getattr(value.tzinfo, "key", "UTC"))
-    return _TYPES.get(type(value)) or pl.Series([value]).dtype
+    try:
+        return _TYPES.get(type(value)) or pl.Series([value]).dtype
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        return pl.Object()
 
 
 def column_of(name: str, given: Iterable[Any], dtype: pl.DataType) -> pl.Series:
@@ -148,11 +152,29 @@ def _unfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
     )
 
 
+#: What pandas puts where a value is missing, as ``frame.to_dict("records")`` hands it on.
+_MISSING = frozenset({"NAType", "NaTType"})
+
+
 def _plain(value: Any) -> Any:
-    """A NumPy number as Python's; anything else as it is."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-        return value.item()
+    """A NumPy value as Python's, what pandas calls missing as None; anything else as it is."""
+    if isinstance(value, np.generic):
+        if value.dtype.kind in "biuf":
+            return value.item()
+        if value.dtype.kind in "mM":
+            return _plain_moment(value)
+    elif type(value).__name__ in _MISSING and type(value).__module__.startswith("pandas."):
+        return None
     return value
+
+
+def _plain_moment(value: Any) -> Any:
+    """A NumPy time as Python's if that says the same: it has no nanoseconds."""
+    plain = value.item()
+    if isinstance(plain, int):
+        exact = value.astype(f"{value.dtype.kind}8[us]")
+        plain = exact.item() if exact == value else value
+    return value if isinstance(plain, int) else plain
 
 
 def _fits(value: Any, dtype: pl.DataType) -> bool:

@@ -61,7 +61,7 @@ class Session:
             self._note_untyped()
             self._refuse_other_options(lateness, on_late, ties, schema)
         elif schema is not None:
-            self._bind(pl.DataFrame(schema=dict(schema)).schema)
+            self._bind(_types(schema))
 
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
@@ -97,7 +97,7 @@ class Session:
         }  # fmt: skip
         if lateness is not None:
             given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
-        types = pl.DataFrame(schema=dict(schema or {})).schema
+        types = _types(schema or {})
         for name in binding.columns:
             given[f"the type of {name}"] = (types.get(name), binding.schema[name])
         for what, (asked, held) in given.items():
@@ -222,6 +222,16 @@ class Session:
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this session is closed")
+
+
+def _types(schema: Mapping[str, Any]) -> pl.Schema:
+    """The types of columns that ``schema`` says."""
+    try:
+        return pl.DataFrame(schema=dict(schema)).schema
+    except TypeError as error:
+        raise TypeError(
+            f"schema gives columns Polars types, or int, float, str, bool, datetime, date: {error}"
+        ) from None
 
 
 def _is_after(time: Any, other: Any) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from piestream.query.check import Parts, checked
 from piestream.query.clauses import CLAUSES, Clause, clauses_of
 from piestream.query.definitions import read_definitions
 from piestream.query.durations import unit_named
-from piestream.query.faults import Finding, QueryError, Span, did_you_mean, located
+from piestream.query.faults import Finding, QueryError, Span, did_you_mean, located, plain
 from piestream.query.model import NANOSECONDS, Emit, Query
 from piestream.query.patterns import read_pattern
 from piestream.query.reading import Reader
@@ -26,6 +28,11 @@ def parse(text: str) -> Query:
     PATTERN a
     WITHIN 5 min
     """
+    if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
+        path = str(text)
+        raise QueryError(
+            [plain(f"{path} is a path and no query", f"write ps.query(Path({path!r}).read_text())")]
+        )
     if not isinstance(text, str):
         raise TypeError(f"a query is a text, not {type(text).__name__}")
     tokens, findings = tokenize(text)
@@ -37,6 +44,11 @@ def parse(text: str) -> Query:
         ordered = sorted(unique, key=lambda f: (f.span.start, f.span.end) if f.span else (0, 0))
         raise QueryError([located(finding, text) for finding in ordered], text)
     return query
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text is the name of a query's file; no query is one word."""
+    return len(text.split()) == 1 and text.lower().endswith((".sql", ".txt"))
 
 
 class _Parser:

@@ -153,6 +153,8 @@ class _Lowering:
             hint = did_you_mean(name, self.schema)
             columns = ", ".join(self.schema)
             listing = f"the columns are {columns}; a text stands in single quotes"
+            if not self.schema:
+                listing = "the input has no columns at all"
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
         if type is None:

@@ -106,7 +106,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 def test_a_list_of_something_else_is_refused() -> None:
     for act in (ONE.run, ONE.open().push):
-        with pytest.raises(TypeError, match="number 1 of this one is a tuple"):
+        with pytest.raises(TypeError, match="number 1 of this one is of type tuple"):
             act([{"t": 1, "x": 5}, (2, 0)])
 
 

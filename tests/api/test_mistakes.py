@@ -1,0 +1,119 @@
+"""What people get wrong at first, and that the error says what to do instead."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import piestream as ps
+
+QUERY = ps.query("FROM s ORDER BY ts DEFINE a AS x > 8 PATTERN a WITHIN 60 s")
+NOON = datetime(2026, 1, 31, 12)
+BATCH = pa.record_batch({"ts": [1], "x": [9.0]})
+
+
+@pytest.mark.parametrize(
+    ("times", "hint"),
+    [
+        (["2026-01-31 12:00"], "str.to_datetime() in Polars, pd.to_datetime"),
+        ([1.5], "cast(pl.Int64)"),
+        ([time(12)], "add the date"),
+        ([timedelta(hours=12)], "count it from an instant"),
+        ([[NOON, NOON]], "many rows are a frame"),
+        ([None], "every event needs a time"),
+    ],
+)
+def test_a_time_column_of_another_type_says_how_to_make_times_of_it(
+    times: list[Any], hint: str
+) -> None:
+    with pytest.raises(ps.QueryError, match="the time column ts has type") as caught:
+        QUERY.run(pl.DataFrame({"ts": times, "x": [9.0]}))
+    assert hint in str(caught.value.faults[0].hint)
+
+
+def test_periods_say_how_to_make_times_of_them() -> None:
+    frame = pd.DataFrame({"ts": pd.period_range("2026-01", periods=1, freq="D"), "x": [9.0]})
+    with pytest.raises(ps.QueryError, match="to_timestamp"):
+        QUERY.run(frame)
+
+
+def test_an_input_without_columns_says_that_there_are_none() -> None:
+    with pytest.raises(ps.QueryError) as caught:
+        QUERY.run(pl.DataFrame())
+    assert [fault.hint for fault in caught.value.faults] == ["the input has no columns at all"] * 2
+
+
+@pytest.mark.parametrize(
+    ("thing", "instead"),
+    [
+        (np.zeros((2, 2)), "pl.DataFrame"),
+        (BATCH, "from_batches"),
+        (pa.Table.from_batches([BATCH]).to_reader(), "read_all"),
+        (pd.Series({"ts": NOON, "x": 9.0}), "to_dict"),
+        ('{"ts": 1, "x": 9}', "json.loads"),
+        (b'{"ts": 1, "x": 9}', "json.loads"),
+        (None, "give a Polars, pandas"),
+    ],
+)
+def test_what_is_neither_frame_nor_event_says_how_to_make_one_of_it(
+    thing: object, instead: str
+) -> None:
+    with pytest.raises(TypeError, match=r"is no (DataFrame|frame)") as caught:
+        QUERY.open().push(thing)
+    assert instead in str(caught.value)
+
+
+def test_columns_of_one_name_are_named() -> None:
+    frame = pd.DataFrame([[NOON, 9.0, 1.0]], columns=["ts", "x", "x"])
+    with pytest.raises(ps.SchemaError, match=r"different names.*'x' 2 times"):
+        QUERY.run(frame)
+
+
+def test_a_schema_of_other_words_says_which_are_known() -> None:
+    with pytest.raises(TypeError, match="schema gives columns Polars types, or int, float"):
+        QUERY.open(schema={"ts": "datetime", "x": "float"})
+
+
+@pytest.mark.parametrize("path", ["drivers.sql", Path("queries") / "drivers"])
+def test_a_path_is_no_query(path: Any) -> None:
+    with pytest.raises(ps.QueryError, match=r"is a path.*\n.*read_text\(\)"):
+        ps.query(path)
+
+
+@pytest.mark.parametrize("missing", [pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT")])
+def test_what_pandas_and_numpy_call_missing_is_missing(missing: object) -> None:
+    events = [{"ts": NOON, "x": 9.0}, {"ts": NOON + timedelta(seconds=1), "x": missing}]
+    completed = ps.query(f"{QUERY} EMIT ON COMPLETION")
+    for push in (_at_once, _one_by_one):
+        assert [row["a_te"] for row in push(completed, events)] == [events[1]["ts"]]
+
+
+@pytest.mark.parametrize(
+    "moment", [np.datetime64(NOON), np.datetime64(NOON).astype("datetime64[ns]"), pd.Timestamp(NOON)]
+)
+def test_times_of_numpy_and_pandas_are_times(moment: Any) -> None:
+    for push in (_at_once, _one_by_one):
+        assert [row["a_ts"] for row in push(QUERY, [{"ts": moment, "x": 9.0}])] == [NOON]
+
+
+def test_nanoseconds_are_refused_rather_than_lost() -> None:
+    moment = np.datetime64(NOON).astype("datetime64[ns]") + np.timedelta64(1, "ns")
+    with pytest.raises(ps.SchemaError, match="000000001"):
+        QUERY.open().push({"ts": moment, "x": 9.0})
+
+
+def _at_once(query: ps.Query, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = query.run(events)
+    return rows
+
+
+def _one_by_one(query: ps.Query, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    session = query.open()
+    return [row for event in events for row in session.push(event)]
