@@ -128,6 +128,8 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
     if not at or not at[-1]:
         return None
     start = at[-1]
+    if tokens[start + 1 : start + 2] and tokens[start + 1].upper == "INTERVAL":
+        return start  # said so where the duration is read
     shape = [t.kind for t in tokens[start + 1 :]]
     joins = [i for i, t in enumerate(tokens) if t.upper == "AND" and i > start]
     if len(joins) != 1 or any(kind not in (Kind.NUMBER, Kind.WORD) for kind in shape):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from piestream.query.faults import QueryError, did_you_mean
 from piestream.query.model import NANOSECONDS, Duration
 
-__all__ = ["UNIT_SPELLINGS", "as_duration", "duration_of", "printed", "unit_named"]
+__all__ = ["UNIT_SPELLINGS", "as_duration", "duration_of", "meant", "printed", "unit_named"]
 
 #: Every way to write a unit, with its length in nanoseconds.
 UNIT_SPELLINGS: dict[str, int] = {
@@ -70,6 +70,34 @@ def printed(duration: Duration) -> str:
     return f"{duration.amount // NANOSECONDS[unit]} {unit}"
 
 
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d]+)")
+_CLOCK = re.compile(r"\s*(\d+)\s*:\s*([0-5]\d)\s*(?::\s*([0-5]\d)\s*)?")
+
+
+def meant(text: str) -> str | None:
+    """How a duration in the style of SQL, of a clock, or of several parts is written here.
+
+    >>> meant("INTERVAL '30' SECOND"), meant("5m30s"), meant("00:05:00"), meant("1 month")
+    ('30 s', '330 s', '5 min', None)
+    """
+    bare = re.sub(r"^\s*interval\b", "", text.replace("'", " "), flags=re.IGNORECASE).strip()
+    clock = _CLOCK.fullmatch(bare)
+    if clock is not None:
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return printed(Duration(((hours * 60 + minutes) * 60 + seconds) * NANOSECONDS["s"]))
+    if not re.fullmatch(f"({_PART.pattern})+", bare):
+        return None
+    nanoseconds = 0
+    for number, unit in _PART.findall(bare):
+        if unit_named(unit) is None:
+            return None
+        length = duration_of(number, unit)
+        if isinstance(length, str):
+            return None
+        nanoseconds += length.amount
+    return printed(Duration(nanoseconds))
+
+
 _WRITTEN = re.compile(r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]+)?\s*")
 
 
@@ -97,7 +125,9 @@ def as_duration(value: str | int | timedelta | Duration, what: str = "the durati
         return Duration(value, in_ticks=True)
     match = _WRITTEN.fullmatch(value)
     if match is None:
-        raise QueryError(f"{what} is not a duration: {value!r} (write it like '5 minutes')")
+        written = meant(value) or "5 minutes"
+        like = "as" if meant(value) else "like"
+        raise QueryError(f"{what} is not a duration: {value!r} (write it {like} {written!r})")
     number, unit = match.groups()
     if unit is not None and unit_named(unit) is None:
         near = did_you_mean(unit, UNIT_SPELLINGS)

@@ -77,7 +77,7 @@ def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
         len(reader.tokens) > 2 and reader.tokens[0].is_sign("(") and reader.tokens[-1].is_sign(")")
     ):
         reader = Reader(reader.tokens[1:-1], reader.tokens[-1].span, reader.findings)
-    if reader.peek().kind is Kind.WORD and reader.peek().upper == "NOT":
+    if any(token.upper == "NOT" or token.is_sign("!") for token in reader.tokens[:2]):
         _refuse_negation(reader, symbols)
         return []
     segments = list(reader.parts(";", "|"))
@@ -99,16 +99,38 @@ def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
 
 
 def _refuse_negation(reader: Reader, symbols: Sequence[str]) -> None:
-    """NOT is no constraint; where the rest is one, say the relations that NOT leaves."""
-    negated = Reader(reader.tokens[1:], reader.end.span, [])
-    stated = _conjunct(negated, symbols) if negated.tokens else []
+    """NOT is no constraint; say how to write what was probably meant by it."""
+    sign = next(t for t in reader.tokens if t.upper == "NOT" or t.is_sign("!"))
+    rest = [token for token in reader.tokens if token is not sign]
+    negated = Reader(rest, reader.end.span, [])
+    stated = _conjunct(negated, symbols) if rest else []
     hint = "write the relations that may hold: a meets; overlaps b"
-    if len(stated) == 1 and stated[0].y is not None and not negated.findings:
+    if len(stated) == 1 and stated[0].y is None:
+        name = stated[0].x
+        hint = f"where {name} does not hold is a symbol too: DEFINE not_{name} AS NOT (...)"
+    elif len(stated) == 1 and not negated.findings:
         left = Relation(sum(ALLEN)) & ~stated[0].relations
         if left and not stated[0].relations & ~sum(ALLEN):
             others = "; ".join(names(left))
             hint = f"write the relations that may hold: {stated[0].x} {others} {stated[0].y}"
-    reader.fault(reader.peek(), "a constraint says which relations may hold, without NOT", hint)
+    reader.fault(sign, "a constraint says which relations may hold, without NOT", hint)
+
+
+#: What stands between symbols in other languages, and how it is said here.
+_SIGNS = {
+    "->": "the order of two intervals is a relation: a before b",
+    "{": "alternatives are separated by ;, without brackets: a meets; overlaps b",
+    "(": "a relation stands between its symbols: a meets b",
+    "[": "a relation stands without a distance; WITHIN bounds the whole match",
+    **dict.fromkeys(["+", "*", "?"], "an interval is a whole run of events already"),
+}
+_WORDS = {
+    **dict.fromkeys(["then", "next", "seq", "sequence"], "followed-by"),
+    **dict.fromkeys(["precedes"], "before"),
+    **dict.fromkeys(["inside", "while"], "during"),
+    **dict.fromkeys(["intersects"], "overlaps"),
+    **dict.fromkeys(["touches"], "meets"),
+}
 
 
 def _words(reader: Reader) -> list[_Word] | None:
@@ -119,7 +141,8 @@ def _words(reader: Reader) -> list[_Word] | None:
         token = tokens[index]
         span, text = token.span, token.text
         if token.kind not in (Kind.WORD, Kind.QUOTED):
-            reader.fault(token, f"{token.text} does not belong in PATTERN")
+            hint = _SIGNS.get(token.text)
+            reader.fault(token, f"{token.text} does not belong in PATTERN", hint)
             return None
         if token.upper in RESERVED - {"BY"}:
             hint = f'to use it as a name, write "{text}"'
@@ -230,7 +253,8 @@ def _unread(
     text = " ".join(word.text for word in middle)
     span = middle[0].span.joined(middle[-1].span)
     spelt = text.lower().replace("_", "-").replace(" ", "-")
-    hint = did_you_mean(spelt, ALL_NAMES) or f"the relations are {', '.join(ALL_NAMES)}"
+    near = f"did you mean {_WORDS[spelt]}?" if spelt in _WORDS else did_you_mean(spelt, ALL_NAMES)
+    hint = near or f"the relations are {', '.join(ALL_NAMES)}"
     reader.fault(span, f"there is no relation {text}", hint)
 
 

@@ -1,6 +1,6 @@
 """Predicate text into a tree: sqlglot parses, an allow-list decides what is a predicate.
 
-The only module that knows sqlglot. sqlglot reads far more than predicates (``a > > 8`` is a
+The only module that knows sqlglot, but for `predicate_refusals`. sqlglot reads far more than predicates (``a > > 8`` is a
 shift to it), so every node of its tree is looked up here, and what is not listed is a fault.
 """
 
@@ -11,6 +11,7 @@ from datetime import date, datetime
 from typing import Any
 
 from piestream.query.faults import Finding, Span, did_you_mean
+from piestream.query.predicate_refusals import interval_fault, refusal, syntax_fault
 from piestream.query.predicate_tree import (
     FUNCTIONS,
     And,
@@ -28,12 +29,7 @@ from piestream.query.predicate_tree import (
     Operation,
     Or,
 )
-from piestream.query.predicate_words import (
-    DATES,
-    TIMESTAMPS,
-    syntax_fault,
-    with_names_quoted,
-)
+from piestream.query.predicate_words import DATES, TIMESTAMPS, with_names_quoted
 from piestream.query.tokens import Kind, tokenize, without_comments
 
 __all__ = ["ALLOWED_FUNCTIONS", "read_predicate"]
@@ -113,6 +109,9 @@ def read_predicate(
         return None, findings
     if tokens[0].kind is Kind.END:
         return None, [Finding(None, "the predicate is missing")]
+    interval = interval_fault(tokens)
+    if interval is not None:
+        return None, [interval]
     sql, places = with_names_quoted(clean, tokens)
     whole = Span(tokens[0].span.start, tokens[-2].span.end)
     try:
@@ -269,10 +268,12 @@ class _Reading:
 
     def _read_in(self, tree: Any) -> Node:
         members = tree.args.get("expressions") or []
-        if not self._only(tree, "this", "expressions"):
-            return Literal(None)
+        if tree.args.get("query") is not None:
+            return self._refused(tree.args["query"])
         if not members:
             return self.fault(tree, "IN needs a list of values", "write IN (1, 2, 3)")
+        if not self._only(tree, "this", "expressions"):
+            return Literal(None)
         listed = tuple(self.node(member) for member in members)
         return OneOf(self.node(tree.this), listed, self.span(tree))
 
@@ -408,29 +409,7 @@ class _Reading:
         return Call(name, tuple(self.node(a) for a in arguments), self.span(tree))
 
     def _refused(self, tree: Any) -> Literal:
-        kind = type(tree).__name__
-        if kind == "Alias":
-            word = tree.args["alias"]
-            return self.fault(word, f"{word.this} does not belong here")
-        if kind.startswith("Bitwise"):
-            sign = {"BitwiseRightShift": ">>", "BitwiseLeftShift": "<<"}.get(kind, kind[7:].lower())
-            return self.fault(tree, f"the bit operation {sign} is not allowed in a predicate")
-        if kind in ("Select", "Subquery", "Exists", "Block"):
-            return self.fault(tree, "a predicate is one expression over one event, without SELECT")
-        if kind == "Anonymous" or tree.__class__.__mro__[1].__name__.endswith("Func"):
-            name = tree.this if kind == "Anonymous" else tree.sql_name()
-        elif hasattr(tree, "sql_name"):
-            name = tree.sql_name()
-        else:
-            return self.fault(tree, f"{kind} is not allowed in a predicate", _SYNTAX_HINT)
-        name = str(name).upper()
-        near = did_you_mean("PREV" if name == "LAG" else name, ALLOWED_FUNCTIONS)
-        listing = f"allowed are {', '.join(ALLOWED_FUNCTIONS)}"
-        return self.fault(
-            tree,
-            f"{name} is not a function of predicates",
-            f"{near} {listing}" if near else listing,
-        )
+        return self.fault(*refusal(tree, ALLOWED_FUNCTIONS))
 
 
 def _dangling_escape(pattern: str, escape: str) -> bool:
@@ -445,4 +424,3 @@ def _dangling_escape(pattern: str, escape: str) -> bool:
 
 
 _CAST_HINT = "allowed are BIGINT, DOUBLE, BOOLEAN, STRING, and DATE or TIMESTAMP of a text"
-_SYNTAX_HINT = "a predicate compares, calculates, and combines with AND, OR, NOT"

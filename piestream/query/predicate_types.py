@@ -82,7 +82,9 @@ class _Lowering:
         if type.kind in NUMERIC and kind in NUMERIC:
             return number_as(core, type)
         hint = f"this is {kind.value}"
-        if isinstance(core, Field):
+        if why.startswith("||"):
+            hint = "|| joins texts; conditions are joined by OR"
+        elif isinstance(core, Field):
             hint = f"the column {core.name} holds {kind.value}"
         return self.fault(node, why, hint)
 

@@ -1,13 +1,10 @@
-"""Words in a predicate: which are names, and where sqlglot stumbled."""
+"""Words in a predicate: which of them are names."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from piestream.query.faults import Finding, Span
 from piestream.query.tokens import Kind, Token, quoted
 
-__all__ = ["DATES", "EXPRESSION_WORDS", "TIMESTAMPS", "syntax_fault", "with_names_quoted"]
+__all__ = ["DATES", "EXPRESSION_WORDS", "TIMESTAMPS", "with_names_quoted"]
 
 #: Words that mean something inside an expression; every other word is the name of a column.
 EXPRESSION_WORDS = frozenset(
@@ -90,25 +87,3 @@ def _is_name(tokens: list[Token], index: int) -> bool:
         before.is_sign("(") and index >= 2 and tokens[index - 2].upper in ("EXTRACT", "TRIM")
     )
     return not (opens_extract and (after.upper == "FROM" or after.kind is Kind.STRING))
-
-
-def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Finding:
-    details = getattr(error, "errors", None) or [{}]
-    first = details[0]
-    line, column, word = first.get("line"), first.get("col"), first.get("highlight") or ""
-    description = str(first.get("description") or error).split("\n")[0].rstrip(".")
-    if line is None or column is None:
-        return Finding(whole, f"this is not a predicate: {description}")
-    line_start = sum(len(part) + 1 for part in sql.split("\n")[: line - 1])
-    end = min(line_start + column, len(sql))
-    start = max(end - len(word), 0)
-    span = Span(places[start], places[max(end - 1, start)] + 1)
-    shown = word.strip('"')
-    if "Unexpected token" in description:
-        hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
-        return Finding(span, f"{shown} does not belong here", hint)
-    if description.startswith("Required keyword") or "No expression" in description:
-        return Finding(span, f"something is missing after {shown}")
-    if description.startswith("Expecting )"):
-        return Finding(span, "a bracket is not closed: ) is missing")
-    return Finding(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")

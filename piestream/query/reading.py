@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from piestream.query.durations import UNIT_SPELLINGS, duration_of, unit_named
+from piestream.query.durations import UNIT_SPELLINGS, duration_of, meant, unit_named
 from piestream.query.faults import Finding, Span, did_you_mean
 from piestream.query.model import Duration
 from piestream.query.tokens import RESERVED, Kind, Token
@@ -13,6 +13,8 @@ __all__ = ["Reader"]
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
 _AFTER_DURATION = frozenset({"AND", "AT", "BETWEEN", "AS"})
+
+_LIKE = "write it like 5 s or 5 minutes"
 
 
 class Reader:
@@ -77,9 +79,11 @@ class Reader:
         """Reads ``5 minutes`` or a bare number of ticks."""
         number = self.peek()
         if number.kind is not Kind.NUMBER:
-            shown = f", not {number.text}" if number.text else ""
-            self.fault(number, f"{what} needs a duration{shown}", "write it like 5 s or 5 minutes")
+            quote = "'" if number.kind is Kind.STRING else ""
+            shown = f", not {quote}{number.text}{quote}" if number.text else ""
+            self.fault(number, f"{what} needs a duration{shown}", self._how_long())
             return None
+        hint = self._how_long()
         self.take()
         unit: str | None = None
         after = self.peek()
@@ -88,14 +92,27 @@ class Reader:
             unit = after.text
             if unit_named(unit) is None:
                 near = did_you_mean(unit, UNIT_SPELLINGS)
-                hint = near or "the units are ns, us, ms, s, min, h, d, w"
+                units = near or "the units are ns, us, ms, s, min, h, d, w"
+                hint = units if hint == _LIKE else hint
                 self.fault(after, f"{unit} is not a unit of time", hint)
                 return None
+        if self.peek().kind is Kind.NUMBER or self.peek().is_sign(":"):
+            more = self.peek()
+            self.position = len(self.tokens)
+            self.fault(more, "a duration is one number and one unit", hint)
+            return None
         duration = duration_of(number.text, unit)
         if isinstance(duration, str):
             self.fault(number, duration)
             return None
         return duration
+
+    def _how_long(self) -> str:
+        """A hint for what stands here instead of a duration."""
+        rest = self.tokens[self.position :]
+        stop = next((i for i, t in enumerate(rest) if t.upper in _AFTER_DURATION), len(rest))
+        written = meant(" ".join(token.text for token in rest[:stop]))
+        return _LIKE if written is None else f"write it as {written}"
 
     def nothing_more(self, what: str) -> None:
         """Faults what is left over at the end of a clause or item."""

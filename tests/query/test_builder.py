@@ -172,3 +172,31 @@ def test_columns_of_partition_by_may_come_as_a_list() -> None:
     for wrong in (5, ["car", 5], pl.col("car"), b"car"):
         with pytest.raises(QueryError, match="partition_by takes the names of columns, not"):
             built.partition_by(wrong)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("INTERVAL '30' SECOND", "30 s"),
+        ("interval 2 hours", "2 h"),
+        ("5m30s", "330 s"),
+        ("1 h 30 min", "90 min"),
+        ("00:05:00", "5 min"),
+        ("0:05", "5 min"),
+    ],
+)
+def test_a_duration_of_another_style_is_answered_with_ours(written: str, meant: str) -> None:
+    told = f"(write it as '{meant}')"
+    with pytest.raises(QueryError) as of_window:
+        pattern(A).within(written)
+    with pytest.raises(QueryError) as of_symbol:
+        define("b", "x > 1", at_least=written)
+    assert told in str(of_window.value)
+    assert told in str(of_symbol.value)
+    pattern(define("b", "x > 1", at_least=meant)).within(meant)
+
+
+@pytest.mark.parametrize("written", ["INTERVAL '1' MONTH", "P1D", "soon", "1 s " * 5000 + "!"])
+def test_a_duration_that_is_not_clear_is_answered_with_an_example(written: str) -> None:
+    with pytest.raises(QueryError, match="write it like '5 minutes'"):
+        pattern(A).within(written)
