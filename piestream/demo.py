@@ -15,7 +15,7 @@ from piestream.generators import fleet, fleet_chunks
 from piestream.query import parse
 from piestream.stream import Statistics, Stream
 
-__all__ = ["QUERY", "find", "main", "show_demo"]
+__all__ = ["QUERY", "find", "in_order", "main", "show_demo"]
 
 #: The aggressive driver (Körber et al.), over the columns of `piestream.generators.fleet`.
 QUERY = """\
@@ -37,7 +37,7 @@ _CHUNK_SECONDS = 120
 
 
 def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
-    """The matches in a fleet, what the stream has seen, and the seconds that matching took.
+    """The matches in a fleet in order of time, what the stream has seen, and the seconds that matching took.
 
     >>> matches, seen, _ = find(cars=50, seconds=60)
     >>> matches.columns
@@ -56,7 +56,13 @@ def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
         found.append(stream.take(frame))
         worked += time.perf_counter() - started
     found.append(stream.finish())
-    return pl.concat(found), stream.statistics, worked
+    return in_order(pl.concat(found)), stream.statistics, worked
+
+
+def in_order(matches: pl.DataFrame) -> pl.DataFrame:
+    """Matches by when they were known, and those of one instant by what they say."""
+    first = ["detected_at", "car_id", "s_ts"]
+    return matches.sort([*first, *(name for name in matches.columns if name not in first)])
 
 
 def show_demo(cars: int, seconds: int, out: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from piestream.demo import QUERY, find
+from piestream.demo import QUERY, find, in_order
 from piestream.generators import fleet_chunks
 
 __all__ = ["main", "show_spark_demo"]
@@ -47,9 +47,8 @@ def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     spark.stop()
     matches = pl.concat([_frame(table) for table in found])
     expected, _, _ = find(cars, seconds)
-    order = ["detected_at", "car_id", "s_ts"]
-    matches = matches.cast(expected.schema).sort(order)
-    same = matches.equals(expected.sort(order))
+    matches = in_order(matches.cast(expected.schema))
+    same = matches.equals(expected)
     print(f"\n{cars:,} cars for {seconds:,} s; the first of {len(matches):,} matches:\n")
     print(table_text(matches.head(10)))
     print(f"the same matches as `piestream demo`: {'yes' if same else 'NO'}")

@@ -197,6 +197,14 @@ def test_demo_writes_what_it_finds(piestream: Any, tmp_path: Path) -> None:
     found = pl.read_parquet(out / "matches.parquet")
     assert len(found) > 0
     assert len(pl.read_csv(out / "matches.csv")) == len(found)
+    assert found["detected_at"].is_sorted()
     assert f"the first of {len(found)} matches" in result.stdout
     assert str(found["car_id"][0]) in result.stdout
     assert "events/s" in result.stdout
+
+
+def test_the_demo_finds_first_what_the_readme_shows(piestream: Any, tmp_path: Path) -> None:
+    shown = piestream("demo", "--seconds", 60, "--out", tmp_path).stdout.splitlines()
+    first = next(number for number, line in enumerate(shown) if line.startswith("───")) + 1
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert "\n".join(shown[first - 2 : first + 2]) in readme
