@@ -82,12 +82,14 @@ def open_source(
     types: Mapping[str, pl.DataType] | None = None,
     live: bool = False,
     delimiter: str | None = None,
+    decimal_comma: bool | None = None,
 ) -> Source:
     """Files by their names or globs, or standard input (``-``), as one source of rows.
 
     ``format`` says what they hold where the names do not. ``types`` overrides the types of text
     columns. A ``live`` standard input is handed on as it comes, not in large blocks. A
-    ``delimiter`` parts the columns of CSV, where it is no comma (and no tab in ``.tsv``).
+    ``delimiter`` parts the columns of CSV, where it is no comma (and no tab in ``.tsv``);
+    ``decimal_comma`` says whether its numbers are written like 9,5.
     """
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"a delimiter is one character like ; or a tab, not {delimiter!r}")
@@ -97,9 +99,9 @@ def open_source(
         if format == "parquet":
             spool = _spooled(sys.stdin.buffer)
             return ScanSource("standard input", pl.scan_parquet(spool), spool)
-        _check_csv(format, delimiter)
+        _check_csv(format, delimiter, decimal_comma)
         piped = Piped(sys.stdin.buffer, live)
-        return TextSource([piped], format == "csv", types or {}, delimiter)
+        return TextSource([piped], format == "csv", types or {}, delimiter, decimal_comma)
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
     remote = [name for name in names if "://" in name]
@@ -110,9 +112,9 @@ def open_source(
         kinds = sorted(formats | {"tsv"} if len(tabs) > 1 else formats)
         raise ValueError(f"files of one kind are read together, not {', '.join(kinds)}")
     (kind,) = formats
-    _check_csv(kind, delimiter)
     if delimiter is None and tabs == {True}:
         delimiter = "\t"
+    _check_csv(kind, delimiter, decimal_comma)
     label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if kind == "parquet":
         return ScanSource(label, pl.scan_parquet([*remote, *files]))
@@ -120,18 +122,26 @@ def open_source(
         if files:
             raise ValueError("remote and local text files cannot be read together")
         scanned = pl.scan_ndjson(remote) if kind == "ndjson" else (
-            pl.scan_csv(remote, try_parse_dates=True, separator=delimiter or ",")
+            pl.scan_csv(
+                remote, try_parse_dates=True, separator=delimiter or ",",
+                decimal_comma=bool(decimal_comma),
+            )
         )
         return ScanSource(label, scanned)
     for name in files:
         if os.path.isdir(name):
             raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
-    return TextSource([Filed(name) for name in files], kind == "csv", types or {}, delimiter)
+    texts = [Filed(name) for name in files]
+    return TextSource(texts, kind == "csv", types or {}, delimiter, decimal_comma)
 
 
-def _check_csv(kind: str | None, delimiter: str | None) -> None:
+def _check_csv(kind: str | None, delimiter: str | None, decimal_comma: bool | None) -> None:
     if delimiter is not None and kind != "csv":
         raise ValueError(f"a delimiter is for CSV, not for {kind}")
+    if decimal_comma and kind != "csv":
+        raise ValueError(f"decimal commas are for CSV, not for {kind}")
+    if decimal_comma and delimiter in (None, ","):
+        raise ValueError("with decimal commas columns are parted by another sign: say the delimiter")
 
 
 def _expanded(name: str) -> list[str]:
@@ -268,7 +278,11 @@ class Run:
 
 
 def run_from(
-    query: Query, *, ties: Ties = "error", delimiter: str | None = None
+    query: Query,
+    *,
+    ties: Ties = "error",
+    delimiter: str | None = None,
+    decimal_comma: bool | None = None,
 ) -> pl.DataFrame:
     """Every match in the files that a query's FROM names."""
     if query.path is None:
@@ -277,16 +291,16 @@ def run_from(
             "the query names no file to read",
             "give a frame, or write FROM 'path/*.parquet'",
         )
+
+    def collected(sort: bool) -> pl.DataFrame:
+        path = str(query.path)
+        source = open_source([path], delimiter=delimiter, decimal_comma=decimal_comma)
+        with closing(source):
+            run = Run(query, source, ties=ties, sort=sort)
+            results = [result for result in run.results() if len(result)]
+        return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
+
     try:
-        return _collected(query, query.path, ties, False, delimiter)
+        return collected(sort=False)
     except OrderError:  # a bounded input need not be in order: once more, sorted
-        return _collected(query, query.path, ties, True, delimiter)
-
-
-def _collected(
-    query: Query, path: str, ties: Ties, sort: bool, delimiter: str | None
-) -> pl.DataFrame:
-    with closing(open_source([path], delimiter=delimiter)) as source:
-        run = Run(query, source, ties=ties, sort=sort)
-        results = [result for result in run.results() if len(result)]
-    return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
+        return collected(sort=True)

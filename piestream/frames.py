@@ -31,15 +31,18 @@ def run(
     on_late: OnLate | None = None,
     threads: int | None = None,
     delimiter: str | None = None,
+    decimal_comma: bool | None = None,
     **of_spark: Any,
 ) -> Any:
     """Every match in an input; see `piestream.Query.run`, whose other options are those of Spark.
 
     Partitions of a large frame are shared out to ``threads``, by default as many as there are cores;
-    the rows and their order do not depend on it. A ``delimiter`` parts the columns of CSV files.
+    the rows and their order do not depend on it. A ``delimiter`` parts the columns of CSV files,
+    whose numbers may be written with a ``decimal_comma``.
     """
-    if delimiter is not None and frame is not None:
-        raise TypeError("a delimiter is for the CSV files that FROM names, not for a frame")
+    if frame is not None and (delimiter, decimal_comma) != (None, None):
+        what = "a delimiter is" if decimal_comma is None else "decimal commas are"
+        raise TypeError(f"{what} for the CSV files that FROM names, not for a frame")
     of_spark = {name: value for name, value in of_spark.items() if value is not None}
     if type(frame).__module__.startswith("pyspark.sql"):
         from piestream import spark
@@ -57,7 +60,7 @@ def run(
     if frame is None:
         from piestream.files import run_from
 
-        return run_from(query, ties=ties, delimiter=delimiter)
+        return run_from(query, ties=ties, delimiter=delimiter, decimal_comma=decimal_comma)
     if isinstance(frame, pl.LazyFrame):
         return run_polars(query, frame, ties=ties, threads=threads)
     events = listed(frame)

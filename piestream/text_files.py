@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import re
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from piestream.errors import StreamError
+from piestream.text_times import as_moments, is_moment, moment_type
 
 __all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource", "first_line", "has_come"]
 
@@ -32,12 +32,6 @@ _LONGEST_FIELD = 4 * BLOCK_BYTES
 
 #: How long a live stream may be silent before what has come is worked on.
 _PATIENCE_SECONDS = 0.02
-
-_MOMENT = re.compile(
-    r"\d{4}-\d\d-\d\d"
-    r"(?P<time>[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
-)
-
 
 class FileError(StreamError):
     """A file whose rows cannot be read."""
@@ -162,6 +156,7 @@ class TextSource:
         csv: bool,
         types: Mapping[str, pl.DataType],
         delimiter: str | None = None,
+        decimal_comma: bool | None = None,
     ) -> None:
         self.name = parts[0].name if len(parts) == 1 else f"{parts[0].name} …"
         self._parts = parts
@@ -169,6 +164,7 @@ class TextSource:
         self._said = types
         self._is_told = delimiter is not None
         self._delimiter = delimiter or ","
+        self._decimal_comma = decimal_comma
         self._before = 0  # bytes of the parts that are read
         self._at: Filed | Piped = parts[0]
         self._opened: _Opened | None = None  # the first part, waiting to be read on
@@ -234,6 +230,7 @@ class TextSource:
         opened = _Opened(head, first, blocks)
         found = self._inferred(part.name, opened)
         self._check_delimiter(part.name, found)
+        self._check_decimals(part.name, opened, found)
         if schema is None:
             for name in self._said:
                 if name not in found:
@@ -260,6 +257,43 @@ class TextSource:
                 f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
             )
 
+    def _check_decimals(
+        self, name: str, opened: _Opened, found: Mapping[str, pl.DataType]
+    ) -> None:
+        """Texts that are numbers if their commas are decimal ones are probably numbers."""
+        if not self._csv or self._decimal_comma is not None or self._delimiter == ",":
+            return
+        otherwise = self._scanned(opened.head + opened.first, decimal_comma=True).collect_schema()
+        meant = [
+            column
+            for column, dtype in found.items()
+            if dtype == pl.String and otherwise[column].is_float() and column not in self._said
+        ]
+        if meant:
+            raise FileError(
+                f"{name}: the column {meant[0]} seems to hold numbers with decimal commas; say "
+                "that it does with --decimal-comma, in Python with run(decimal_comma=True), "
+                "or that it does not with --no-decimal-comma, run(decimal_comma=False)"
+            )
+
+    def _scanned(
+        self, text: bytes, schema: Mapping[str, pl.DataType] | None = None,
+        decimal_comma: bool | None = None,
+    ) -> pl.LazyFrame:
+        """Rows of CSV: with a schema rows alone, and without one a line of names before them."""
+        if decimal_comma is None:
+            decimal_comma = bool(self._decimal_comma)
+        if schema is None:
+            return pl.scan_csv(
+                text, separator=self._delimiter, decimal_comma=decimal_comma,
+                try_parse_dates=True, infer_schema_length=TYPED_ROWS,
+            )  # fmt: skip
+        # What a short row lacks is missing, also in the first row of a block.
+        return pl.scan_csv(
+            text, separator=self._delimiter, decimal_comma=decimal_comma,
+            has_header=False, schema=schema, missing_columns="insert",
+        )  # fmt: skip
+
     def _inferred(self, name: str, opened: _Opened) -> dict[str, pl.DataType]:
         lines = opened.first
         if not self._csv:
@@ -269,12 +303,8 @@ class TextSource:
         try:
             if not self._csv:
                 sample = pl.read_ndjson(lines, infer_schema_length=TYPED_ROWS)
-                return {column.name: _moment_type(column) for column in sample}
-            scanned = pl.scan_csv(
-                opened.head + lines, separator=self._delimiter, try_parse_dates=True,
-                infer_schema_length=TYPED_ROWS,
-            )  # fmt: skip
-            return dict(scanned.collect_schema())
+                return {column.name: moment_type(column) for column in sample}
+            return dict(self._scanned(opened.head + lines).collect_schema())
         except pl.exceptions.PolarsError as error:
             row = None if self._csv else first_faulty(lines, pl.read_ndjson)
             raise FileError(f"{_place(name, row, 0)}: {_told(error)}") from None
@@ -298,14 +328,11 @@ class TextSource:
 
     def _rows(self, opened: _Opened, block: bytes, columns: Sequence[str]) -> pl.DataFrame:
         if self._csv:
-            scanned = pl.scan_csv(
-                block, has_header=False, schema=opened.columns, separator=self._delimiter
-            )
-            return scanned.select(columns).collect()
+            return self._scanned(block, opened.columns).select(columns).collect()
         wanted = {column: opened.columns[column] for column in columns}
-        as_text = {n: pl.String() if _is_moment(t) else t for n, t in wanted.items()}
+        as_text = {n: pl.String() if is_moment(t) else t for n, t in wanted.items()}
         rows = pl.read_ndjson(block, schema=as_text)
-        moments = [_as_moments(rows[n], t) for n, t in wanted.items() if _is_moment(t)]
+        moments = [as_moments(rows[n], t) for n, t in wanted.items() if is_moment(t)]
         return rows.with_columns(moments)
 
 
@@ -341,7 +368,7 @@ def _place(name: str, row: int | None, before: int) -> str:
 def _told(error: BaseException) -> str:
     """What Polars says of a text, in words that fit a user who gave it a file."""
     said = first_line(error)
-    if "fields than" in said:
+    if "fields than" in said or "n_extra" in said:
         return "it has more fields than there are columns"
     if any(word in said for word in ("Syntax", "TapeError", "JSON object", "error parsing line")):
         return "this is no JSON object; NDJSON has one object a line, not an array"
@@ -351,44 +378,6 @@ def _told(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """What an error says, without the advice of Polars to its own users."""
     return str(error).strip().split("\n", 1)[0]
-
-
-def _is_moment(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Datetime) or dtype == pl.Date
-
-
-def _moment_type(column: pl.Series) -> pl.DataType:
-    """JSON has no times: text that is a date or a time in every row is read as one."""
-    values = column.drop_nulls()
-    if column.dtype != pl.String or not len(values):
-        return column.dtype
-    found = _MOMENT.fullmatch(values[0])
-    if found is None or not values.str.contains(f"^{_MOMENT.pattern}$").all():
-        return column.dtype
-    if not found["time"]:
-        kind: pl.DataType = pl.Date()
-    else:
-        kind = pl.Datetime("us", "UTC" if found["zone"] else None)
-    try:
-        _as_moments(values, kind)
-    except pl.exceptions.PolarsError:
-        return column.dtype
-    return kind
-
-
-def _as_moments(text: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Text as dates or times. Polars reads them one by one in JSON, and here all at once."""
-    if isinstance(dtype, pl.Datetime):
-        zone = dtype.time_zone
-        times = text.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone, strict=False)
-    else:
-        times = text.str.to_date(strict=False)
-    unread = text.filter(times.is_null() & text.is_not_null())
-    if len(unread):
-        raise pl.exceptions.ComputeError(
-            f"could not parse {unread[0]!r} as dtype {dtype} at column {text.name!r}"
-        )
-    return times
 
 
 def _whole_lines(blocks: Iterator[bytes], quotes: bool) -> Iterator[bytes]:

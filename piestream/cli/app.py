@@ -126,6 +126,12 @@ def run(
         str | None,
         typer.Option(help="What parts the columns of CSV, if no comma: ';', '|', or tab."),
     ] = None,
+    decimal_comma: Annotated[
+        bool | None,
+        typer.Option(
+            "--decimal-comma/--no-decimal-comma", help="Whether numbers of CSV are like 9,5."
+        ),
+    ] = None,
     output_format: Annotated[
         OutputFormat | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
@@ -172,6 +178,7 @@ def run(
         data=tuple(names),
         format=format.value if format else None,
         delimiter=delimiter,
+        decimal_comma=decimal_comma,
         types=_types(context, column_type or []),
         output=output,
         output_format=output_format.value if output_format else None,
@@ -204,6 +211,12 @@ def check(
         str | None,
         typer.Option(help="What parts the columns of CSV, if no comma: ';', '|', or tab."),
     ] = None,
+    decimal_comma: Annotated[
+        bool | None,
+        typer.Option(
+            "--decimal-comma/--no-decimal-comma", help="Whether numbers of CSV are like 9,5."
+        ),
+    ] = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
@@ -215,7 +228,7 @@ def check(
             from piestream.cli.work import opened
 
             kind = format.value if format else None
-            with closing(opened(tuple(names), kind, {}, delimiter=delimiter)) as source:
+            with closing(opened(tuple(names), kind, {}, False, delimiter, decimal_comma)) as source:
                 bind(parsed, source.schema)
     typer.echo("ok")
 

@@ -36,6 +36,7 @@ class Options:
     data: tuple[str, ...] = ()
     format: Any = None
     delimiter: str | None = None
+    decimal_comma: bool | None = None
     types: Mapping[str, str] | None = None
     output: str | None = None
     output_format: Any = None
@@ -53,12 +54,15 @@ def opened(
     types: Mapping[str, str],
     live: bool = False,
     delimiter: str | None = None,
+    decimal_comma: bool | None = None,
 ) -> Source:
     """The data named on the command line."""
     said = {column: TYPES[kind] for column, kind in types.items()}
     try:
         sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-        return open_source(data, format=format, types=said, live=live, delimiter=sign)
+        return open_source(
+            data, format=format, types=said, live=live, delimiter=sign, decimal_comma=decimal_comma
+        )
     except (FileNotFoundError, ValueError) as error:
         raise UsageError(str(error)) from None
 
@@ -197,12 +201,16 @@ def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
 def _source(query: Query, options: Options, live: bool) -> Source:
     if options.data:
         data, types = options.data, options.types or {}
-        return opened(data, options.format, types, live, options.delimiter)
+        return opened(
+            data, options.format, types, live, options.delimiter, options.decimal_comma
+        )
     if query.path is None:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     try:
         types = options.types or {}
-        return opened((query.path,), options.format, types, delimiter=options.delimiter)
+        return opened(
+            (query.path,), options.format, types, False, options.delimiter, options.decimal_comma
+        )
     except UsageError as error:  # it stands in the query
         raise query.fault(("source",), str(error)) from None
 

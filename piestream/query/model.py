@@ -237,6 +237,7 @@ class Query:
         on_late: OnLate | None = None,
         threads: int | None = None,
         delimiter: str | None = None,
+        decimal_comma: bool | None = None,
         buckets: int | None = None,
         partitioning: Partitioning | None = None,
         slices: int | None = None,
@@ -244,8 +245,8 @@ class Query:
     ) -> Any:
         """Every match in a frame, as a frame of the same kind; without one, FROM's files.
 
-        ``delimiter`` is for CSV files, ``threads`` for what is no Spark frame; ``buckets`` and
-        what follows it are for Spark frames.
+        ``delimiter`` and ``decimal_comma`` are for CSV files, ``threads`` for what is no Spark
+        frame; ``buckets`` and what follows it are for Spark frames.
         """
         from piestream import frames
 
@@ -257,6 +258,7 @@ class Query:
             on_late=on_late,
             threads=threads,
             delimiter=delimiter,
+            decimal_comma=decimal_comma,
             buckets=buckets,
             partitioning=partitioning,
             slices=slices,

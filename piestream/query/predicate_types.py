@@ -43,6 +43,7 @@ from piestream.query.predicate_core import (
     Type,
     type_of_dtype,
 )
+from piestream.query.tokens import is_plain_name, quoted
 
 __all__ = ["lowered"]
 
@@ -375,7 +376,12 @@ def _mix_hint(cores: list[Core]) -> str | None:
     fields = [c for c in cores if isinstance(c, Field)]
     typed = [field for field in fields if field.type.kind is not Kind.UNKNOWN]
     if typed:
-        return f"the column {typed[0].name} holds {typed[0].type.kind.value}"
+        name, kind = typed[0].name, typed[0].type.kind
+        holds = f"the column {name} holds {kind.value}"
+        if kind is Kind.STRING and any(c.type.kind in NUMERIC for c in cores):
+            written = name if is_plain_name(name) else quoted(name)
+            return f"{holds}; CAST({written} AS DOUBLE) reads numbers from it, NULL from what is none"
+        return holds
     if fields:
         return f"write all values as the column {fields[0].name} holds them"
     if any(c.type.kind is Kind.BOOL for c in cores):

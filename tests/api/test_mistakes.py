@@ -44,6 +44,16 @@ def test_periods_say_how_to_make_times_of_them() -> None:
         QUERY.run(frame)
 
 
+@pytest.mark.parametrize("name", ["x", "the x"])
+def test_texts_that_may_be_numbers_say_how_they_are_read(name: str) -> None:
+    frame = pl.DataFrame({"ts": [NOON], name: ["9.5"]})
+    text = f'FROM s DEFINE a AS "{name}" > 8 PATTERN a WITHIN 60 s'
+    with pytest.raises(ps.QueryError, match="holds a string") as caught:
+        ps.query(text).run(frame)
+    advice = str(caught.value.faults[0].hint).split("; ")[1].split(" reads")[0]
+    assert len(ps.query(text.replace(f'"{name}"', advice)).run(frame)) == 1
+
+
 def test_an_input_without_columns_says_that_there_are_none() -> None:
     with pytest.raises(ps.QueryError) as caught:
         QUERY.run(pl.DataFrame())

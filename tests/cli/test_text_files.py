@@ -86,6 +86,57 @@ def test_a_delimiter_is_refused_where_there_is_no_csv(tmp_path: Path) -> None:
         open_source([str(name) for name in names])
 
 
+GERMAN = "t;x;note\n1;0,0;a\n2;9,5;b\n"
+
+
+def test_numbers_may_have_decimal_commas(tmp_path: Path, piestream: Callable[..., Any]) -> None:
+    (tmp_path / "rows.csv").write_text(GERMAN)
+    assert run(tmp_path / "rows.csv", delimiter=";", decimal_comma=True) == FOUND
+    path, query = str(tmp_path / "rows.csv"), f"FROM s ORDER BY t {ONE}"
+    said = ["--delimiter", ";", "--decimal-comma"]
+    result = piestream("run", "-q", query, path, *said, "-o", "-")
+    assert result.stdout == "detected_at,a_ts\n2,2\n"
+    assert piestream("check", "-q", query, path, *said).stdout == "ok\n"
+
+
+def test_decimal_commas_that_were_not_said_are_guessed_at_in_the_error(
+    tmp_path: Path, piestream: Callable[..., Any]
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(GERMAN)
+    with pytest.raises(FileError, match=r"x seems to hold.*--decimal-comma.*decimal_comma=True"):
+        run(path, delimiter=";")
+    query = "FROM s ORDER BY t DEFINE a AS x LIKE '%,5' PATTERN a WITHIN 9"
+    for said in (["--no-decimal-comma"], ["--type", "x=text"]):
+        result = piestream("run", "-q", query, str(path), "--delimiter", ";", *said, "-o", "-")
+        assert result.stdout == "detected_at,a_ts,a_te\n2,2,\n"
+
+
+def test_decimal_commas_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("t,x\n1,0\n")
+    with pytest.raises(ValueError, match="say the delimiter"):
+        run(tmp_path / "rows.csv", decimal_comma=True)
+    (tmp_path / "rows.ndjson").write_text('{"t": 1, "x": 5}\n')
+    with pytest.raises(ValueError, match="decimal commas are for CSV, not for ndjson"):
+        run(tmp_path / "rows.ndjson", decimal_comma=True)
+    with pytest.raises(TypeError, match="decimal commas are for the CSV files"):
+        ps.query(f"FROM s ORDER BY t {ONE}").run(pl.DataFrame({"t": [1]}), decimal_comma=True)
+
+
+@pytest.mark.parametrize("block", [1, 4, 6, 1 << 20])
+def test_what_a_short_row_lacks_is_missing_wherever_a_block_begins(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
+    (tmp_path / "rows.csv").write_text("t,x\n1,0\n2,5\n3\n4,5\n")
+    assert [row["a_ts"] for row in run(tmp_path / "rows.csv")] == [2, 4]
+
+
+def test_a_long_row_is_named_though_a_short_one_comes_before_it(tmp_path: Path) -> None:
+    said = faulty(tmp_path / "rows.csv", "t,x\n1,5\n2\n2,5,6\n")
+    assert said == "rows.csv, row 3: it has more fields than there are columns"
+
+
 def test_names_alone_are_an_empty_input_where_all_types_are_said(
     tmp_path: Path, piestream: Callable[..., Any]
 ) -> None:
