@@ -95,7 +95,9 @@ def open_source(
         raise ValueError(f"a delimiter is one character like ; or a tab, not {delimiter!r}")
     if list(names) == ["-"]:
         if format is None:
-            raise ValueError("standard input has no name that says what it holds: give the format")
+            raise ValueError(
+                "standard input has no name that says what it holds: give the format (--format csv)"
+            )
         if format == "parquet":
             spool = _spooled(sys.stdin.buffer)
             return ScanSource("standard input", pl.scan_parquet(spool), spool)
@@ -164,7 +166,7 @@ def _format_of(name: str) -> Format:
     if suffix not in FORMATS or (name.endswith(".gz") and suffix == ".parquet"):
         raise ValueError(
             f"{name}: what kind of file is this? Its name should end in "
-            f"{', '.join([*FORMATS, TABS])} (text also with .gz), or give the format"
+            f"{', '.join([*FORMATS, TABS])} (text also with .gz), or give the format (--format ndjson)"
         )
     return FORMATS[suffix]
 

@@ -282,6 +282,8 @@ def _text(
         return query, [file, *names] if file is not None else names
     if file is None:
         _refuse(context, "a query is missing: give its file, or its text with -q")
+    if file != "-" and _is_data(file):
+        _refuse(context, f"{file} is data: the query comes first, then the data")
     try:
         if file == "-":
             return sys.stdin.buffer.read().decode(), names
@@ -289,7 +291,19 @@ def _text(
     except UnicodeDecodeError:
         _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
+        if len(file.split()) > 1:
+            _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
+
+
+def _is_data(file: str) -> bool:
+    """Whether a name is that of data: whoever gives it for a query has turned the two round."""
+    suffix = Path(file).suffix.lower()
+    if suffix in ("", ".sql"):
+        return False
+    from piestream.files import FORMATS, TABS
+
+    return suffix in (*FORMATS, TABS)
 
 
 def _query(text: str) -> Query:

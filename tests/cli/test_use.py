@@ -105,6 +105,8 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
     [
         (["run"], "a query is missing"),
         (["run", "nowhere.sql"], "cannot read the query nowhere.sql"),
+        (["run", GOOD, "ROWS"], "the text of a query is given with -q"),
+        (["run", "ROWS", "drivers.sql"], "is data: the query comes first"),
         (["run", "-q", GOOD], "there is no data"),
         (["run", "-q", GOOD, "nowhere.csv"], "there is no file nowhere.csv"),
         (["run", "-q", GOOD, "*.nothing.csv"], "no file matches"),
