@@ -151,6 +151,7 @@ class Detector:
         new = np.array([*again, *range(first, self.n_partitions)], np.int64)
         states = self._states
         states[new] = 0
+        states[new, self.code[at.ENDED_AT] :] = at.NEVER
         states[new, at.DUE] = at.INT64_MAX
         states[new, at.USED] = 1
         states[new, at.LAST_TIME] = at.INT64_MIN
@@ -206,7 +207,7 @@ class Detector:
     ) -> Estimate:
         """Put the plan that suits the live state into ``code``, if it differs enough."""
         plan = self.tables.plan
-        counts = np.zeros(6 * len(plan.edges), np.int64)
+        counts = np.zeros(8 * len(plan.edges), np.int64)
         _state().survey(code, parts, pool, partitions, _SURVEY_INTERVALS, counts)
         estimate = Estimate.from_counts(counts.tolist(), plan.edges)
         if not estimate.partners or not estimate.differs(used, _PLAN_AGAIN):

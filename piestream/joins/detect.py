@@ -13,6 +13,7 @@ from piestream.joins.extend import DONE
 from piestream.joins.layout import (
     DUE,
     EMIT_BOTH,
+    ENDED_AT,
     GAP,
     HAS_CELLS,
     INT64_MAX,
@@ -22,6 +23,7 @@ from piestream.joins.layout import (
     N_OUTPUTS,
     N_READERS,
     N_SYMBOLS,
+    NEVER,
     NOWHERE,
     PARTITION_WORDS,
     POOL_USED,
@@ -110,8 +112,10 @@ def detect(
         partition = partitions[g]
         part = at_word(parts, 0 if fresh else partition * words)
         if fresh:
-            for word in range(words):
+            for word in range(code[ENDED_AT]):
                 part[word] = 0
+            for word in range(code[ENDED_AT], words):
+                part[word] = NEVER
             part[USED] = 1
             part[DUE] = INT64_MAX
             part[LAST_TIME] = INT64_MIN

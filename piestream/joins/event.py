@@ -51,7 +51,9 @@ from piestream.joins.layout import (
     SCRATCH_STEPS,
     SCRATCH_VISITS,
     SIDE_BEST,
+    SIDE_BEST_LATER,
     SIDE_EARLIER,
+    SIDE_ENDED,
     SIDE_LATER,
     SIDE_LO,
     SIDE_NAME,
@@ -75,7 +77,7 @@ from piestream.joins.rings import slot_of
 from piestream.joins.slots import begin, bring_up_to_date, drop
 from piestream.loops import BOOL, FLAGS, INT, WORDS, at_word, compiled
 
-_PAIR, _RANGE, _START, _INTERVAL = range(4)
+_PAIR, _RANGE, _END, _START, _INTERVAL = range(5)
 ITEM_WORDS = 4  # kind, constraint or symbol, then slot ids
 
 
@@ -99,6 +101,11 @@ def _find_ranges(code, part, pool, items, n_items, symbol, mask, kept):
         if not starts and code[block + SIDE_EARLIER] != NOWHERE:
             slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)
             pool[slot + code[block + SIDE_EARLIER]] = other_tail
+            if code[con + CON_SIDES + (1 - side) * SIDE_WORDS + SIDE_ENDED] != NOWHERE:
+                items[n_items] = _END
+                items[n_items + 1] = code[entry + INC_CONSTRAINT]
+                items[n_items + 2] = side
+                n_items += ITEM_WORDS
         elif starts and code[block + SIDE_LATER] != NOWHERE:
             # the last that ended before now: not one that is open or ends now
             last = other_tail - 1
@@ -200,7 +207,12 @@ def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
         scratch[SCRATCH_BOUND + (2 + WALK_WORDS) * n + s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off
-    rest = (started | kept) & code[IN_RANGES]
+    rest = started & code[IN_RANGES]
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        n_items = _find_ranges(code, part, pool, items, n_items, s, mask, kept)
+    rest = kept & code[IN_RANGES]  # after those that start now, which they only meet
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
@@ -274,26 +286,32 @@ def enter(code, part, pool, items, item, floor, scratch):
     con = code[CONSTRAINTS_AT] + items[item + 1] * CON_WORDS
     x = code[con + CON_X]
     y = code[con + CON_Y]
-    if kind == _RANGE:
+    if kind == _RANGE or kind == _END:
         side = items[item + 2]
         s = y if side == 1 else x
         block = con + CON_SIDES + side * SIDE_WORDS
+        theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
         ring = RINGS + s * RING_WORDS
         slot_id = part[ring + RING_TAIL] - 1
         slot = slot_of(part, ring, code[symbols + s * SYM_WORDS + SYM_WIDTH], slot_id)
-        last = items[item + 3]
-        pool[slot + code[block + SIDE_LATER]] = last
-        if code[block + SIDE_BEST] != NOWHERE:
-            # What lies behind the earlier ones is settled, and the last of them offers the most.
-            other = x if side == 1 else y
-            other_ring = RINGS + other * RING_WORDS
-            if last >= part[other_ring + RING_HEAD]:
-                width = code[symbols + other * SYM_WORDS + SYM_WIDTH]
-                place = slot_of(part, other_ring, width, last)
-                pool[slot + code[block + SIDE_BEST]] = offered(code, pool, other, place, NOWHERE)
-                scratch[SCRATCH_VISITS] += spread(
-                    code, part, pool, floor, s, slot, slot_id, items[item + 1]
-                )
+        best = code[block + SIDE_BEST]
+        if kind == _END:
+            if part[VALID] >> s & 1:
+                most = code[theirs + SIDE_ENDED]
+                part[most] = max(part[most], offered(code, pool, s, slot, best))
+            return NOWHERE
+        pool[slot + code[block + SIDE_LATER]] = items[item + 3]
+        heard = items[item + 1]
+        if code[theirs + SIDE_BEST] != NOWHERE:
+            heard = NOWHERE
+        grows = False
+        if best != NOWHERE:
+            offer = part[code[block + SIDE_ENDED]]
+            grows = offer > pool[slot + best]
+            pool[slot + code[block + SIDE_BEST_LATER]] = offer
+            pool[slot + best] = max(offer, pool[slot + best])
+        if grows or heard == NOWHERE:
+            scratch[SCRATCH_VISITS] += spread(code, part, pool, floor, s, slot, slot_id, heard)
         return NOWHERE
 
     x_id = items[item + 2]
@@ -317,22 +335,21 @@ def enter(code, part, pool, items, item, floor, scratch):
     x_valid = x_id < part[x_ring + RING_TAIL] - 1 or part[VALID] >> x & 1 != 0
     y_valid = y_id < part[y_ring + RING_TAIL] - 1 or part[VALID] >> y & 1 != 0
     x_best = code[con + CON_SIDES + SIDE_BEST]
-    if x_best != NOWHERE:
-        y_best = code[con + CON_SIDES + SIDE_WORDS + SIDE_BEST]
-        if y_valid:
-            offer = min(offered(code, pool, y, y_slot, y_best), pool[x_slot + START])
-            if offer > pool[x_slot + x_best]:
-                pool[x_slot + x_best] = offer
-                scratch[SCRATCH_VISITS] += spread(
-                    code, part, pool, floor, x, x_slot, x_id, items[item + 1]
-                )
-        if x_valid:
-            offer = min(offered(code, pool, x, x_slot, x_best), pool[y_slot + START])
-            if offer > pool[y_slot + y_best]:
-                pool[y_slot + y_best] = offer
-                scratch[SCRATCH_VISITS] += spread(
-                    code, part, pool, floor, y, y_slot, y_id, items[item + 1]
-                )
+    y_best = code[con + CON_SIDES + SIDE_WORDS + SIDE_BEST]
+    if x_best != NOWHERE and y_valid:
+        offer = min(offered(code, pool, y, y_slot, y_best), pool[x_slot + START])
+        if offer > pool[x_slot + x_best]:
+            pool[x_slot + x_best] = offer
+            scratch[SCRATCH_VISITS] += spread(
+                code, part, pool, floor, x, x_slot, x_id, items[item + 1]
+            )
+    if y_best != NOWHERE and x_valid:
+        offer = min(offered(code, pool, x, x_slot, x_best), pool[y_slot + START])
+        if offer > pool[y_slot + y_best]:
+            pool[y_slot + y_best] = offer
+            scratch[SCRATCH_VISITS] += spread(
+                code, part, pool, floor, y, y_slot, y_id, items[item + 1]
+            )
     if not (x_valid and y_valid):
         return NOWHERE
     if pool[x_slot + REACH] < floor or pool[y_slot + REACH] < floor:

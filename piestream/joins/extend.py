@@ -50,7 +50,7 @@ from piestream.joins.layout import (
     WALK_ENDS_CHECKED,
     WALK_WORDS,
 )
-from piestream.joins.pairs import is_pair, possible_relations
+from piestream.joins.pairs import first_after, is_pair, possible_relations
 from piestream.joins.rings import expire, next_worthy, slot_of, unmark
 from piestream.loops import BOOL, INT, NOTHING, WORDS, compiled
 
@@ -98,14 +98,11 @@ def _open_piece(code, part, pool, step, here, walk, at):
             return True
         if code[step + STEP_EARLIER] == NOWHERE:
             continue
-        start = pool[here + code[step + STEP_EARLIER]]
-        if start == NOWHERE:  # this interval has not ended
+        if pool[here + code[step + STEP_EARLIER]] == NOWHERE:  # this interval has not ended
             continue
-        if start > head:
-            before = slot_of(part, ring, code[step + STEP_WIDTH], start - 1)
-            if pool[before + START] > pool[here + END]:
-                start -= 1  # the slot that was open then was dropped and given to a later interval
-        walk[at + _NEXT] = max(start, head)
+        walk[at + _NEXT] = first_after(
+            part, pool, ring, code[step + STEP_WIDTH], here, code[step + STEP_EARLIER]
+        )
         walk[at + _LAST] = part[ring + RING_TAIL] - 1
         return True
     return False

@@ -34,7 +34,7 @@ PREVIOUS_DROPPED = 4  # bit s: the same of the run before it
 DUE = 5  # earliest time at which an open interval reaches its minimum duration
 USED = 6  # 1 while the row belongs to a partition
 WAITING = 7  # matches that have triggered and not completed
-RINGS = 8  # four words a symbol, then one word an automaton
+RINGS = 8  # four words a symbol, then one word an automaton, then those of SIDE_ENDED
 
 RING_BASE, RING_CAPACITY, RING_HEAD, RING_TAIL = range(4)
 RING_WORDS = 4
@@ -72,6 +72,7 @@ HAS_CELLS = 17
 IN_RANGES = 19  # symbols (as bits) of constraints that allow before or after
 ALL_AFTER = 20  # symbols (as bits) all of whose constraints allow that they begin after the other
 TO_LENGTH = 18  # symbols (as bits) that become valid at a minimum length
+ENDED_AT = 21  # first of the partition's words of SIDE_ENDED
 HEADER_WORDS = 24
 
 # a symbol's entry
@@ -87,7 +88,8 @@ SYM_WATCH = 8  # word of the slot that heads its waiting matches
 SYM_SEED = 9  # extension seeded by an interval that becomes valid, or begins after others ended
 SYM_BEST = 10  # words with the best that each side offers
 SYM_BEST_END = 11
-SYM_WORDS = 12
+SYM_BESTS_END = 12  # behind the words with the best of one range alone
+SYM_WORDS = 13
 
 DEFERRED_NOT = 0
 DEFERRED_TO_LENGTH = 1  # AT LEAST: valid once long enough
@@ -108,7 +110,11 @@ SIDE_WALK = 3  # WALK_*
 SIDE_ALLOWED = 4  # relations of this side to its partner, for walks that check
 SIDE_NAME = 5  # word with the id of the partner that this one follows immediately
 SIDE_BEST = 6  # word with the best that partners offer; NOWHERE where nothing is kept of it
-SIDE_WORDS = 7
+# the same of the partners in one range alone: this word, where there are no others
+SIDE_BEST_LATER = 7  # of those that ended before this one began
+SIDE_BEST_EARLIER = 8  # of those that begin after this one ended
+SIDE_ENDED = 9  # word of the partition: the best of all partners that have ended, for one that begins
+SIDE_WORDS = 10
 CON_WORDS = CON_SIDES + 2 * SIDE_WORDS
 
 #: How the partners of an interval lie between its lowest and its highest partner.

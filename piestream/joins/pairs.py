@@ -16,6 +16,7 @@ from piestream.joins.layout import (
     END,
     NOWHERE,
     OPEN,
+    RING_HEAD,
     SIDE_ALLOWED,
     SIDE_EARLIER,
     SIDE_LATER,
@@ -26,6 +27,7 @@ from piestream.joins.layout import (
     WALK_ALL,
     WALK_ENDS,
 )
+from piestream.joins.rings import slot_of
 from piestream.loops import BOOL, INT, NOTHING, WORDS, compiled
 from piestream.relations import Relation
 
@@ -127,6 +129,20 @@ def is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):
         later = code[con + CON_SIDES + (1 - side) * SIDE_WORDS + SIDE_LATER]
         return pool[other + later] >= slot_id
     return False
+
+
+@compiled(INT, WORDS, WORDS, INT, INT, INT, INT)
+def first_after(part, pool, ring, width, slot, word):
+    """The first live interval of a ring that began after the one at ``slot`` ended.
+
+    ``word`` of the slot says which had not begun when it ended.
+    """
+    first = pool[slot + word]
+    if first > part[ring + RING_HEAD]:
+        before = slot_of(part, ring, width, first - 1)
+        if pool[before + START] > pool[slot + END]:
+            first -= 1  # the slot that was open then was dropped and given to a later interval
+    return max(first, part[ring + RING_HEAD])
 
 
 @compiled(INT, WORDS, INT, INT)

@@ -51,30 +51,35 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is known of a constraint's partners: how many an interval has, what share of all fit."""
+    """What is known of a constraint's partners: how many an interval has, what share of all fit.
 
-    partners: Mapping[tuple[int, int], float] = field(default_factory=dict)  # (constraint, side)
-    share: Mapping[int, float] = field(default_factory=dict)
+    By constraint, side, and whether it is an interval that a seed binds: that one is among the
+    latest, and all others lie before it.
+    """
 
-    def partners_of(self, edge: Edge, number: int, side: int) -> float:
+    partners: Mapping[tuple[int, int, bool], float] = field(default_factory=dict)
+    share: Mapping[tuple[int, int, bool], float] = field(default_factory=dict)
+
+    def partners_of(self, edge: Edge, number: int, side: int, of_seed: bool) -> float:
         """How many partners an interval on a side of a constraint has."""
-        return self.partners.get((number, side), 20.0 if edge.ranged else 1.0)
+        return self.partners.get((number, side, of_seed), 20.0 if edge.ranged else 1.0)
 
-    def share_of(self, edge: Edge, number: int) -> float:
-        """The share of all live pairs that fit a constraint."""
-        return self.share.get(number, 0.4 if edge.ranged else 0.1)
+    def share_of(self, edge: Edge, number: int, side: int, of_seed: bool) -> float:
+        """The share of all live intervals of the other symbol that are its partners."""
+        return self.share.get((number, side, of_seed), 0.4 if edge.ranged else 0.1)
 
     @classmethod
     def from_counts(cls, counts: Sequence[int], edges: Sequence[Edge]) -> Estimate:
         """An estimate from the counts of a survey of the live state (state.survey)."""
-        partners: dict[tuple[int, int], float] = {}
-        share: dict[int, float] = {}
+        partners: dict[tuple[int, int, bool], float] = {}
+        share: dict[tuple[int, int, bool], float] = {}
         for number in range(len(edges)):
             for side in (0, 1):
-                intervals, found, beside = counts[6 * number + 3 * side :][:3]
-                if intervals:
-                    partners[number, side] = found / intervals
-                    share[number] = found / beside if beside else 1.0
+                intervals, beside, *found = counts[8 * number + 4 * side :][:4]
+                for of_seed in (False, True):
+                    if intervals:
+                        partners[number, side, of_seed] = found[of_seed] / intervals
+                        share[number, side, of_seed] = found[of_seed] / beside if beside else 1.0
         return cls(partners, share)
 
     def differs(self, other: Estimate, factor: float) -> bool:
@@ -97,7 +102,7 @@ def steps_from(
 
     ``twins`` are pairs of symbols with one predicate that no constraint keeps apart.
     """
-    search = _Search(edges, estimate or Estimate())
+    search = _Search(edges, estimate or Estimate(), bound)
     remaining = len({s for edge in edges for s in (edge.x, edge.y)}) - len(bound)
     order = search.best(frozenset(bound)) if remaining <= _ALL_ORDERS else search.greedy(bound)
     if search.is_tree and not any(edge.ranged for edge in edges):
@@ -132,9 +137,10 @@ def split_of(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
 class _Search:
     """Weighs orders: the work of a step is the partners tried, for every binding that got there."""
 
-    def __init__(self, edges: Sequence[Edge], estimate: Estimate) -> None:
+    def __init__(self, edges: Sequence[Edge], estimate: Estimate, seed: Sequence[int]) -> None:
         self.edges = edges
         self.estimate = estimate
+        self.seed = seed
         self.incident: dict[int, list[int]] = {}
         for number, edge in enumerate(edges):
             self.incident.setdefault(edge.x, []).append(number)
@@ -163,15 +169,20 @@ class _Search:
         through = [e for e in self.incident[target] if self.edges[e].other(target) in there]
 
         def partners(e: int) -> float:
-            edge = self.edges[e]
-            return self.estimate.partners_of(edge, e, edge.side(edge.other(target)))
+            return self.estimate.partners_of(self.edges[e], e, *self._from(e, target))
 
         via = min(through, key=lambda e: (partners(e), self.edges[e].ranged, e))
         others = [e for e in through if e != via]
         kept = partners(via)
         for e in others:
-            kept *= self.estimate.share_of(self.edges[e], e)
+            kept *= self.estimate.share_of(self.edges[e], e, *self._from(e, target))
         return via, others, partners(via), kept
+
+    def _from(self, constraint: int, target: int) -> tuple[int, bool]:
+        """The side of a constraint that a target is reached from, and whether the seed is there."""
+        edge = self.edges[constraint]
+        source = edge.other(target)
+        return edge.side(source), source in self.seed
 
     def candidates(self, bound: Iterable[int]) -> list[int]:
         """The symbols that a constraint connects to those bound."""
@@ -225,23 +236,29 @@ def spanning_tree(n_symbols: int, edges: Sequence[Edge]) -> tuple[int, ...]:
     return tuple(tree)
 
 
-def settled(tree: Sequence[int], edges: Sequence[Edge], later: Mapping[int, int]) -> dict[int, int]:
-    """The constraints of the tree whose earlier side is settled when the later one begins.
+def asked(
+    tree: Sequence[int],
+    edges: Sequence[Edge],
+    seeds: Sequence[tuple[Sequence[int], int | None]],
+) -> list[tuple[int, int]]:
+    """The constraints of the tree, with a symbol, of whose partners there something is asked.
 
-    ``later`` gives the later symbol of each constraint that is *before* and nothing else. All that
-    must be bound behind the earlier symbol of a settled one has ended before that symbol began.
-    Gives the later symbol of each.
+    It is where some seed lies on the symbol's side of the constraint: then its intervals may be
+    entered from there, and are worth it only if a partner is there. ``seeds`` are the symbols that
+    each binds, and the constraint whose pairs it is of: that one's partner is bound.
     """
-    found: dict[int, int] = {}
-
-    def is_settled(constraint: int) -> bool:
-        if constraint not in later:
-            return False
-        earlier = edges[constraint].other(later[constraint])
-        behind = [c for c in tree if c != constraint and earlier in (edges[c].x, edges[c].y)]
-        return all(later.get(c) == earlier and is_settled(c) for c in behind)
-
+    found = []
     for constraint in tree:
-        if is_settled(constraint):
-            found[constraint] = later[constraint]
+        for symbol in (edges[constraint].x, edges[constraint].y):
+            side = {symbol}
+            fresh = [symbol]
+            while fresh:
+                near = fresh.pop()
+                for other in tree:
+                    if other != constraint and near in (edges[other].x, edges[other].y):
+                        more = {edges[other].other(near)} - side
+                        side |= more
+                        fresh += more
+            if any(of != constraint and side.intersection(bound) for bound, of in seeds):
+                found.append((constraint, symbol))
     return found

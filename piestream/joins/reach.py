@@ -7,11 +7,14 @@ best is not before the window. Bests only grow, and only up to the interval's ow
 many partners inside a long interval are news to its other sides once; then the partners there hear
 of it.
 
-Ranges are not told of each other. But where *before* is all that a constraint allows, and all that
-lies behind its earlier symbol lies before that too, then everything there has ended when the later
-interval begins, and the last of the earlier ones offers the most: that is kept (`plan.settled`).
-Other ranges offer whatever there is, and of a cycle a spanning tree is looked at; on all other
-patterns the walk of `extend` enters nothing that cannot be completed.
+The partners in a range (before, after) are not entered one by one, but what they offer is as if they
+were. The range of whoever began later holds that of all before it: so among those that ended the best
+falls, and among those that began it rises, in the order of their slots, and news go from the nearest
+on only as far as they are news. For one that will begin, the partition keeps the best of all that
+ended. A side of a symbol is kept only where some match comes from another side of it (`plan.asked`).
+
+Of a cycle a spanning tree is looked at. On all other patterns the walk of `extend` enters nothing
+that cannot be completed.
 """
 
 from __future__ import annotations
@@ -34,6 +37,11 @@ from piestream.joins.layout import (
     RINGS,
     SIDE_ALLOWED,
     SIDE_BEST,
+    SIDE_BEST_EARLIER,
+    SIDE_BEST_LATER,
+    SIDE_EARLIER,
+    SIDE_ENDED,
+    SIDE_LATER,
     SIDE_LO,
     SIDE_WALK,
     SIDE_WORDS,
@@ -50,7 +58,7 @@ from piestream.joins.layout import (
     WALK_ENDS,
     WALK_ENDS_CHECKED,
 )
-from piestream.joins.pairs import possible_relations, symbol_on
+from piestream.joins.pairs import first_after, possible_relations, symbol_on
 from piestream.joins.rings import mark, slot_of
 from piestream.loops import INT, WORDS, compiled
 
@@ -101,25 +109,28 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         side = code[entry + INC_SIDE]
         con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
         block = con + CON_SIDES + side * SIDE_WORDS
-        word = code[block + SIDE_BEST]
-        if word == NOWHERE or constraint == heard:
+        theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
+        best = code[theirs + SIDE_BEST]
+        if best == NOWHERE or constraint == heard:
             continue
-        offer = min(start, second if word == lowest_word else lowest)
-        lo = pool[slot + code[block + SIDE_LO]]
-        if offer < floor or lo == NOWHERE:
+        offer = min(start, second if code[block + SIDE_BEST] == lowest_word else lowest)
+        if offer < floor:
             continue
-        hi = pool[slot + code[block + SIDE_LO] + 1]
         other = symbol_on(code, con, 1 - side)
         other_ring = RINGS + other * RING_WORDS
         other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
-        theirs = code[con + CON_SIDES + (1 - side) * SIDE_WORDS + SIDE_BEST]
+        other_head = part[other_ring + RING_HEAD]
+
+        # the pairs
+        lo = pool[slot + code[block + SIDE_LO]]
+        hi = pool[slot + code[block + SIDE_LO] + 1]
         walk = code[block + SIDE_WALK]
         partner = lo
-        while partner <= hi:
+        while lo != NOWHERE and partner <= hi:
             visits += 1
             place = slot_of(part, other_ring, other_width, partner)
             news = min(offer, pool[place + START])
-            if partner >= part[other_ring + RING_HEAD] and news > pool[place + theirs]:
+            if partner >= other_head and news > pool[place + best]:
                 pair = True
                 if walk >= WALK_ALL_CHECKED:
                     possible = possible_relations(
@@ -128,11 +139,49 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
                     )  # fmt: skip
                     pair = possible & code[block + SIDE_ALLOWED] == possible
                 if pair:
-                    pool[place + theirs] = news
+                    pool[place + best] = news
                     visits += spread(code, part, pool, floor, other, place, partner, constraint)
             partner += 1
             if walk == WALK_ENDS:
                 partner = max(partner, hi)
             elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
                 partner = max(partner, hi - 1)
+
+        # those that ended before this one began: the later they did, the fewer they have heard of
+        alone = code[theirs + SIDE_BEST_EARLIER]
+        if alone != NOWHERE:
+            partner = pool[slot + code[block + SIDE_LATER]]
+            while partner >= other_head:
+                visits += 1
+                place = slot_of(part, other_ring, other_width, partner)
+                news = min(offer, pool[place + START])
+                if pool[place + alone] >= news:
+                    break
+                had = pool[place + best]
+                pool[place + alone] = offer
+                pool[place + best] = max(had, offer)
+                if news > had:
+                    visits += spread(code, part, pool, floor, other, place, partner, constraint)
+                partner -= 1
+
+        # those that began after this one ended: the earlier they did, the fewer they have heard of
+        alone = code[theirs + SIDE_BEST_LATER]
+        if alone != NOWHERE and pool[slot + code[block + SIDE_EARLIER]] != NOWHERE:
+            most = code[theirs + SIDE_ENDED]
+            part[most] = max(part[most], offer)
+            partner = first_after(
+                part, pool, other_ring, other_width, slot, code[block + SIDE_EARLIER]
+            )
+            while partner < part[other_ring + RING_TAIL]:
+                visits += 1
+                place = slot_of(part, other_ring, other_width, partner)
+                entered = pool[place + code[theirs + SIDE_LATER]] >= slot_id
+                if not entered or pool[place + alone] >= offer:
+                    break
+                had = pool[place + best]
+                pool[place + alone] = offer
+                pool[place + best] = max(had, offer)
+                if offer > had:
+                    visits += spread(code, part, pool, floor, other, place, partner, constraint)
+                partner += 1
     return visits

@@ -38,6 +38,7 @@ from piestream.joins.layout import (
     START,
     SYM_BEST,
     SYM_BEST_END,
+    SYM_BESTS_END,
     SYM_CELLS,
     SYM_CELLS_END,
     SYM_DEFERRED,
@@ -128,13 +129,13 @@ def begin(code, part, pool, symbol, time):
         pool[slot + word] = NOWHERE
     pool[slot + START] = time
     pool[slot + END] = OPEN
-    pool[slot + REACH] = ALWAYS
-    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
+    for word in range(code[sym + SYM_BEST], code[sym + SYM_BESTS_END]):
         pool[slot + word] = NEVER
+    if code[sym + SYM_BEST] < code[sym + SYM_BEST_END]:
         pool[slot + REACH] = NEVER
-    if pool[slot + REACH] == NEVER:
         unmark(part, pool, ring, width, tail)
     else:
+        pool[slot + REACH] = ALWAYS
         mark(part, pool, ring, width, tail)
     clear_cells(
         code,

@@ -171,8 +171,9 @@ def visit_codes(
 def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
     """Count live intervals and their partners, in at most ``most`` intervals a constraint and side.
 
-    For each constraint, and for each of its sides: how many intervals were looked at, how many
-    partners they have, and how many live intervals of the other symbol there were beside them.
+    For each constraint, and for each of its sides: how many intervals were looked at, how many live
+    intervals of the other symbol there were beside them, how many of those are their partners, and
+    how many would be if all of those began before them, as before the latest they did.
     """
     code = pointer(own_code)
     pool = pointer(own_pool)
@@ -180,10 +181,16 @@ def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
     words = code[PARTITION_WORDS]
     for partition in partitions:
         part = at_word(pointer(own_parts), partition * words)
+        floor = minus(part[LAST_TIME], code[WINDOW])
+        for s in range(code[N_SYMBOLS]):
+            ring = RINGS + s * RING_WORDS
+            if part[ring + RING_CAPACITY]:
+                width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
+                expire(part, pool, ring, width, floor)
         for c in range(code[N_CONSTRAINTS]):
             con = code[CONSTRAINTS_AT] + c * CON_WORDS
             for side in range(2):
-                at = 6 * c + 3 * side
+                at = 8 * c + 4 * side
                 block = con + CON_SIDES + side * SIDE_WORDS
                 symbol = symbol_on(code, con, side)
                 other = symbol_on(code, con, 1 - side)
@@ -204,12 +211,14 @@ def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
                         found = hi - max(lo, other_head) + 1
                         if code[block + SIDE_WALK] == WALK_ENDS:
                             found = min(found, 2)
-                    if code[block + SIDE_LATER] != NOWHERE:
-                        # walks start from the latest intervals, which have all others before them
-                        found += other_tail - other_head
                     earlier = code[block + SIDE_EARLIER]
                     if earlier != NOWHERE and pool[slot + earlier] != NOWHERE:
                         found += max(0, other_tail - max(pool[slot + earlier], other_head))
                     counts[at] += 1
-                    counts[at + 1] += found
-                    counts[at + 2] += other_tail - other_head
+                    counts[at + 1] += other_tail - other_head
+                    counts[at + 2] += found
+                    counts[at + 3] += found
+                    later = code[block + SIDE_LATER]
+                    if later != NOWHERE:
+                        counts[at + 2] += max(0, pool[slot + later] + 1 - other_head)
+                        counts[at + 3] += other_tail - other_head

@@ -15,7 +15,7 @@ from piestream.joins.plan import (
     Edge,
     Estimate,
     Step,
-    settled,
+    asked,
     spanning_tree,
     split_of,
     steps_from,
@@ -195,6 +195,40 @@ class _Slots:
         return first
 
 
+def _keep_bests(
+    sides: Sequence[tuple[int, int]],
+    edges: Sequence[Edge],
+    blocks: Sequence[list[int]],
+    slots: _Slots,
+    ended_at: int,
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Give words to the best of these sides (reach.py): of constraints, seen from a symbol.
+
+    Gives for each symbol where its bests begin, where those of whole sides end, and where all end;
+    and where the words of a partition end, of which the first is at ``ended_at``.
+    """
+    words = []
+    for symbol in range(len(slots.widths)):
+        mine = [c for c, seen_from in sides if seen_from == symbol]
+        first = slots.take(symbol, len(mine))
+        end = slots.widths[symbol]
+        for best, c in enumerate(mine, first):
+            block = blocks[c]
+            base = at.CON_SIDES + edges[c].side(symbol) * at.SIDE_WORDS
+            later = block[base + at.SIDE_LATER] != at.NOWHERE
+            earlier = block[base + at.SIDE_EARLIER] != at.NOWHERE
+            is_alone = later + earlier == 1 and block[at.CON_NEXT] == at.NOWHERE
+            block[base + at.SIDE_BEST] = best
+            if later:
+                block[base + at.SIDE_BEST_LATER] = best if is_alone else slots.take(symbol)
+                block[base + at.SIDE_ENDED] = ended_at
+                ended_at += 1
+            if earlier:
+                block[base + at.SIDE_BEST_EARLIER] = best if is_alone else slots.take(symbol)
+        words.append((first, end, slots.widths[symbol]))
+    return words, ended_at
+
+
 def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Tables:
     """Everything that the loops need to know of a query."""
     names = [symbol.name for symbol in query.symbols]
@@ -228,6 +262,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     dfa_words: list[int] = []
     blocks: list[list[int]] = []
     plan = Plan(edges, twins)
+    seeds: list[tuple[tuple[int, ...], int | None]] = []
 
     def reader(relations: Relation, same_predicate: bool) -> tuple[int, int]:
         automaton = compile_pair(relations, same_predicate)
@@ -245,6 +280,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
         block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 0
         if pairs:
             block[at.CON_NEXT], block[at.CON_DECIDES] = reader(pairs, same[c])
+            seeds.append(((edge.x, edge.y), c))
         label = f"{constraint.x}, {constraint.y}"
         block[at.CON_SEED] = plan.seed(label, (edge.x, edge.y))
         for side, symbol in enumerate((edge.x, edge.y)):
@@ -274,71 +310,63 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     for c, block in enumerate(blocks):
         incident[block[at.CON_X]] += [c, 0]
         incident[block[at.CON_Y]] += [c, 1]
-    best: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    tree = spanning_tree(n, edges)
-    later = {
-        c: edge.y if constraint.relations == _BEFORE else edge.x
-        for c, (edge, constraint) in enumerate(zip(edges, constraints, strict=True))
-        if constraint.relations in (_BEFORE, _AFTER)
-    }
-    ranges = settled(tree, edges, later)
-    for c in tree:
-        for side, symbol in enumerate((edges[c].x, edges[c].y)):
-            if not edges[c].ranged or ranges.get(c) == symbol:
-                best[symbol].append((c, at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_BEST))
-    best_words = []
-    for s in range(n):
-        first_best = slots.take(s, len(best[s]))
-        best_words.append((first_best, slots.widths[s]))
-        for word, (c, best_word) in enumerate(best[s], first_best):
-            blocks[c][best_word] = word
 
-    at_completion = query.emit is Emit.COMPLETION
-    symbol_words: list[int] = []
-    watch: list[int] = []
+    deferred: list[int] = []
+    seeded: list[int] = []
     to_length = 0
     all_after = 0
+    for s in range(n):
+        deferred.append(at.DEFERRED_NOT)
+        if query.emit is Emit.COMPLETION or ticks.at_most[s] is not None:
+            deferred[s] = at.DEFERRED_TO_END
+        elif ticks.at_least[s] is not None:
+            deferred[s] = at.DEFERRED_TO_LENGTH
+            to_length |= 1 << s
+        later = [
+            blocks[c][at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_LATER]
+            for c, side in zip(incident[s][::2], incident[s][1::2], strict=True)
+            if not blocks[c][at.CON_NAMES]
+        ]
+        if later and at.NOWHERE not in later:
+            all_after |= 1 << s
+        seeded.append(at.NOWHERE)
+        if deferred[s] != at.DEFERRED_NOT or n == 1 or all_after >> s & 1:
+            seeded[s] = plan.seed(names[s], (s,))
+            seeds.append(((s,), None))
+
+    header = [0] * at.HEADER_WORDS
+    header[at.ENDED_AT] = at.RINGS + n * at.RING_WORDS + len(blocks)
+    sides = asked(spanning_tree(n, edges), edges, seeds)
+    best, header[at.PARTITION_WORDS] = _keep_bests(
+        sides, edges, blocks, slots, header[at.ENDED_AT]
+    )
+
+    symbol_words: list[int] = []
+    watch: list[int] = []
     cells: dict[Cell, int] = {}
     cell_words: list[int] = []
     incident_words: list[int] = []
     for s in range(n):
         watch.append(slots.take(s) if query.emit is Emit.BOTH else at.NOWHERE)
-        at_least, at_most = ticks.at_least[s], ticks.at_most[s]
-        deferred = at.DEFERRED_NOT
-        if at_completion or at_most is not None:
-            deferred = at.DEFERRED_TO_END
-        elif at_least is not None:
-            deferred = at.DEFERRED_TO_LENGTH
-            to_length |= 1 << s
         first_cell = len(cell_words) // at.CELL_WORDS
         for cell in dict.fromkeys(w.what for w in wanted if isinstance(w.what, Cell)):
             if cell.symbol == s:
                 cells[cell] = slots.take(s, CELL_SIZE.get(cell.kind, 1))
                 cell_words += [cell.kind, cell.column, cells[cell]]
-        seeded = at.NOWHERE
-        sides = [
-            blocks[c][at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_LATER]
-            for c, side in zip(incident[s][::2], incident[s][1::2], strict=True)
-            if not blocks[c][at.CON_NAMES]
-        ]
-        if sides and at.NOWHERE not in sides:
-            all_after |= 1 << s
-        if deferred != at.DEFERRED_NOT or n == 1 or all_after >> s & 1:
-            seeded = plan.seed(names[s], (s,))
         first_incident = len(incident_words) // at.INC_WORDS
         incident_words += incident[s]
         symbol_words += [
             slots.widths[s],
-            length_word(at_least),
-            length_word(at_most),
-            deferred,
+            length_word(ticks.at_least[s]),
+            length_word(ticks.at_most[s]),
+            deferred[s],
             first_incident,
             len(incident_words) // at.INC_WORDS,
             first_cell,
             len(cell_words) // at.CELL_WORDS,
             watch[s],
-            seeded,
-            *best_words[s],
+            seeded[s],
+            *best[s],
         ]
 
     output_words: list[int] = []
@@ -353,7 +381,6 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
             entry = [at.OUT_SLOT_WORD, want.symbol, at.START if want.what == "ts" else at.END, 0]
         output_words += entry
 
-    header = [0] * at.HEADER_WORDS
     body: list[int] = []
 
     def place(word: int, words: list[int]) -> None:
@@ -380,7 +407,6 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     header[at.WINDOW] = length_word(ticks.within)
     header[at.GAP] = length_word(ticks.max_gap)
     header[at.EMIT_BOTH] = int(query.emit is Emit.BOTH)
-    header[at.PARTITION_WORDS] = at.RINGS + n * at.RING_WORDS + len(blocks)
     header[at.N_OUTPUTS] = len(output_words) // at.OUT_WORDS
     header[at.HAS_CELLS] = int(bool(cell_words))
     header[at.TO_LENGTH] = _signed(to_length)

@@ -65,7 +65,8 @@ def counted(clauses: Sequence[str], spans: Spans, within: int) -> Counted:
 def counted_frame(clauses: Sequence[str], frame: pl.DataFrame, within: int) -> Counted:
     """Run a pattern with and without reach.
 
-    Pairs are counted as the matches of each constraint, runs as the rises of the columns.
+    Pairs are counted as the matches of each constraint, but for those of before and after, which are
+    not entered as pairs; runs as the rises of the columns.
     """
     query = _query(" AND ".join(clauses), within)
     binding = bind(query, frame.schema)
@@ -78,7 +79,7 @@ def counted_frame(clauses: Sequence[str], frame: pl.DataFrame, within: int) -> C
         assert work.steps >= len(result)  # with three symbols, a match takes a step at least
     return Counted(
         runs=sum(_rises(frame[symbol.name]) for symbol in query.symbols),
-        pairs=sum(len(_query(clause, within).run(frame)) for clause in clauses),
+        pairs=sum(_pairs(clause, frame, within) for clause in clauses),
         matches=len(result),
         steps=seeing.detector.work.steps,
         visits=seeing.detector.work.visits,
@@ -88,6 +89,12 @@ def counted_frame(clauses: Sequence[str], frame: pl.DataFrame, within: int) -> C
 
 def _rises(holds: pl.Series) -> int:
     return int((holds & ~holds.shift(fill_value=False)).sum())
+
+
+def _pairs(clause: str, frame: pl.DataFrame, within: int) -> int:
+    x, *words, y = clause.replace(";", " ").split()
+    near = [word for word in words if word not in ("before", "after")]
+    return len(_query(f"{x} {';'.join(near)} {y}", within).run(frame)) if near else 0
 
 
 def _query(pattern: str, within: int) -> ps.Query:

@@ -1,0 +1,77 @@
+"""What the plan asks for, and which order it takes from the live state."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.binding import bind
+from piestream.generators import booleans
+from piestream.joins import layout as at
+from piestream.joins.tables import Tables
+from piestream.stream import Stream
+
+COLUMNS = {"a1": "a", "a2": "b", "a3": "c"}
+
+
+def _query(pattern: str, within: int, emit: str = "TRIGGER") -> ps.Query:
+    names = sorted({word for word in pattern.replace(";", " ").split() if len(word) == 1})
+    defined = ", ".join(f"{name} AS {name}" for name in names)
+    return ps.query(
+        f"FROM s ORDER BY ts DEFINE {defined} PATTERN {pattern} WITHIN {within} EMIT ON {emit}"
+    )
+
+
+def _sides(tables: Tables, names: str) -> set[str]:
+    """Whose best is kept of whom: "b of a" is what partners a offer to b."""
+    found = set()
+    for number in range(tables.code[at.N_CONSTRAINTS]):
+        entry = tables.code[at.CONSTRAINTS_AT] + number * at.CON_WORDS
+        ends = [names[tables.code[entry + word]] for word in (at.CON_X, at.CON_Y)]
+        for side in range(2):
+            block = entry + at.CON_SIDES + side * at.SIDE_WORDS
+            if tables.code[block + at.SIDE_BEST] != at.NOWHERE:
+                found.add(f"{ends[side]} of {ends[1 - side]}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "emit", "kept"),
+    [
+        # a pair is decided, and there is nothing more to ask
+        ("a overlaps b", "TRIGGER", set()),
+        # each pair is completed on the other side of b
+        ("a overlaps b AND b overlaps c", "TRIGGER", {"b of a", "b of c"}),
+        # all matches come when the last begins: what began later is asked of what ended before
+        ("a before b AND b before c", "TRIGGER", {"b of a", "c of b"}),
+        ("a before b AND a before c", "TRIGGER", {"b of a", "c of a", "a of b", "a of c"}),
+        ("a before b AND b overlaps c", "TRIGGER", {"b of a"}),
+        ("a before;meets b AND b before c", "TRIGGER", {"b of a", "b of c", "c of b"}),
+        # of a cycle a tree is kept, of its pairs first
+        ("a overlaps b AND b overlaps c AND a before c", "TRIGGER", {"b of a", "b of c"}),
+        # any of them may be the last to end
+        ("a before b AND b before c", "COMPLETION", {"b of a", "c of b", "a of b", "b of c"}),
+    ],
+)
+def test_sides_that_are_asked_for_their_best(pattern: str, emit: str, kept: set[str]) -> None:
+    schema = {"ts": pl.Int64(), **{name: pl.Boolean() for name in "abc"}}
+    assert _sides(bind(_query(pattern, 9, emit), schema).tables, "abc") == kept
+
+
+@pytest.mark.parametrize(
+    ("ratios", "first"),
+    [((1, 50, 50), "a"), ((50, 1, 50), "b")],
+)
+def test_the_rarer_of_two_is_bound_first(
+    ratios: tuple[int, ...], first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen from the c that begins, all a and all b lie before it; seen from a b, half of the a."""
+    monkeypatch.setattr("piestream.detector._SURVEY_STEPS", 0)
+    frame = booleans(3, 20_000, seed=1, ratios=ratios).rename(COLUMNS)
+    query = _query("a before b AND a before c AND b before c", 2_000)
+    stream = Stream(bind(query, frame.schema), lateness=0)
+    for rows in frame.iter_slices(1_000):
+        stream.take(rows)
+    steps = stream.detector.tables.plan.steps(stream.detector.estimate)["c"]
+    assert ["abc"[step.target] for step in steps] == [first, *({"a", "b"} - {first})]
