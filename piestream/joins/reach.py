@@ -114,7 +114,9 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         if best == NOWHERE or constraint == heard:
             continue
         offer = min(start, second if code[block + SIDE_BEST] == lowest_word else lowest)
-        if offer < floor:
+        lo = pool[slot + code[block + SIDE_LO]]
+        ranged = code[theirs + SIDE_BEST_EARLIER] & code[theirs + SIDE_BEST_LATER] != NOWHERE
+        if offer < floor or (lo == NOWHERE and not ranged):
             continue
         other = symbol_on(code, con, 1 - side)
         other_ring = RINGS + other * RING_WORDS
@@ -122,7 +124,6 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         other_head = part[other_ring + RING_HEAD]
 
         # the pairs
-        lo = pool[slot + code[block + SIDE_LO]]
         hi = pool[slot + code[block + SIDE_LO] + 1]
         walk = code[block + SIDE_WALK]
         partner = lo
@@ -146,6 +147,8 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
                 partner = max(partner, hi)
             elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
                 partner = max(partner, hi - 1)
+        if not ranged:
+            continue
 
         # those that ended before this one began: the later they did, the fewer they have heard of
         alone = code[theirs + SIDE_BEST_EARLIER]
