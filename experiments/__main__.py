@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         help=f"all, report, or {', '.join(EXPERIMENTS)}")  # fmt: skip
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--full", dest="size", action="store_const", const=Size.FULL,
-                       help="the large sizes: about an hour for all")  # fmt: skip
+                       help="the large sizes: more than an hour for all")  # fmt: skip
     sizes.add_argument("--tiny", dest="size", action="store_const", const=Size.TINY,
                        help="a few seconds, to see that it runs")  # fmt: skip
     parser.set_defaults(size=Size.QUICK)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +23,7 @@ __all__ = [
     "Rows",
     "Size",
     "held_by",
+    "keep_freed_memory",
     "machine",
     "timed",
     "used_by",
@@ -38,12 +40,16 @@ MEMORY_CAP = 6 * 2**30
 TIMING = (
     "Each cell of a table is measured in a process of its own, on one thread, warm: a short run "
     "first, then one that is not timed, then several (a run that takes more than a second, or two "
-    "with --full, is not repeated). cpu_s and wall_s are minima, *_median medians. CPU time is user "
+    "with --full, is not repeated). cpu_s and wall_s are minima, *_median medians, cpu_first_s the first run. CPU time is user "
     "and system time of the process (time.process_time). Tables and figures show the minimum of "
     "CPU time: it hardly depends on what else the machine does, wall-clock time does. Memory is "
     "the most that the process held in RAM during its first whole run beyond what it held before "
-    "(VmHWM): input excluded, matches included. A method is ended at 60 CPU seconds a run (3 at "
-    "the quick size) or 6 GB; then the cell says so (*> 60 s*), and it is not run on the larger "
+    "(VmHWM): input excluded, matches included. After that run, memory that is freed stays with the "
+    "process (glibc's mallopt): otherwise the size of a method's arrays decides whether each of its "
+    "runs pays for their pages again (some 2 µs a page on a virtual machine). A run that is not "
+    "repeated pays for all of them. A method is ended at 60 CPU seconds a run (3 at "
+    "the quick size), at 6 GB, its child processes included, or after ten minutes by the wall clock "
+    "(two at the quick size); then the cell says so (*> 60 s*), and it is not run on the larger "
     "cases of that sweep (*(> 60 s)*)."
 )
 
@@ -68,23 +74,32 @@ class Size(Enum):
         """CPU seconds of one run after which a method is ended."""
         return float(self.of(60.0, 3.0, 60.0))
 
+    @property
+    def wall(self) -> float:
+        """Seconds by the clock on the wall after which a measurement is ended, whatever it does."""
+        return float(self.of(60.0, 120.0, 600.0))
+
 
 def timed(
-    work: Callable[[], Any], size: Size, first: AbstractContextManager[Any] | None = None
+    work: Callable[[], Any],
+    size: Size,
+    first: AbstractContextManager[Any] | None = None,
+    once: bool = False,
 ) -> tuple[Row, Any]:
     """Times of some work, and what it gave: once unmeasured, then again and again.
 
     Work that takes long is not run again: its first run counts. ``first`` is entered for that.
+    Nor is that of which ``once`` is enough.
 
     >>> row, result = timed(lambda: 3, Size.TINY)
     >>> sorted(row), result
-    (['cpu_median', 'cpu_s', 'runs', 'wall_median', 'wall_s'], 3)
+    (['cpu_first_s', 'cpu_median', 'cpu_s', 'runs', 'wall_median', 'wall_s'], 3)
     """
     cpu: list[float] = []
     wall: list[float] = []
     budget, most, least = size.of(0.0, 0.15, 1.0), size.of(1, 9, 7), size.of(1, 2, 2)
     long = size.of(1e9, 1.0, 2.0)
-    result = None
+    result, first_used = None, 0.0
     collects = gc.isenabled()
     gc.disable()  # as timeit does
     try:
@@ -95,10 +110,12 @@ def timed(
                 result = work()
                 used = time.process_time() - cpu_before
                 passed = time.perf_counter() - wall_before
-            if run or used > long:
+            if not run:
+                first_used = used
+            if run or once or used > long:
                 cpu.append(used)
                 wall.append(passed)
-            if used > long or (sum(cpu) > budget and run >= least):
+            if once or used > long or (sum(cpu) > budget and run >= least):
                 break
     finally:
         if collects:
@@ -106,10 +123,24 @@ def timed(
     return {
         "runs": len(cpu),
         "cpu_s": min(cpu),
+        "cpu_first_s": first_used,
         "cpu_median": statistics.median(cpu),
         "wall_s": min(wall),
         "wall_median": statistics.median(wall),
     }, result
+
+
+#: Parameters of glibc's mallopt: above how much at the top it is given back, and how many large
+#: blocks are asked of the system each by itself.
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
+
+
+def keep_freed_memory() -> None:
+    """From now on, memory that is freed is not given back to the system; only glibc can do that."""
+    with suppress(AttributeError, OSError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_MMAP_MAX, 0)
+        library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
 class Growth:

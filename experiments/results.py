@@ -114,7 +114,7 @@ def _head(documents: Sequence[Mapping[str, Any]]) -> str:
         "# piestream beside its peers",
         "This page is generated from `experiments/results/*.json` by `python -m experiments "
         "report`; its numbers are those of these files. `make experiments` measures anew, in "
-        "minutes; `ARGS=--full` takes sizes near the papers', in about an hour. "
+        "minutes; `ARGS=--full` takes sizes near the papers', in more than an hour. "
         "[README.md](README.md) says what each script takes, and what is not reproduced.",
     ]
     if documents:

@@ -7,19 +7,24 @@ import doctest
 import json
 import os
 import pkgutil
+import platform
+import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 import experiments
 from experiments import __main__ as main_module
-from experiments import cells, plans, results
+from experiments import cells, plans, results, spark
 from experiments.__main__ import main
 from experiments.baselines import run, sorted_matches
 from experiments.baselines.pattern import Pattern
@@ -30,7 +35,6 @@ from experiments.futures import earliest, restless
 from experiments.measure import Row, Rows, Size, timed
 from experiments.peers import DETECTOR, ENGINE, Case, query_of
 from experiments.powersets import _base
-from experiments.rates import latency
 from experiments.streams import one_after_another
 from piestream.relations import Relation
 from tests.experiments import brute
@@ -41,7 +45,8 @@ SCRIPTS = [f"experiments.{module.name}" for module in pkgutil.iter_modules(exper
 @cache
 def tiny(name: str) -> Rows:
     """The rows of an experiment, as they come back from their file."""
-    return json.loads(json.dumps(list(EXPERIMENTS[name].rows(Size.TINY))))
+    rows: Rows = json.loads(json.dumps(list(EXPERIMENTS[name].rows(Size.TINY))))
+    return rows
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -279,6 +284,60 @@ def _turn() -> int:
     return at
 
 
+def _touching() -> Callable[[], int]:
+    return _touch
+
+
+def _touch() -> int:
+    """How often the system hands out pages, small or large ones, for an array of 40 MB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    held = np.ones(5 << 20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before if held.any() else 0
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps it if asked")
+def test_only_the_first_runs_pay_for_their_pages() -> None:
+    row = apart(_touching, size=Size.QUICK, told=_only)
+    assert row["runs"] > 1
+    assert row["result"] < _touch() / 3
+
+
+def _kept() -> Callable[[], int]:
+    spark.kept_to(1)
+    return _cores
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux can")
+def test_a_spark_of_one_core_has_one_for_its_workers_too() -> None:
+    assert apart(_kept, size=Size.QUICK, told=_only)["result"] == 1
+
+
+def test_a_spark_that_hangs_is_ended_and_shown_as_such() -> None:
+    row = spark.measured(_waiting, size=Size.QUICK, wall=1.0)
+    assert row == {"over": "1 s by the wall clock"}
+    rows: Rows = [{"kind": "one stream", "way": "Spark", "cores": cores, "events": 9, **row}
+                  for cores in (1, 2)]  # fmt: skip
+    assert "> 1 s by the wall clock" in spark.tables(rows)
+    assert "not measured" in spark.meaning(rows)
+
+
+def _waiting() -> Callable[[], Any]:
+    return partial(time.sleep, 60)
+
+
+def _hoarding_elsewhere() -> Callable[[], object]:
+    return _leave_it_to_another
+
+
+def _leave_it_to_another() -> object:
+    hoard = "held_elsewhere = bytearray(b'1' * (320 << 20)); import time; time.sleep(60)"
+    return subprocess.run([sys.executable, "-c", hoard], check=False)
+
+
 def _hoarding() -> Callable[[], object]:
     return _hoard
 
@@ -310,6 +369,19 @@ def test_a_method_is_ended_at_its_caps_and_takes_nothing_with_it(
     monkeypatch.setattr(Size, "patience", property(lambda _: 60.0))
     monkeypatch.setattr(cells, "MEMORY_CAP", 300 << 20)
     assert apart(_hoarding, size=Size.QUICK) == {"over": "0.292969 GB"}
+    assert apart(_hoarding_elsewhere, size=Size.QUICK) == {"over": "0.292969 GB"}
+    until = time.monotonic() + 20  # it would sleep for a minute
+    while any("held_elsewhere" in _command(told) for told in Path("/proc").glob("[0-9]*")):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert apart(_waiting, size=Size.QUICK, wall=1.5) == {"over": "1.5 s by the wall clock"}
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def _only(result: object) -> Row:
@@ -336,7 +408,7 @@ def test_who_was_over_a_cap_is_not_run_on_what_is_larger(monkeypatch: pytest.Mon
 def test_a_script_that_fails_leaves_the_others_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(_: Size) -> Rows:
+    def fails(_: Size) -> Iterator[Row]:
         raise RuntimeError("broken")
 
     broken = dataclasses.replace(EXPERIMENTS["gain"], rows=fails)
@@ -354,19 +426,25 @@ def test_a_bad_order_costs_several_times_a_good_one() -> None:
     rows = select(tiny("plans"), query=plans.SKEWED)
     work = [row["work"] for row in rows if row["plan"].startswith("forced")]
     assert max(work) > 2 * min(work)
+    for query in plans.IN_TURN:
+        rows = select(tiny("plans"), query=query)
+        ours = {row["plan"]: row["work"] for row in rows if row["plan"].startswith(plans.OURS)}
+        assert len(ours) == 6
+        assert max(ours.values()) > 20 * min(ours.values())
+        (chosen,) = select(rows, plan=plans.PLANNING)
+        assert min(ours.values()) <= chosen["work"] <= max(ours.values())
+
+
+def test_the_steps_of_our_search_are_counted() -> None:
+    for name, plan in (("plans", plans.PLANNING), ("adaption", "piestream, detector")):
+        for row in select(tiny(name), plan=plan):
+            assert row["work"] > 0 or not row["matches"]
+        assert any(row["work"] > 0 for row in select(tiny(name), plan=plan))
 
 
 def test_fits_leave_out_what_has_no_logarithm() -> None:
     assert exponent([1, 10, 100], [0, 5, 500]) == 2.0
     assert exponent([1], [1]) is None
-
-
-@pytest.mark.parametrize(("rate", "least"), [(1, 30.0), (100, 0.3)])
-def test_latency_is_waiting_at_low_rates(rate: float, least: float) -> None:
-    row: Row = {"cpu_event": 1e-6, "waited": 30.0}
-    value = latency(row, rate)
-    assert value is not None
-    assert least < value < least + 1e-3
 
 
 def test_without_matplotlib_the_message_says_what_to_install(
