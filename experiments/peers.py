@@ -149,26 +149,32 @@ class Case:
         chosen: Ints = rows[:, [ROW_TIME, *range(ROW_OUTPUTS, ROW_OUTPUTS + self.pattern.n_symbols)]]
         return chosen
 
+    def ordered(self, order: tuple[int, ...]) -> Ints:
+        """The detector's tables when symbols are joined in this order wherever there is a choice."""
+        code: Ints = self.binding.tables.code.copy()
+        plan = self.binding.tables.plan
+        rank = {symbol: 10.0 ** (2 * at) for at, symbol in enumerate(order)}
+        partners = {
+            (number, side): rank[edge.y if side == 0 else edge.x]
+            for number, edge in enumerate(plan.edges)
+            for side in (0, 1)
+        }
+        write_plan(code, plan, Estimate(partners))
+        return code
+
     def detect(
-        self, pieces: int = 1, keep: bool = True, order: tuple[int, ...] | None = None
+        self, pieces: int = 1, keep: bool = True, ordered: Ints | None = None
     ) -> Result:
         """piestream's detector alone; in several pieces, so that its state can be looked at
-        and its plan can change; or joining symbols in this order wherever there is a choice.
+        and its plan can change; or with tables in which the order is fixed (see `ordered`).
 
         The matches are the detector's own rows (see `shaped`), which have two words more.
         Counters: ``steps`` and ``visits`` (see `piestream.detector.Work`), and with several pieces
         ``peak_intervals`` and ``peak_bytes``, the most that was held between two of them.
         """
         detector = Detector(self.binding.tables, self.binding.bit_of_symbol)
-        if order is not None:
-            plan = self.binding.tables.plan
-            rank = {symbol: 10.0 ** (2 * at) for at, symbol in enumerate(order)}
-            partners = {
-                (number, side): rank[edge.y if side == 0 else edge.x]
-                for number, edge in enumerate(plan.edges)
-                for side in (0, 1)
-            }
-            write_plan(detector.code, plan, Estimate(partners))
+        if ordered is not None:
+            detector.code = ordered.copy()
             detector.adapts = False
         only = detector.add_partitions(1)
         found, count, peak_intervals, peak_bytes = [], 0, 0, 0

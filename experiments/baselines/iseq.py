@@ -24,6 +24,7 @@ import numpy as np
 from numba import njit
 
 from experiments.baselines.allen import relation_of
+from experiments.baselines.pace import await_due, no_pace, room_of
 from experiments.baselines.pattern import Ints, Pattern, Result, one_partition
 from experiments.baselines.restrictions import LESS, NOTHING, closure, join_steps, longest_path
 from experiments.baselines.tpstream_join import grown, longer
@@ -55,7 +56,13 @@ FORMS = ("naive", "indexed", "ibp")
 
 
 def run(
-    pattern: Pattern, times: Ints, masks: Ints, *, keep: bool = True, form: str = "ibp"
+    pattern: Pattern,
+    times: Ints,
+    masks: Ints,
+    *,
+    keep: bool = True,
+    form: str = "ibp",
+    pace: Ints | None = None,
 ) -> Result:
     """Run it; a match's report is the last of its ends. ``form`` is naive, indexed or ibp.
 
@@ -83,17 +90,17 @@ def run(
     longest = np.minimum(longest, pattern.window)
     allowed = pattern.relation_matrix()
 
-    def match(times: Ints, masks: Ints) -> tuple[Ints, int, Ints]:
+    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
         found: tuple[Ints, int, Ints] = _iseq(
             times, masks, allowed, pattern.window, shortest, longest, implied, order, pointer,
-            below, form == "ibp", keep,
+            below, form == "ibp", keep, pace,
         )  # fmt: skip
         return found
 
     times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0])  # compiled, or loaded, before the clock starts
+    match(times[:0], masks[:0], no_pace())  # compiled, or loaded, before the clock starts
     begin = perf_counter()
-    matches, count, counters = match(times, masks)
+    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
     seconds = perf_counter() - begin
     named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
     return Result(matches, count, named | {"events": len(times)}, seconds)
@@ -203,11 +210,13 @@ def _iseq(
     below: Ints,
     ibp: bool,
     keep: bool,
+    pace: Ints,
 ) -> tuple[Ints, int, Ints]:
     """The matches, how many there are, and the counters."""
     n = len(order)
+    clock = np.zeros(3, dtype=np.int64)
     counters = np.zeros(8, dtype=np.int64)
-    out = np.empty((64, 1 + n), dtype=np.int64)
+    out = np.empty((room_of(pace), 1 + n), dtype=np.int64)
     count = 0
     ts = np.empty((n, 64), dtype=np.int64)
     te = np.empty((n, 64), dtype=np.int64)
@@ -234,6 +243,8 @@ def _iseq(
                 last[symbol] = False  # not sure to end after all others: must stay buffered
     previous = 0
     for row in range(len(times)):
+        if pace.size:
+            await_due(pace, row, clock)
         t, mask = times[row], masks[row]
         changed = mask ^ previous
         previous = mask
@@ -298,6 +309,8 @@ def _iseq(
             for symbol in range(n):
                 if changed >> symbol & 1 and mask >> symbol & 1:
                     is_open[symbol] = not dropped[symbol]
+    if pace.size:
+        await_due(pace, len(times), clock)
     return out[:count].copy() if keep else out[:0].copy(), count, counters
 
 

@@ -21,6 +21,7 @@ from time import perf_counter
 import numpy as np
 from numba import njit
 
+from experiments.baselines.pace import await_due, no_pace, room_of
 from experiments.baselines.paper_tables import (
     COLUMN,
     EARLIEST,
@@ -63,6 +64,7 @@ def run(
     *,
     keep: bool = True,
     skip_repeats: bool = False,
+    pace: Ints | None = None,
 ) -> Result:
     """Run it. ``skip_repeats`` leaves out the events at which no predicate changes its truth.
 
@@ -81,17 +83,17 @@ def run(
     follows, decides, machines, by_lists = _machines(clauses)
     sides = np.array([clause[:2] for clause in clauses], dtype=np.int64)
 
-    def match(times: Ints, masks: Ints) -> tuple[Ints, int, Ints]:
+    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
         found: tuple[Ints, int, Ints] = _executed(
             times, masks, pattern.n_symbols, pattern.window, sides, follows, decides, machines,
-            by_lists, shape, skip_repeats, keep,
+            by_lists, shape, skip_repeats, keep, pace,
         )  # fmt: skip
         return found
 
     times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0])  # compiled, or loaded, before the clock starts
+    match(times[:0], masks[:0], no_pace())  # compiled, or loaded, before the clock starts
     begin = perf_counter()
-    matches, count, counters = match(times, masks)
+    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
     seconds = perf_counter() - begin
     named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
     return Result(matches, count, named | {"events": len(times)}, seconds)
@@ -286,12 +288,14 @@ def _executed(
     shape: Ints,
     skip_repeats: bool,
     keep: bool,
+    pace: Ints,
 ) -> tuple[Ints, int, Ints]:
     """Algorithm 3: the matches, how many there are, and the counters."""
     counters = np.zeros(6, dtype=np.int64)
+    clock = np.zeros(3, dtype=np.int64)
     clauses, tables = len(sides), len(shape) - 1
     arena = new_arena(shape)
-    out = np.empty((64, 1 + n), dtype=np.int64)
+    out = np.empty((room_of(pace), 1 + n), dtype=np.int64)
     count = 0
     first, states = machines[: clauses + 1], machines[clauses + 1 :].copy()
     latest = np.zeros(n, dtype=np.int64)
@@ -311,6 +315,8 @@ def _executed(
     previous = 0
     held = found = 0
     for event in range(len(times)):
+        if pace.size:
+            await_due(pace, event, clock)
         t, mask = times[event], masks[event]
         changed = mask ^ previous
         started, ended = mask & changed, previous & changed
@@ -399,4 +405,6 @@ def _executed(
                 arena, shape, clauses, first_new, oldest, t, keep, out, count, counters
             )
         counters[_PEAK] = max(counters[_PEAK], held + counters[_PARTIAL] - partial)
+    if pace.size:
+        await_due(pace, len(times), clock)
     return out[:count].copy() if keep else out[:0].copy(), count, counters

@@ -11,6 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
+from experiments.baselines.pace import no_pace
 from experiments.baselines.pattern import (
     Ints,
     Pattern,
@@ -35,6 +36,7 @@ def run_corrected(
     alpha: float = 0.01,
     threshold: float = 0.2,
     costs: str = "fixed",
+    pace: Ints | None = None,
 ) -> Result:
     """TPStream with every match once and at its earliest instant.
 
@@ -54,17 +56,17 @@ def run_corrected(
     shares = initial_selectivities(pattern)
     as_printed = _costs(costs)
 
-    def match(times: Ints, masks: Ints) -> tuple[Ints, int, Ints]:
+    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
         found: tuple[Ints, int, Ints] = corrected(
             times, masks, tables, pattern.window, shortest, longest, shares,
-            alpha, threshold, as_printed, keep,
+            alpha, threshold, as_printed, keep, pace,
         )  # fmt: skip
         return found
 
     times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0])  # compiled, or loaded, before the clock starts
+    match(times[:0], masks[:0], no_pace())  # compiled, or loaded, before the clock starts
     begin = perf_counter()
-    matches, count, counters = match(times, masks)
+    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
     return _result(matches, count, counters, len(times), perf_counter() - begin)
 
 
@@ -82,6 +84,7 @@ def run_published(
     unrelated_only: bool = True,
     purge_open: bool = True,
     deduplicate: bool = True,
+    pace: Ints | None = None,
 ) -> Result:
     """TPStream's Algorithm 4: working sets of all combinations of the open intervals.
 
@@ -109,17 +112,17 @@ def run_published(
     shares = initial_selectivities(pattern)
     as_printed = _costs(costs)
 
-    def match(times: Ints, masks: Ints) -> tuple[Ints, int, Ints]:
+    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
         found: tuple[Ints, int, Ints] = published(
             times, masks, tables, pattern.window, shares, alpha, threshold, as_printed,
-            ends_first, open_end == "now", unrelated_only, purge_open, deduplicate, keep,
+            ends_first, open_end == "now", unrelated_only, purge_open, deduplicate, keep, pace,
         )  # fmt: skip
         return found
 
     times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0])
+    match(times[:0], masks[:0], no_pace())
     begin = perf_counter()
-    matches, count, counters = match(times, masks)
+    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
     return _result(matches, count, counters, len(times), perf_counter() - begin)
 
 

@@ -30,6 +30,7 @@ from experiments.baselines.allen import (
     group_complete,
     relation_of,
 )
+from experiments.baselines.pace import await_due, room_of
 from experiments.baselines.pattern import Ints
 from experiments.baselines.tpstream_join import (
     INTERVALS,
@@ -95,14 +96,16 @@ def corrected(
     threshold: float,
     as_printed_costs: bool,
     keep: bool,
+    pace: Ints,
 ) -> tuple[Ints, int, Ints]:
     """The matches, how many there are, and the counters."""
     n = len(shortest)
+    clock = np.zeros(3, dtype=np.int64)
     allowed, adjacent, degree = tables.allowed, tables.adjacent, tables.degree
     working: WorkingSet = empty_working_set(initial_shares)
     bs, be, preset, limit = working.bs, working.be, working.preset, working.limit
     counters = working.counters
-    out = np.empty((64, 1 + n), dtype=np.int64)
+    out = np.empty((room_of(pace), 1 + n), dtype=np.int64)
     count = 0
 
     ts = np.empty((n, 64), dtype=np.int64)
@@ -125,6 +128,8 @@ def corrected(
     previous = 0
     next_due = OPEN  # when a hidden interval may have lasted long enough
     for row in range(len(times)):
+        if pace.size:
+            await_due(pace, row, clock)
         t, mask = times[row], masks[row]
         changed = mask ^ previous
         previous = mask
@@ -241,4 +246,6 @@ def corrected(
                     adjacent, degree, tables.searches, sizes, working.shares, as_printed_costs
                 )
                 counters[PLANS] += 1
+    if pace.size:
+        await_due(pace, len(times), clock)
     return out[:count].copy() if keep else out[:0].copy(), count, counters

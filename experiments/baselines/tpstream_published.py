@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from experiments.baselines.allen import BEFORE, ON_END, ON_START, OPEN
+from experiments.baselines.pace import await_due, room_of
 from experiments.baselines.pattern import Ints
 from experiments.baselines.tpstream_join import (
     DUPLICATES,
@@ -126,13 +127,15 @@ def published(
     purge_open: bool,
     deduplicate: bool,
     keep: bool,
+    pace: Ints,
 ) -> tuple[Ints, int, Ints]:
     """The matches, how many there are, and the counters."""
     n = len(tables.degree)
+    clock = np.zeros(3, dtype=np.int64)
     adjacent, degree = tables.adjacent, tables.degree
     working: WorkingSet = empty_working_set(initial_shares)
     counters = working.counters
-    out = np.empty((64, 1 + n), dtype=np.int64)
+    out = np.empty((room_of(pace), 1 + n), dtype=np.int64)
     count = 0
     rows = 0  # in out; as many as count, unless matches are only counted
 
@@ -157,6 +160,8 @@ def published(
     started = 0  # the started buffer: one bit a symbol
     previous = 0
     for row in range(len(times)):
+        if pace.size:
+            await_due(pace, row, clock)
         t, mask = times[row], masks[row]
         changed = mask ^ previous
         if changed == 0:
@@ -260,6 +265,8 @@ def published(
                     adjacent, degree, tables.searches, sizes, working.shares, as_printed_costs
                 )
                 counters[PLANS] += 1
+    if pace.size:
+        await_due(pace, len(times), clock)
     return out[:rows].copy(), count, counters
 
 
