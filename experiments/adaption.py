@@ -47,7 +47,7 @@ def ours(case: Case) -> Callable[[], Result]:
 
 def _told(result: Result) -> Row:
     told = result.counters
-    work = told["probes"] if "probes" in told else told["steps"] + told["visits"]
+    work = told["steps"] + told["visits"] if "visits" in told else told["probes"]
     return {"matches": result.count, "plans": told.get("plans", 0), "work": work}
 
 
