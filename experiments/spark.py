@@ -27,10 +27,30 @@ if TYPE_CHECKING:
 WINDOW = 1_000
 
 
-def running(path: str, keyed: bool, cores: int, slices: int | None) -> Callable[[], Row]:
-    """A run on a local Spark of so many cores: its start and a warm run are not measured."""
+def kept_to(cores: int) -> None:
+    """Keep this process, and all that it will start, to so many cores, where the system can.
+
+    The workers are processes beside the JVM: on a Spark of one core they would have another core to
+    themselves.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
+
+def quickest(once: Callable[[], Row], runs: int) -> Row:
+    """Of several runs the one that was over first.
+
+    >>> quickest(partial(next, iter([{"wall_s": 3.0}, {"wall_s": 2.0}])), 2)
+    {'wall_s': 2.0}
+    """
+    return min((once() for _ in range(runs)), key=lambda row: row["wall_s"])
+
+
+def running(path: str, keyed: bool, cores: int, slices: int | None, runs: int) -> Callable[[], Row]:
+    """Runs on a local Spark of so many cores: its start and a warm run are not measured."""
     from piestream.spark.local import session
 
+    kept_to(cores)
     # The JVM must not make threads for cores that it is not given.
     os.environ["JDK_JAVA_OPTIONS"] = f"-XX:ActiveProcessorCount={cores}"
     spark: Any = session(f"local[{cores}]", spark__ui__enabled="false", spark__driver__memory="2g")
@@ -41,26 +61,27 @@ def running(path: str, keyed: bool, cores: int, slices: int | None) -> Callable[
     def once() -> Row:
         before = time.perf_counter()
         count = query.run(spark.read.parquet(path), **options).count()
-        return {"matches": count, "spark_wall_s": time.perf_counter() - before}
+        return {"matches": count, "wall_s": time.perf_counter() - before}
 
     once()
-    return once
+    return partial(quickest, once, runs)
 
 
-def embedded(path: str, keyed: bool) -> Callable[[], Row]:
+def embedded(path: str, keyed: bool, runs: int) -> Callable[[], Row]:
     """The same query without Spark, from the same file, on one thread."""
     query = chain_query("PARTITION BY key" if keyed else "", WINDOW)
     query_of = partial(ps.Query.run, query, threads=1)
+    kept_to(1)
 
     def once() -> Row:
         import polars as pl
 
         before = time.perf_counter()
         return {"matches": len(query_of(pl.read_parquet(path))),
-                "spark_wall_s": time.perf_counter() - before}  # fmt: skip
+                "wall_s": time.perf_counter() - before}  # fmt: skip
 
     once()
-    return once
+    return partial(quickest, once, runs)
 
 
 def there() -> str | None:
@@ -72,9 +93,17 @@ def there() -> str | None:
     return None
 
 
+def measured(
+    prepare: Callable[..., Callable[[], Row]], *given: Any, size: Size, wall: float
+) -> Row:
+    """What runs by their own clock say; ended, with all that they started, when it takes too long."""
+    return apart(prepare, *given, size=size, told=dict, once=True, wall=wall)
+
+
 def rows(size: Size) -> Iterator[Row]:
     """A row a kind of stream, number of slices and number of cores."""
-    events, keys = size.of((4_000, 4), (1_000_000, 1_000), (10_000_000, 1_000))
+    events, keys = size.of((4_000, 4), (400_000, 200), (10_000_000, 1_000))
+    runs, wall = size.of((1, 60.0), (2, 60.0), (2, 240.0))
     missing = there() or ("a JVM takes longer than the tiny size" if size is Size.TINY else None)
     folder = Path(mkdtemp())
     try:
@@ -87,14 +116,15 @@ def rows(size: Size) -> Iterator[Row]:
             told: Row = {"kind": kind, "events": events, "seed": SEED}
             by_key = kind == "partitions"
             yield {**told, "cores": 1, "way": "without Spark",
-                   **apart(embedded, path, by_key, size=size, told=dict)}  # fmt: skip
+                   **measured(embedded, path, by_key, runs, size=size, wall=wall)}  # fmt: skip
             for slices in (None,) if by_key else (None, 4):
                 for cores in (1, 2):
                     way = "Spark" if slices is None else f"Spark, {slices} slices"
-                    row = {"refused": missing} if missing else apart(
-                        running, path, by_key, cores, slices, size=size, told=dict
+                    load = os.getloadavg()[0]
+                    row = {"refused": missing} if missing else measured(
+                        running, path, by_key, cores, slices, runs, size=size, wall=wall
                     )
-                    yield {**told, "cores": cores, "way": way, **row}
+                    yield {**told, "cores": cores, "way": way, "load": load, **row}
     finally:
         shutil.rmtree(folder)
 
@@ -107,13 +137,23 @@ def tables(rows: Rows) -> str:
         wall = row.get("wall_s")
         lines.append([
             row["kind"], row["way"], row["cores"],
-            f"{wall:.2f}" if wall else row.get("refused") or row.get("failed") or row.get("over"),
+            f"{wall:.2f}" if wall else _why_not(row),
             f"{single['wall_s'] / wall:.2f}" if wall and single.get("wall_s") else "–",
             f"{row['matches']:,}" if "matches" in row else "–",
+            f"{row['load']:.1f}" if "load" in row else "–",
         ])  # fmt: skip
     return f"{rows[0]['events']:,} events:\n\n" + table(
-        ["stream", "way", "cores", "wall s", "speed-up", "matches"], lines
+        ["stream", "way", "cores", "wall s", "speed-up", "matches", "load before"], lines
     )
+
+
+def _why_not(row: Row) -> str:
+    """What stands where no time does.
+
+    >>> _why_not({"over": "60 s by the wall clock"}), _why_not({"refused": "no Java"})
+    ('> 60 s by the wall clock', 'no Java')
+    """
+    return f"> {row['over']}" if "over" in row else str(row.get("refused") or row.get("failed"))
 
 
 def meaning(rows: Rows) -> str:
@@ -128,12 +168,19 @@ def meaning(rows: Rows) -> str:
         for kind in ("partitions", "one stream")
     }
     same = "the same in all ways" if counts == {1} else "NOT the same in all ways"
+    size = (
+        "" if max(row["events"] for row in rows) > 1_000_000
+        else " (At this size most of a run is Spark's own: planning, and starting tasks that have "
+        "little to do; `--full` has 10,000,000 events.)"
+    )  # fmt: skip
     return (
         f"**What it means.** Speed-up of two cores over one: {'; '.join(told) or 'not measured'}; "
-        f"matches are {same}. A stream without partitions is one task unless it is cut into "
+        f"matches are {same}.{size} A stream without partitions is one task unless it is cut into "
         "slices: each reads a window more than it owns, and the frame is read again to find where "
         "to cut. Two cores is all there is here; what eight or a cluster give is not shown. "
-        "Memory is that of the JVM and its workers, and is not compared.\n\n"
+        "Memory is that of the JVM and its workers, and is not compared. Time by the clock on the "
+        "wall means something where the load before (of the machine, over a minute) is below its two "
+        "cores: what else runs takes the second core away from whom it was given to.\n\n"
         "**Where we lose.** To ourselves: where one machine holds the data, the engine without Spark "
         "is the one to take. The dissertation's threads share buffers; Spark's tasks share nothing, "
         "and read the overlap of slices twice."
@@ -154,9 +201,10 @@ EXPERIMENT = Experiment(
     "The dissertation's Fig. 5.16 and 5.19: parallel runs on Spark",
     "What do two cores give instead of one, with partitions and with one stream in slices?",
     f"Fig. 4's chain of {SYMBOLS} symbols, WITHIN {WINDOW:,}, from a Parquet file; `Query.run` on a "
-    "Spark frame, on a local Spark of one core and of two, the JVM kept to as many; with "
-    "`PARTITION BY`, and without it as one task or in four slices of time. Spark's start and a "
-    "first run are not measured.",
+    "Spark frame, on a local Spark of one core and of two, the JVM and its workers kept to as many; "
+    "with `PARTITION BY`, and without it as one task or in four slices of time. Spark's start and a "
+    "first run are not measured; the better of two runs, by the clock on the "
+    "wall. A cell is ended, its JVM with it, after 60 s (240 with `--full`).",
     rows,
     tables,
     meaning,
