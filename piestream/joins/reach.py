@@ -25,6 +25,7 @@ from piestream.joins.layout import (
     CON_WORDS,
     CONSTRAINTS_AT,
     END,
+    IN_RANGES,
     INC_CONSTRAINT,
     INC_SIDE,
     INC_WORDS,
@@ -103,20 +104,24 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         return 0
     visits = 0
     start = pool[slot + START]
+    ranged = code[IN_RANGES] >> symbol & 1
     for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
         entry = code[INCIDENT_AT] + inc * INC_WORDS
         constraint = code[entry + INC_CONSTRAINT]
+        if constraint == heard:
+            continue
         side = code[entry + INC_SIDE]
         con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
         block = con + CON_SIDES + side * SIDE_WORDS
         theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
         best = code[theirs + SIDE_BEST]
-        if best == NOWHERE or constraint == heard:
+        if best == NOWHERE:
+            continue
+        lo = pool[slot + code[block + SIDE_LO]]
+        if lo == NOWHERE and not ranged:
             continue
         offer = min(start, second if code[block + SIDE_BEST] == lowest_word else lowest)
-        lo = pool[slot + code[block + SIDE_LO]]
-        ranged = code[theirs + SIDE_BEST_EARLIER] & code[theirs + SIDE_BEST_LATER] != NOWHERE
-        if offer < floor or (lo == NOWHERE and not ranged):
+        if offer < floor:
             continue
         other = symbol_on(code, con, 1 - side)
         other_ring = RINGS + other * RING_WORDS
