@@ -253,6 +253,39 @@ def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
     return n_items, kept
 
 
+@compiled(INT, WORDS, WORDS, WORDS, WORDS, INT, INT)
+def _enter_range(code, part, pool, items, item, floor):
+    """Enter the range of an interval that starts, or that one has ended, for those that will start.
+
+    Gives how many partners were told what lies behind it.
+    """
+    constraint = items[item + 1]
+    side = items[item + 2]
+    con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
+    block = con + CON_SIDES + side * SIDE_WORDS
+    theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
+    s = symbol_on(code, con, side)
+    ring = RINGS + s * RING_WORDS
+    slot_id = part[ring + RING_TAIL] - 1
+    slot = slot_of(part, ring, code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH], slot_id)
+    best = code[block + SIDE_BEST]
+    if items[item] == _END:
+        if part[VALID] >> s & 1:
+            most = code[theirs + SIDE_ENDED]
+            part[most] = max(part[most], offered(code, pool, s, slot, best))
+        return 0
+    pool[slot + code[block + SIDE_LATER]] = items[item + 3]
+    grows = False
+    if best != NOWHERE:
+        offer = part[code[block + SIDE_ENDED]]
+        grows = offer > pool[slot + best]
+        pool[slot + code[block + SIDE_BEST_LATER]] = offer
+        pool[slot + best] = max(offer, pool[slot + best])
+    if code[theirs + SIDE_BEST] != NOWHERE:  # the earlier ones have not heard of this one
+        return spread(code, part, pool, floor, s, slot, slot_id, NOWHERE)
+    return spread(code, part, pool, floor, s, slot, slot_id, constraint) if grows else 0
+
+
 @compiled(INT, WORDS, WORDS, WORDS, WORDS, INT, INT, WORDS)
 def enter(code, part, pool, items, item, floor, scratch):
     """Enter a queued item into its index; gives the seed to extend it by, or NOWHERE.
@@ -287,31 +320,7 @@ def enter(code, part, pool, items, item, floor, scratch):
     x = code[con + CON_X]
     y = code[con + CON_Y]
     if kind == _RANGE or kind == _END:
-        side = items[item + 2]
-        s = y if side == 1 else x
-        block = con + CON_SIDES + side * SIDE_WORDS
-        theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
-        ring = RINGS + s * RING_WORDS
-        slot_id = part[ring + RING_TAIL] - 1
-        slot = slot_of(part, ring, code[symbols + s * SYM_WORDS + SYM_WIDTH], slot_id)
-        best = code[block + SIDE_BEST]
-        if kind == _END:
-            if part[VALID] >> s & 1:
-                most = code[theirs + SIDE_ENDED]
-                part[most] = max(part[most], offered(code, pool, s, slot, best))
-            return NOWHERE
-        pool[slot + code[block + SIDE_LATER]] = items[item + 3]
-        heard = items[item + 1]
-        if code[theirs + SIDE_BEST] != NOWHERE:
-            heard = NOWHERE
-        grows = False
-        if best != NOWHERE:
-            offer = part[code[block + SIDE_ENDED]]
-            grows = offer > pool[slot + best]
-            pool[slot + code[block + SIDE_BEST_LATER]] = offer
-            pool[slot + best] = max(offer, pool[slot + best])
-        if grows or heard == NOWHERE:
-            scratch[SCRATCH_VISITS] += spread(code, part, pool, floor, s, slot, slot_id, heard)
+        scratch[SCRATCH_VISITS] += _enter_range(code, part, pool, items, item, floor)
         return NOWHERE
 
     x_id = items[item + 2]
