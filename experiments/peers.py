@@ -155,9 +155,10 @@ class Case:
         plan = self.binding.tables.plan
         rank = {symbol: 10.0 ** (2 * at) for at, symbol in enumerate(order)}
         partners = {
-            (number, side): rank[edge.y if side == 0 else edge.x]
+            (number, side, of_seed): rank[edge.y if side == 0 else edge.x]
             for number, edge in enumerate(plan.edges)
             for side in (0, 1)
+            for of_seed in (False, True)
         }
         write_plan(code, plan, Estimate(partners))
         return code
