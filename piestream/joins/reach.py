@@ -183,8 +183,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
             while partner < part[other_ring + RING_TAIL]:
                 visits += 1
                 place = slot_of(part, other_ring, other_width, partner)
-                entered = pool[place + code[theirs + SIDE_LATER]] >= slot_id
-                if not entered or pool[place + alone] >= offer:
+                if pool[place + alone] >= offer:
                     break
                 had = pool[place + best]
                 pool[place + alone] = offer

@@ -129,7 +129,7 @@ def test_shares_of_threads_are_whole_partitions() -> None:
 
 
 def test_work_is_counted_alike_on_any_number_of_threads() -> None:
-    query = query_of("both", "", "")
+    query = query_of("chain", "", "")
     pieces = [(k, noise(k, "abc", 200, (0.3, 0.4, 0.2))) for k in range(6)]
     works = []
     for threads in (1, 2, 3):
