@@ -260,8 +260,9 @@ def meaning(rows: Rows) -> str:
         "triggers (Q3) is there a choice, and with equal frequencies either way is much the same. "
         "So the differences of the papers' Fig. 8a are not seen there. They are in Q4, where a D "
         "that starts has rare A, many B and some C before it; there our index of pairs leaves "
-        "little to order. In Q5 all constraints are ranges and close cycles, and the order "
-        f"decides for us too. {_among(rows)}\n\n"
+        "little to order. In Q5 all constraints are ranges and close cycles: what has nothing behind "
+        "it is not entered in any order, but of what has, the order decides how much is tried in "
+        f"vain. {_among(rows)}\n\n"
         "**Where we lose.** "
         + f"Against TPStream: {', '.join(lost) or 'in none of these'}. "
         + (

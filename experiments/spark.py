@@ -56,7 +56,7 @@ def running(path: str, keyed: bool, cores: int, slices: int | None, runs: int) -
     spark: Any = session(f"local[{cores}]", spark__ui__enabled="false", spark__driver__memory="2g")
     spark.sparkContext.setLogLevel("ERROR")
     query = chain_query("PARTITION BY key" if keyed else "", WINDOW)
-    options = {} if slices is None else {"slices": slices}
+    options: dict[str, Any] = {} if slices is None else {"slices": slices}
 
     def once() -> Row:
         before = time.perf_counter()
