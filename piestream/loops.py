@@ -25,8 +25,18 @@ NOTHING = types.void
 
 
 def compiled(result, *arguments):
-    """Compile a loop ahead of its first call, keep it on disk, and let other threads run."""
-    return njit(result(*arguments), cache=True, nogil=True)
+    """Compile a loop ahead of its first call, keep it on disk, and let other threads run.
+
+    One that takes pointers is called by other loops only: compiling a way in from Python is spared.
+    """
+    within = any(isinstance(argument, types.CPointer) for argument in arguments)
+    return njit(
+        result(*arguments),
+        cache=True,
+        nogil=True,
+        no_cpython_wrapper=within,
+        no_cfunc_wrapper=True,
+    )
 
 
 @intrinsic

@@ -31,6 +31,9 @@ from piestream.joins.layout import (
     INC_WORDS,
     INCIDENT_AT,
     NOWHERE,
+    PIECE_EARLIER,
+    PIECE_LATER,
+    PIECE_PAIRS,
     REACH,
     RING_HEAD,
     RING_TAIL,
@@ -55,6 +58,7 @@ from piestream.joins.layout import (
     SYM_WORDS,
     SYMBOLS_AT,
     VALID,
+    WALK_ALL,
     WALK_ALL_CHECKED,
     WALK_ENDS,
     WALK_ENDS_CHECKED,
@@ -128,67 +132,59 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
         other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
         other_head = part[other_ring + RING_HEAD]
 
-        # the pairs
-        hi = pool[slot + code[block + SIDE_LO] + 1]
-        walk = code[block + SIDE_WALK]
-        partner = lo
-        while lo != NOWHERE and partner <= hi:
-            visits += 1
-            place = slot_of(part, other_ring, other_width, partner)
-            news = min(offer, pool[place + START])
-            if partner >= other_head and news > pool[place + best]:
-                pair = True
-                if walk >= WALK_ALL_CHECKED:
+        for piece in range(PIECE_PAIRS, (PIECE_EARLIER if ranged else PIECE_PAIRS) + 1):
+            alone = NOWHERE
+            onward = 1
+            walk = WALK_ALL
+            if piece == PIECE_PAIRS:
+                if lo == NOWHERE:
+                    continue
+                walk = code[block + SIDE_WALK]
+                partner = lo
+                last = pool[slot + code[block + SIDE_LO] + 1]
+            elif piece == PIECE_LATER:
+                # those that ended before this one began: the later they did, the fewer have told them
+                alone = code[theirs + SIDE_BEST_EARLIER]
+                if alone == NOWHERE:
+                    continue
+                onward = -1
+                partner = pool[slot + code[block + SIDE_LATER]]
+                last = partner
+            else:
+                # those that began after this one ended: the earlier they did, the fewer …
+                alone = code[theirs + SIDE_BEST_LATER]
+                if alone == NOWHERE or pool[slot + code[block + SIDE_EARLIER]] == NOWHERE:
+                    continue
+                most = code[theirs + SIDE_ENDED]
+                part[most] = max(part[most], offer)
+                partner = first_after(
+                    part, pool, other_ring, other_width, slot, code[block + SIDE_EARLIER]
+                )
+                last = part[other_ring + RING_TAIL] - 1
+            while partner <= last and (alone == NOWHERE or partner >= other_head):
+                visits += 1
+                place = slot_of(part, other_ring, other_width, partner)
+                news = min(offer, pool[place + START])
+                had = pool[place + best]
+                if alone != NOWHERE:
+                    if pool[place + alone] >= news:
+                        break
+                    pool[place + alone] = news
+                elif partner < other_head:
+                    news = had
+                elif walk >= WALK_ALL_CHECKED and news > had:
                     possible = possible_relations(
                         pool[slot + START], pool[slot + END],
                         pool[place + START], pool[place + END],
                     )  # fmt: skip
-                    pair = possible & code[block + SIDE_ALLOWED] == possible
-                if pair:
+                    if possible & code[block + SIDE_ALLOWED] != possible:
+                        news = had
+                if news > had:
                     pool[place + best] = news
                     visits += spread(code, part, pool, floor, other, place, partner, constraint)
-            partner += 1
-            if walk == WALK_ENDS:
-                partner = max(partner, hi)
-            elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
-                partner = max(partner, hi - 1)
-        if not ranged:
-            continue
-
-        # those that ended before this one began: the later they did, the fewer they have heard of
-        alone = code[theirs + SIDE_BEST_EARLIER]
-        if alone != NOWHERE:
-            partner = pool[slot + code[block + SIDE_LATER]]
-            while partner >= other_head:
-                visits += 1
-                place = slot_of(part, other_ring, other_width, partner)
-                news = min(offer, pool[place + START])
-                if pool[place + alone] >= news:
-                    break
-                had = pool[place + best]
-                pool[place + alone] = offer
-                pool[place + best] = max(had, offer)
-                if news > had:
-                    visits += spread(code, part, pool, floor, other, place, partner, constraint)
-                partner -= 1
-
-        # those that began after this one ended: the earlier they did, the fewer they have heard of
-        alone = code[theirs + SIDE_BEST_LATER]
-        if alone != NOWHERE and pool[slot + code[block + SIDE_EARLIER]] != NOWHERE:
-            most = code[theirs + SIDE_ENDED]
-            part[most] = max(part[most], offer)
-            partner = first_after(
-                part, pool, other_ring, other_width, slot, code[block + SIDE_EARLIER]
-            )
-            while partner < part[other_ring + RING_TAIL]:
-                visits += 1
-                place = slot_of(part, other_ring, other_width, partner)
-                if pool[place + alone] >= offer:
-                    break
-                had = pool[place + best]
-                pool[place + alone] = offer
-                pool[place + best] = max(had, offer)
-                if offer > had:
-                    visits += spread(code, part, pool, floor, other, place, partner, constraint)
-                partner += 1
+                partner += onward
+                if walk == WALK_ENDS:
+                    partner = max(partner, last)
+                elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
+                    partner = max(partner, last - 1)
     return visits
