@@ -129,14 +129,18 @@ def test_shares_of_threads_are_whole_partitions() -> None:
 
 
 def test_work_is_counted_alike_on_any_number_of_threads() -> None:
+    """Nor by whether state is kept; at times before zero too, where no offer is none."""
     query = query_of("chain", "", "")
-    pieces = [(k, noise(k, "abc", 200, (0.3, 0.4, 0.2))) for k in range(6)]
-    works = []
+    pieces = [(k, noise(k, "abc", 200, (0.3, 0.4, 0.02))) for k in range(6)]
+    pieces = [(k, piece.with_columns(pl.col("ts") - 10_000)) for k, piece in pieces]
+    binding, detector = detector_of(query, pieces[0][1], 6)
+    detector.detect(batch_of(binding, pieces))
+    works = [detector.work]
     for threads in (1, 2, 3):
         binding, detector = detector_of(query, pieces[0][1], 0)
         detector.detect_whole(batch_of(binding, pieces), 10**6, threads)
         works.append(detector.work)
-    assert works[0] == works[1] == works[2]
+    assert works[0] == works[1] == works[2] == works[3]
     assert works[0].steps > 0
     assert works[0].visits > 0
 

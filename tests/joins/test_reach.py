@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import polars as pl
 import pytest
 
 from tests.joins.counting import stream_of
@@ -56,6 +57,15 @@ def test_trees_lose_no_match_as_the_window_moves(shape: str, words: str, rates: 
         pattern = tree(shape, words, within)
         met += len(check(pattern, frame, at_least=0))
     assert met > 0
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("shape", TREES)
+def test_times_before_zero_are_times_as_others(shape: str, words: str) -> None:
+    frame = noise(1, "abcdef", 500, RATES["last"], together=0.2)
+    pattern = tree(shape, words, 16)
+    wanted = len(check(pattern, frame))
+    assert len(check(pattern, frame.with_columns(pl.col("ts") - 10_000))) == wanted
 
 
 @pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION"])
