@@ -117,7 +117,7 @@ class Phase:
 
 def rows(scale: Scale) -> Iterator[Row]:
     """One row a phase and order."""
-    parts = _stream(*scale.of((2_000, 4_000), (20_000, 200_000), (100_000, 1_000_000)))
+    parts = _stream(*scale.of((2_000, 4_000), (20_000, 200_000), (100_000, 3_000_000)))
     bindings = orders(bind(ps.query(QUERY), parts[0].schema))
     runs: dict[str, list[list[Phase]]] = {order: [] for order in bindings}
     for _ in range(scale.of(1, 3, 5)):  # in turns, so that noise falls on all
