@@ -9,6 +9,7 @@ import piestream as ps
 from piestream.binding import bind
 from piestream.generators import booleans
 from piestream.joins import layout as at
+from piestream.joins.plan import Edge, Estimate, steps_from
 from piestream.joins.tables import Tables
 from piestream.stream import Stream
 
@@ -75,3 +76,13 @@ def test_the_rarer_of_two_is_bound_first(
         stream.take(rows)
     steps = stream.detector.tables.plan.steps(stream.detector.estimate)["c"]
     assert ["abc"[step.target] for step in steps] == [first, *({"a", "b"} - {first})]
+
+
+def test_what_comes_after_a_step_is_weighed_with_it() -> None:
+    """h has fewer y than x, but an x has hardly any y, where a y has many x."""
+    h, x, y = range(3)
+    edges = [Edge(h, x, True), Edge(h, y, True), Edge(x, y, True)]
+    partners = {(0, 0): 3.0, (1, 0): 2.0, (2, 0): 0.1, (2, 1): 4.0}
+    estimate = Estimate({(*key, seed): n for key, n in partners.items() for seed in (False, True)})
+    steps = steps_from((h,), edges, [], estimate)
+    assert [(step.target, step.constraint) for step in steps] == [(x, 0), (y, 2)]
