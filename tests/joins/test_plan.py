@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -10,6 +11,7 @@ from piestream.binding import bind
 from piestream.generators import booleans
 from piestream.joins import layout as at
 from piestream.joins.plan import Edge, Estimate, steps_from
+from piestream.joins.state import survey
 from piestream.joins.tables import Tables
 from piestream.stream import Stream
 
@@ -86,3 +88,23 @@ def test_what_comes_after_a_step_is_weighed_with_it() -> None:
     estimate = Estimate({(*key, seed): n for key, n in partners.items() for seed in (False, True)})
     steps = steps_from((h,), edges, [], estimate)
     assert [(step.target, step.constraint) for step in steps] == [(x, 0), (y, 2)]
+
+
+def test_a_survey_counts_what_is_in_the_window() -> None:
+    """Fifty runs of a, and long after them an event at which nothing begins."""
+    runs = pl.DataFrame({"ts": range(100), "a": [True, False] * 50, "b": [False, True] * 50})
+    query = _query("a before b", 1_000)
+    stream = Stream(bind(query, runs.schema), lateness=0)
+
+    def surveyed() -> list[int]:
+        detector = stream.detector
+        counts = np.zeros(8, np.int64)
+        survey(detector.code, detector.parts, detector.pool, np.zeros(1, np.int64), 128, counts)
+        return counts.tolist()
+
+    stream.take(runs)
+    # of the a's side, and of the b's: intervals, others beside them, partners, partners of a seed
+    earlier = sum(range(50))  # pairs of an a and a later b that it does not meet
+    assert surveyed() == [50, 2500, earlier, earlier, 50, 2500, earlier, 2500]
+    stream.take(runs[:1].with_columns(ts=pl.lit(5_000), a=pl.lit(False)))
+    assert surveyed() == [0] * 8
