@@ -14,6 +14,7 @@ from piestream.joins.plan import Edge, Estimate, steps_from
 from piestream.joins.state import survey
 from piestream.joins.tables import Tables
 from piestream.stream import Stream
+from tests.detector.batches import batch_of, detector_of
 
 COLUMNS = {"a1": "a", "a2": "b", "a3": "c"}
 
@@ -93,18 +94,16 @@ def test_what_comes_after_a_step_is_weighed_with_it() -> None:
 def test_a_survey_counts_what_is_in_the_window() -> None:
     """Fifty runs of a, and long after them an event at which nothing begins."""
     runs = pl.DataFrame({"ts": range(100), "a": [True, False] * 50, "b": [False, True] * 50})
-    query = _query("a before b", 1_000)
-    stream = Stream(bind(query, runs.schema), lateness=0)
+    binding, detector = detector_of(_query("a before b", 1_000), runs, 1)
 
-    def surveyed() -> list[int]:
-        detector = stream.detector
+    def surveyed(rows: pl.DataFrame) -> list[int]:
+        detector.detect(batch_of(binding, [(0, rows)]))
         counts = np.zeros(8, np.int64)
         survey(detector.code, detector.parts, detector.pool, np.zeros(1, np.int64), 128, counts)
         return counts.tolist()
 
-    stream.take(runs)
     # of the a's side, and of the b's: intervals, others beside them, partners, partners of a seed
-    earlier = sum(range(50))  # pairs of an a and a later b that it does not meet
-    assert surveyed() == [50, 2500, earlier, earlier, 50, 2500, earlier, 2500]
-    stream.take(runs[:1].with_columns(ts=pl.lit(5_000), a=pl.lit(False)))
-    assert surveyed() == [0] * 8
+    pairs = sum(range(50))  # an a and a later b that it does not meet
+    assert surveyed(runs) == [50, 2500, pairs, pairs, 50, 2500, pairs, 2500]
+    long_after = runs[:1].with_columns(ts=pl.lit(5_000, pl.Int64), a=pl.lit(False))
+    assert surveyed(long_after) == [0] * 8
