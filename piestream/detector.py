@@ -21,7 +21,7 @@ from piestream.intervals.runs import find_changes
 from piestream.joins import detect as loops
 from piestream.joins import layout as at
 from piestream.joins.plan import Estimate
-from piestream.joins.rings import ring_words
+from piestream.joins.rings import ring_words, unwritten
 from piestream.joins.tables import Tables, write_plan
 from piestream.silences import Silences
 
@@ -381,7 +381,8 @@ class Detector:
     def _space(self) -> Words:
         """Space for the result rows of a call: what of it is not touched costs nothing."""
         expected = self.expected + self.expected // 4 + 1
-        return np.empty(max(_LEAST_WORDS, expected * self.result_words), np.int64)
+        space: Words = unwritten(max(_LEAST_WORDS, expected * self.result_words))
+        return space
 
     def _rows(self, rows: Words, count: int, steps: int, visits: int) -> Words:
         """Result rows, a view of columns that lie one after the other; the work is noted."""

@@ -20,6 +20,11 @@ from piestream.stream import OnLate, Stream, Ties
 #: Rows worked on at a time where an input can be cut: enough to amortise, small enough to stay in
 #: the cache.
 CHUNK_ROWS = 1 << 18
+#: Of a frame the first piece is smaller, and later ones are of fewer rows than that where more than so
+#: many matches would come of them: room for more than was expected is made by copying.
+_FIRST_ROWS = 1 << 16
+_LEAST_ROWS = 1 << 12
+_PIECE_MATCHES = 1 << 19
 
 
 def run(
@@ -101,8 +106,7 @@ def run_polars(
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
     stream = Stream(binding, ties=ties, lateness=None, whole=not cut, threads=threads)
-    pieces = needed.iter_slices(CHUNK_ROWS) if cut else [needed]
-    results = [stream.take(piece) for piece in pieces]
+    results = _in_pieces(stream, needed) if cut else [stream.take(needed)]
     results.append(stream.finish())
     result = pl.concat(results)
     return result.lazy() if lazy else result
@@ -113,10 +117,22 @@ def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
     times = frame[binding.time.name]
     return (
         not binding.query.partition_by
-        and len(frame) > CHUNK_ROWS
+        and len(frame) > _FIRST_ROWS
         and not times.null_count()
         and times.is_sorted()
     )
+
+
+def _in_pieces(stream: Stream, frame: pl.DataFrame) -> list[pl.DataFrame]:
+    """Take a frame in pieces, of fewer rows where many matches come of them."""
+    results = []
+    first, rows = 0, _FIRST_ROWS
+    while first < len(frame):
+        results.append(stream.take(frame[first : first + rows]))
+        first += rows
+        fitting = rows * _PIECE_MATCHES // max(len(results[-1]), 1)
+        rows = max(_LEAST_ROWS, min(fitting, 4 * rows, CHUNK_ROWS))
+    return results
 
 
 def bound(query: Query, schema: pl.Schema | dict[str, pl.DataType]) -> Binding:

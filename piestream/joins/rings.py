@@ -165,6 +165,15 @@ def _copy(words, first, target, to, count):
         target[to + word] = words[first + word]
 
 
+@compiled(ARRAY, INT)
+def unwritten(words):
+    """An array that is to be written, in small pages of memory.
+
+    NumPy asks for large ones: where they have to be made free first, that takes longer than writing.
+    """
+    return np.empty(words, np.int64)
+
+
 @compiled(ARRAY, ARRAY, INT, INT)
 def with_space(words, used, more):
     """The array, or a larger copy of it that has ``more`` words after the ``used`` ones."""

@@ -1,0 +1,41 @@
+"""A long frame without partitions is worked in pieces: of fewer rows where many matches come."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream import frames
+from piestream.generators import booleans
+from piestream.stream import Stream
+
+QUERY = ps.query(
+    "FROM s ORDER BY ts DEFINE a AS a1, b AS a2, c AS a3 "
+    "PATTERN a before b AND b before c WITHIN 300"
+)
+
+
+def test_pieces_follow_the_matches_and_lose_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many matches in the middle of the stream, hardly any before and after."""
+    frame = booleans(3, 3_000, 1, situation=(2, 5), gap=(2, 8))
+    quiet = ~pl.col("ts").is_between(1_000, 2_000)
+    frame = frame.with_columns(pl.when(quiet).then(False).otherwise("a1").alias("a1"))
+    whole = QUERY.run(frame)
+    monkeypatch.setattr(frames, "CHUNK_ROWS", 400)
+    monkeypatch.setattr(frames, "_FIRST_ROWS", 100)
+    monkeypatch.setattr(frames, "_LEAST_ROWS", 10)
+    monkeypatch.setattr(frames, "_PIECE_MATCHES", 500)
+    taken: list[int] = []
+    take = Stream.take
+
+    def noted(stream: Stream, rows: pl.DataFrame) -> pl.DataFrame:
+        taken.append(len(rows))
+        return take(stream, rows)
+
+    monkeypatch.setattr(Stream, "take", noted)
+    assert QUERY.run(frame).equals(whole)
+    assert sum(taken) == len(frame)
+    assert taken[0] == 100
+    assert 10 <= min(taken[:-1]) < 50
+    assert max(taken) == 400
