@@ -20,11 +20,12 @@ from piestream.stream import OnLate, Stream, Ties
 #: Rows worked on at a time where an input can be cut: enough to amortise, small enough to stay in
 #: the cache.
 CHUNK_ROWS = 1 << 18
-#: Of a frame the first piece is smaller, and later ones are of fewer rows than that where more than so
-#: many matches would come of them: room for more than was expected is made by copying.
+#: How many matches may come of one piece of a frame, about: room for more than were expected is made
+#: by copying. So the first piece shows how thick they come, and the next ones have as many rows as
+#: suit that, but not fewer than so many.
+_PIECE_MATCHES = 1 << 19
 _FIRST_ROWS = 1 << 16
 _LEAST_ROWS = 1 << 12
-_PIECE_MATCHES = 1 << 19
 
 
 def run(

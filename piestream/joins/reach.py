@@ -143,7 +143,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
                 partner = lo
                 last = pool[slot + code[block + SIDE_LO] + 1]
             elif piece == PIECE_LATER:
-                # those that ended before this one began: the later they did, the fewer have told them
+                # those that ended before this one began, from the last: it has heard the least
                 alone = code[theirs + SIDE_BEST_EARLIER]
                 if alone == NOWHERE:
                     continue
@@ -151,7 +151,7 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
                 partner = pool[slot + code[block + SIDE_LATER]]
                 last = partner
             else:
-                # those that began after this one ended: the earlier they did, the fewer …
+                # those that began after this one ended, from the first: it has heard the least
                 alone = code[theirs + SIDE_BEST_LATER]
                 if alone == NOWHERE or pool[slot + code[block + SIDE_EARLIER]] == NOWHERE:
                     continue
