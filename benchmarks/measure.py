@@ -94,9 +94,7 @@ def timed(
     result = work()
     began = time.perf_counter()
     least, most = scale.of(1, 2, 3), scale.of(1, 7, 15)
-    while len(wall) < least or (
-        len(wall) < most and time.perf_counter() - began < scale.seconds
-    ):
+    while len(wall) < least or (len(wall) < most and time.perf_counter() - began < scale.seconds):
         if between is not None:
             between()
         result = None
@@ -205,5 +203,3 @@ def peak_bytes() -> int:
         if line.startswith("VmHWM"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("this system does not tell how much memory a process has held")
-
-

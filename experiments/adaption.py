@@ -74,7 +74,9 @@ def rows(size: Size) -> Iterator[Row]:
     optimum = {"cpu_s": 0.0, "work": 0, "matches": 0}
     for phase, (first, _) in enumerate(phases):
         part = Case(pattern, case.times[first : first + length], case.masks[first : first + length])
-        runs = [apart(forced, part, ranks, size=size, told=_forced) for ranks in permutations(range(3))]
+        runs = [
+            apart(forced, part, ranks, size=size, told=_forced) for ranks in permutations(range(3))
+        ]
         best, worst = (pick(runs, key=lambda row: row.get("cpu_s", 1e9)) for pick in (min, max))
         yield {**told, "plan": f"phase {phase + 1}, best forced plan", "plans": 0, **best,
                "worst_s": worst.get("cpu_s")}  # fmt: skip

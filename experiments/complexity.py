@@ -131,8 +131,13 @@ def tables(rows: Rows) -> str:
         lines.append([f"{sweep}, {kind}", *cells, "–" if out is None else f"{out:.2f}",
                       " / ".join(bounds)])  # fmt: skip
     exponents = table(
-        ["against, pattern", *(title(peer) for peer in PEERS), "matches",
-         "the paper's bounds, time / space"], lines
+        [
+            "against, pattern",
+            *(title(peer) for peer in PEERS),
+            "matches",
+            "the paper's bounds, time / space",
+        ],
+        lines,
     )
     points = pivot(rows, ["sweep", "pattern", "x"], "work", show=thousands)
     return (

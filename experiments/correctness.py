@@ -74,7 +74,9 @@ def rows(size: Size) -> Iterator[Row]:
                 found = (
                     case.matches(peer)
                     if peer == "piestream"
-                    else BASELINES[peer].run(case.pattern, case.times, case.masks, **options).matches
+                    else BASELINES[peer]
+                    .run(case.pattern, case.times, case.masks, **options)
+                    .matches
                 ).tolist()
             except ps.QueryError:
                 found = []  # piestream refuses patterns that nothing can satisfy

@@ -106,7 +106,8 @@ def meaning(rows: Rows) -> str:
         f"and knows for every interval whether anything further on can be completed. "
         f"{_of_a_match(rows, widest)}{stopped_text(rows, ['pattern', 'window'])}\n\n"
         + lost_text(
-            rows, ["pattern", "window"],
+            rows,
+            ["pattern", "window"],
             "Where that is the first pattern with a wide window, it is output, and a run that is too "
             "long to be repeated also pays for the pages of its matches, of which our rows take half "
             "as many again (six words for four). At the narrowest window it is the fixed cost of a "

@@ -111,7 +111,11 @@ def rows(size: Size) -> Iterator[Row]:
         for share in size.of((1,), (4, 1), (8, 4, 2, 1)):
             frame = whole.filter(pl.col("ts") < start + pl.duration(seconds=seconds // share))
             told: Row = {"variant": variant, "cars": cars, "events": frame.height, "seed": SEED}
-            row = {**told, "peer": ENGINE, **apart(whole_query, frame, asked, size=size, told=_found)}
+            row = {
+                **told,
+                "peer": ENGINE,
+                **apart(whole_query, frame, asked, size=size, told=_found),
+            }
             if row.get("cpu_s"):
                 row["events_per_s"] = frame.height / row["cpu_s"]
             yield row
@@ -145,8 +149,10 @@ def meaning(rows: Rows) -> str:
     counts = {row["peer"]: row["matches"] for row in here if "matches" in row}
     kinds: dict[str, set[int]] = {}
     for peer, count in counts.items():
-        reports = BASELINES[peer].reports if peer in BASELINES else (
-            "relation" if peer == PAPER_SPARED else "earliest"
+        reports = (
+            BASELINES[peer].reports
+            if peer in BASELINES
+            else ("relation" if peer == PAPER_SPARED else "earliest")
         )
         kinds.setdefault(reports, set()).add(count)
     differ = [f"{kind} {sorted(found)}" for kind, found in kinds.items() if len(found) > 1]
@@ -165,7 +171,8 @@ def meaning(rows: Rows) -> str:
         "comparisons and averages the speed; the peers get the cars one after the other as one "
         f"stream of bits (a silence longer than the window between two).{stopped_text(rows, ['variant', 'events'])}\n\n"
         + lost_text(
-            rows, ["variant", "events"],
+            rows,
+            ["variant", "events"],
             "A car is rarely in any of the three states, so a method's work is small beside "
             "reading the stream: the whole query also sorts rows into partitions and reads "
             "floating-point columns, which the peers are spared. Compare the detector, which is "

@@ -130,8 +130,12 @@ def tables(rows: Rows) -> str:
     """Mean delays."""
     summed = _summed(rows)
     for row in summed:
-        row["shown"] = None if "refused" in row else (
-            "0" if not row["late"] else f"{row['delay']:.2f} ({row['late']}/{row['possible']})"
+        row["shown"] = (
+            None
+            if "refused" in row
+            else (
+                "0" if not row["late"] else f"{row['delay']:.2f} ({row['late']}/{row['possible']})"
+            )
         )
     return (
         "Mean ticks from the earliest possible report to the method's own; in brackets how many "

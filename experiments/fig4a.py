@@ -87,8 +87,10 @@ def meaning(rows: Rows) -> str:
         "relation at every event, and for storing partial results."
     )
     text += stopped_text(rows, ["n"])
-    return text + "\n\n" + lost_text(
-        rows, ["n"], "At so few events the fixed cost of a frame in and out decides."
+    return (
+        text
+        + "\n\n"
+        + lost_text(rows, ["n"], "At so few events the fixed cost of a frame in and out decides.")
     )
 
 

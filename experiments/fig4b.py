@@ -62,7 +62,9 @@ def meaning(rows: Rows) -> str:
         powers = []
         for peer in dict.fromkeys(row["peer"] for row in rows):
             # Below that the fixed cost of a call is most of the time.
-            points = [r for r in select(rows, peer=peer, n=n) if r.get("cpu_s") and r["length"] > 5e3]
+            points = [
+                r for r in select(rows, peer=peer, n=n) if r.get("cpu_s") and r["length"] > 5e3
+            ]
             power = exponent([r["length"] for r in points], [r["cpu_s"] for r in points])
             if power is not None:
                 powers.append(f"{title(peer)} {power:g}")
@@ -74,7 +76,8 @@ def meaning(rows: Rows) -> str:
         f"call, of which the peers, which are handed arrays, have little. {_held(rows)}"
         f"{stopped_text(rows, ['n', 'length'])}\n\n"
         + lost_text(
-            rows, ["n", "length"],
+            rows,
+            ["n", "length"],
             "That is the fixed cost of taking a frame in and handing one back, a fraction of a "
             "millisecond, on streams of a few thousand events; the detector alone is ahead there.",
         )

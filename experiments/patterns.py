@@ -80,7 +80,9 @@ def _medians(rows: Rows) -> Rows:
     for kind, n, peer in cases:
         here = select(rows, kind=kind, n=n, peer=peer)
         times = [row["cpu_s"] for row in here if "cpu_s" in row]
-        sizes = [row["peak_growth_bytes"] for row in here if row.get("peak_growth_bytes") is not None]
+        sizes = [
+            row["peak_growth_bytes"] for row in here if row.get("peak_growth_bytes") is not None
+        ]
         told.append({"kind": kind, "n": n, "peer": peer, "cpu_s": statistics.median(times),
                      "most": max(times),
                      "peak_growth_bytes": statistics.median(sizes) if sizes else None})  # fmt: skip
@@ -118,7 +120,8 @@ def meaning(rows: Rows) -> str:
         "rare relations have few, so this is mostly the time for deriving intervals and "
         f"failing; TPStream as published still goes through its subsets.{stopped_text(rows, ['kind', 'n', 'draw'])}\n\n"
         + lost_text(
-            told, ["kind", "n"],
+            told,
+            ["kind", "n"],
             f"With {rows[0]['events']:,} events the whole query's fixed cost of a call, a "
             "fraction of a millisecond, is most of its time: compare the "
             "detector.",

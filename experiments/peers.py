@@ -146,7 +146,9 @@ class Case:
 
     def shaped(self, rows: Ints) -> Ints:
         """The detector's own rows of words as report times and starts."""
-        chosen: Ints = rows[:, [ROW_TIME, *range(ROW_OUTPUTS, ROW_OUTPUTS + self.pattern.n_symbols)]]
+        chosen: Ints = rows[
+            :, [ROW_TIME, *range(ROW_OUTPUTS, ROW_OUTPUTS + self.pattern.n_symbols)]
+        ]
         return chosen
 
     def ordered(self, order: tuple[int, ...]) -> Ints:
@@ -163,9 +165,7 @@ class Case:
         write_plan(code, plan, Estimate(partners))
         return code
 
-    def detect(
-        self, pieces: int = 1, keep: bool = True, ordered: Ints | None = None
-    ) -> Result:
+    def detect(self, pieces: int = 1, keep: bool = True, ordered: Ints | None = None) -> Result:
         """piestream's detector alone; in several pieces, so that its state can be looked at
         and its plan can change; or with tables in which the order is fixed (see `ordered`).
 
@@ -181,8 +181,10 @@ class Case:
         found, count, peak_intervals, peak_bytes = [], 0, 0, 0
         nothing, unknown = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.uint8)
         # Pieces begin at whole words of bits.
-        length = max(-(-len(self.times) // pieces + 63) // 64 * 64, 64) if pieces > 1 else (
-            max(len(self.times), 1)
+        length = (
+            max(-(-len(self.times) // pieces + 63) // 64 * 64, 64)
+            if pieces > 1
+            else (max(len(self.times), 1))
         )
         for first in range(0, len(self.times), length):
             times = self.times[first : first + length]
@@ -237,7 +239,9 @@ def counted(case: Case, peer: str, size: Size, result: Result) -> Row:
 
 def _work(peer: str, result: Result) -> int:
     """The steps of a method, whatever the clock says."""
-    kinds = ("steps", "visits") if peer == DETECTOR else (
-        ("probes", "subsets", "steps", "pairs", "partial_results")
+    kinds = (
+        ("steps", "visits")
+        if peer == DETECTOR
+        else (("probes", "subsets", "steps", "pairs", "partial_results"))
     )
     return sum(int(result.counters.get(kind, 0)) for kind in kinds)

@@ -122,7 +122,9 @@ def tables(rows: Rows) -> str:
     lines = []
     for row in rows:
         if "matches" not in row:
-            why = f"> {row['over']}" if "over" in row else "cannot" if "refused" in row else "failed"
+            why = (
+                f"> {row['over']}" if "over" in row else "cannot" if "refused" in row else "failed"
+            )
             lines.append([row["then"], title(row["peer"]), *[why] * 6])
             continue
         share = row["false"] / max(row["matches"], 1)
@@ -149,7 +151,8 @@ def meaning(rows: Rows) -> str:
         "relation removes them and loses nothing. TPStream and ISEQ have Allen's relations only "
         "and cannot ask the precise question.\n\n"
         + lost_text(
-            rows, ["then"],
+            rows,
+            ["then"],
             "The peers get ready bits here, while piestream's whole query reads three columns of "
             "floating-point numbers and evaluates six comparisons on each row: of its "
             f"{milliseconds(wide['cpu_s'])} ms (`before`) the detector takes "

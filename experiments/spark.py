@@ -121,8 +121,12 @@ def rows(size: Size) -> Iterator[Row]:
                 for cores in (1, 2):
                     way = "Spark" if slices is None else f"Spark, {slices} slices"
                     load = os.getloadavg()[0]
-                    row = {"refused": missing} if missing else measured(
-                        running, path, by_key, cores, slices, runs, size=size, wall=wall
+                    row = (
+                        {"refused": missing}
+                        if missing
+                        else measured(
+                            running, path, by_key, cores, slices, runs, size=size, wall=wall
+                        )
                     )
                     yield {**told, "cores": cores, "way": way, "load": load, **row}
     finally:

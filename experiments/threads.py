@@ -112,8 +112,16 @@ def tables(rows: Rows) -> str:
                       milliseconds(row["cpu_s"]), f"{single['wall_s'] / row['wall_s']:.2f}",
                       f"{row['cpu_s'] / single['cpu_s']:.2f}",
                       megabytes(row.get("peak_growth_bytes")), f"{row['load']:.1f}"])  # fmt: skip
-    head = ["rows", "threads", "wall ms", "CPU ms", "speed-up (wall)", "CPU over one thread",
-            "MB beyond input", "load"]
+    head = [
+        "rows",
+        "threads",
+        "wall ms",
+        "CPU ms",
+        "speed-up (wall)",
+        "CPU over one thread",
+        "MB beyond input",
+        "load",
+    ]
     return f"{rows[0]['events']:,} events, {rows[0]['keys']:,} keys:\n\n" + table(head, lines)
 
 

@@ -87,7 +87,9 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m piestream.demo", description="Find aggressive drivers in a generated fleet."
     )
     parser.add_argument("--cars", type=_positive, default=1000, help="cars in the fleet (1000)")
-    parser.add_argument("--seconds", type=_positive, default=1800, help="how long they drive (1800)")
+    parser.add_argument(
+        "--seconds", type=_positive, default=1800, help="how long they drive (1800)"
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("piestream-demo"), help="directory to write to"
     )

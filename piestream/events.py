@@ -44,9 +44,7 @@ class EventReader:
         self.ticks = _ticks_of(binding.time.dtype)
         self.keys = query.partition_by
         self.checks = tuple(
-            (name, _EXACT.get(schema[name], ()))
-            for name in binding.columns
-            if name != self.time
+            (name, _EXACT.get(schema[name], ())) for name in binding.columns if name != self.time
         )
         predicates = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         self.bits = None if binding.previous else compile_mask(predicates, schema)

@@ -123,10 +123,16 @@ def open_source(
     if remote:
         if files:
             raise ValueError("remote and local text files cannot be read together")
-        scanned = pl.scan_ndjson(remote) if kind == "ndjson" else (
-            pl.scan_csv(
-                remote, try_parse_dates=True, separator=delimiter or ",",
-                decimal_comma=bool(decimal_comma),
+        scanned = (
+            pl.scan_ndjson(remote)
+            if kind == "ndjson"
+            else (
+                pl.scan_csv(
+                    remote,
+                    try_parse_dates=True,
+                    separator=delimiter or ",",
+                    decimal_comma=bool(decimal_comma),
+                )
             )
         )
         return ScanSource(label, scanned)
@@ -143,7 +149,9 @@ def _check_csv(kind: str | None, delimiter: str | None, decimal_comma: bool | No
     if decimal_comma and kind != "csv":
         raise ValueError(f"decimal commas are for CSV, not for {kind}")
     if decimal_comma and delimiter in (None, ","):
-        raise ValueError("with decimal commas columns are parted by another sign: say the delimiter")
+        raise ValueError(
+            "with decimal commas columns are parted by another sign: say the delimiter"
+        )
 
 
 def _expanded(name: str) -> list[str]:

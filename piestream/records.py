@@ -82,10 +82,7 @@ def _columns_of(query: Query) -> set[str | None]:
 def frame_of(events: Sequence[Event], binding: Binding) -> pl.DataFrame:
     """The columns that a binding reads, a row each event."""
     return pl.DataFrame(
-        [
-            column_of(name, _values(events, name), binding.schema[name])
-            for name in binding.columns
-        ]
+        [column_of(name, _values(events, name), binding.schema[name]) for name in binding.columns]
     )
 
 

@@ -84,7 +84,9 @@ def restore(binding: Binding, state: bytes) -> Stream:
         binding, ties=facts["ties"], lateness=facts["lateness"], on_late=facts["on_late"]
     )
     if facts["layout"] != stream.detector.layout:
-        raise StateError("this state was written by another version of piestream, laid out otherwise")
+        raise StateError(
+            "this state was written by another version of piestream, laid out otherwise"
+        )
     stream.latest = facts["latest"]
     stream.swept = facts["swept"]
     stream.unswept = facts.get("unswept", 0)

@@ -263,8 +263,8 @@ class Stream:
         """Rows that the watermark has passed, of these and of those that waited for it."""
         if self.buffer is not None and len(self.buffer):
             rows = pl.concat([self.buffer, rows])
-        passed = rows[TIME] < self.watermark if self.ties == "last" else (
-            rows[TIME] <= self.watermark
+        passed = (
+            rows[TIME] < self.watermark if self.ties == "last" else (rows[TIME] <= self.watermark)
         )
         if passed.all():
             self.buffer = None

@@ -33,6 +33,7 @@ _LONGEST_FIELD = 4 * BLOCK_BYTES
 #: How long a live stream may be silent before what has come is worked on.
 _PATIENCE_SECONDS = 0.02
 
+
 class FileError(StreamError):
     """A file whose rows cannot be read."""
 
@@ -241,10 +242,14 @@ class TextSource:
                     f"{part.name} holds no rows, so the types of its columns are not known; say "
                     "them for all columns with --type COLUMN=int and so on"
                 )
-        opened.columns = found if schema is None else (
-            {name: schema.get(name, dtype) for name, dtype in found.items()}
-            if self._csv
-            else dict(schema)
+        opened.columns = (
+            found
+            if schema is None
+            else (
+                {name: schema.get(name, dtype) for name, dtype in found.items()}
+                if self._csv
+                else dict(schema)
+            )
         )
         return opened
 
@@ -257,9 +262,7 @@ class TextSource:
                 f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
             )
 
-    def _check_decimals(
-        self, name: str, opened: _Opened, found: Mapping[str, pl.DataType]
-    ) -> None:
+    def _check_decimals(self, name: str, opened: _Opened, found: Mapping[str, pl.DataType]) -> None:
         """Texts that are numbers if their commas are decimal ones are probably numbers."""
         if not self._csv or self._decimal_comma is not None or self._delimiter == ",":
             return
@@ -277,7 +280,9 @@ class TextSource:
             )
 
     def _scanned(
-        self, text: bytes, schema: Mapping[str, pl.DataType] | None = None,
+        self,
+        text: bytes,
+        schema: Mapping[str, pl.DataType] | None = None,
         decimal_comma: bool | None = None,
     ) -> pl.LazyFrame:
         """Rows of CSV: with a schema rows alone, and without one a line of names before them."""
@@ -320,9 +325,13 @@ class TextSource:
             whole = not self._csv or b'"' not in block  # a row is a line
             row = first_faulty(block, lambda b: self._rows(opened, b, columns)) if whole else None
             told = _told(error)
-            hint = "" if told != first_line(error) else (
-                f"\n  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
-                "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
+            hint = (
+                ""
+                if told != first_line(error)
+                else (
+                    f"\n  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
+                    "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
+                )
             )
             raise FileError(f"{_place(name, row, before)}: {told}{hint}") from None
 

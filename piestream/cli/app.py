@@ -116,7 +116,9 @@ def run(
     query: QueryText = None,
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", help="Write all matches to this file; - is standard output."),
+        typer.Option(
+            "-o", "--output", help="Write all matches to this file; - is standard output."
+        ),
     ] = None,
     format: Annotated[
         InputFormat | None,
@@ -162,9 +164,7 @@ def run(
             help="The type of a CSV or NDJSON column: int, float, bool, text, date, datetime.",
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress bar and no summary.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
     from piestream.cli.work import Options, work
@@ -250,8 +250,10 @@ def explain(
         from piestream import show
 
         explanation = show.explain(_query(text))
-        text = str(explanation) if format is DiagramFormat.text else (
-            explanation.diagrams("dot" if format is DiagramFormat.dot else "mermaid")
+        text = (
+            str(explanation)
+            if format is DiagramFormat.text
+            else (explanation.diagrams("dot" if format is DiagramFormat.dot else "mermaid"))
         )
         typer.echo(text, nl=False)
 

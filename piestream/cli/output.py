@@ -42,8 +42,10 @@ class Output(Protocol):
 def open_output(path: str | None, format: Format, schema: Schema) -> Output:
     """A file, or standard output where ``path`` is None."""
     target: _Target = _Named(Path(path)) if path is not None else _Standard()
-    return ParquetOutput(target, schema) if format == "parquet" else (
-        TextOutput(target, schema, csv=format == "csv")
+    return (
+        ParquetOutput(target, schema)
+        if format == "parquet"
+        else (TextOutput(target, schema, csv=format == "csv"))
     )
 
 

@@ -77,7 +77,9 @@ def _duration_text(value: timedelta) -> str:
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     seconds = f"{rest / 1e6:.6f}".rstrip("0").rstrip(".")
-    parts = [f"{days}d"] * bool(days) + [f"{hours}h"] * bool(hours) + [f"{minutes}m"] * bool(minutes)
+    parts = (
+        [f"{days}d"] * bool(days) + [f"{hours}h"] * bool(hours) + [f"{minutes}m"] * bool(minutes)
+    )
     if seconds != "0" or not parts:
         parts.append(f"{seconds}s")
     return sign + " ".join(parts)

@@ -201,9 +201,7 @@ def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
 def _source(query: Query, options: Options, live: bool) -> Source:
     if options.data:
         data, types = options.data, options.types or {}
-        return opened(
-            data, options.format, types, live, options.delimiter, options.decimal_comma
-        )
+        return opened(data, options.format, types, live, options.delimiter, options.decimal_comma)
     if query.path is None:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     try:

@@ -11,12 +11,24 @@ import numpy as np
 from piestream.joins.layout import CELL_COLUMN, CELL_KIND, CELL_WORD, CELL_WORDS
 from piestream.loops import FLAGS, INT, NOTHING, WORDS, as_floats, compiled
 
-ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = range(11)
+ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = (
+    range(11)
+)
 
 #: Words a cell takes if not one: single values are (known, value), SPREAD is Welford's
 #: (n, mean, M2), a sum of integers is (sum modulo 2^64, sum as a float),
 #: one of floats is as long, so that a type that comes up late moves nothing. All begin as zeros, whatever the type, but for FIRST and LAST.
-CELL_SIZE = {SUM_INT: 2, SUM_FLOAT: 2, MIN_INT: 2, MAX_INT: 2, MIN_FLOAT: 2, MAX_FLOAT: 2, FIRST: 2, LAST: 2, SPREAD: 3}
+CELL_SIZE = {
+    SUM_INT: 2,
+    SUM_FLOAT: 2,
+    MIN_INT: 2,
+    MAX_INT: 2,
+    MIN_FLOAT: 2,
+    MAX_FLOAT: 2,
+    FIRST: 2,
+    LAST: 2,
+    SPREAD: 3,
+}
 
 #: Of FIRST and LAST: there was no event yet; known 0 is an event whose value is NULL.
 UNKNOWN_YET = -1

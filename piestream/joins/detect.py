@@ -69,8 +69,21 @@ def new_scratch(code):
     *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT, ARRAY, BOOL,
 )  # fmt: skip
 def detect(
-    own_code, own_parts, own_pool, own_waiting, own_partitions, own_row_offsets, own_times,
-    own_change_rows, own_change_masks, own_change_offsets, own_columns, own_known, now, own_rows, fresh,
+    own_code,
+    own_parts,
+    own_pool,
+    own_waiting,
+    own_partitions,
+    own_row_offsets,
+    own_times,
+    own_change_rows,
+    own_change_masks,
+    own_change_offsets,
+    own_columns,
+    own_known,
+    now,
+    own_rows,
+    fresh,
 ):
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
 
@@ -196,9 +209,7 @@ def detect(
                 scratch[SCRATCH_FOUND] = 0
                 scratch[SCRATCH_ITEM] = 0
                 scratch[SCRATCH_DEPTH] = DONE
-                while not complete_matches(
-                    code, part, pool, found, room, scratch, n_items, floor
-                ):
+                while not complete_matches(code, part, pool, found, room, scratch, n_items, floor):
                     held[_FOUND] = with_space(held[_FOUND], room * n, room * n)
                     found = pointer(held[_FOUND])
                     room = held[_FOUND].size // n
@@ -221,9 +232,7 @@ def detect(
                     used = WAITING_WORDS + waiting[WAITING_USED] * record_words
                     held[_WAITING] = with_space(held[_WAITING], used, count * record_words)
                     waiting = pointer(held[_WAITING])
-                report(
-                    code, part, partition, pool, waiting, found, rows, rows_room, scratch, time
-                )
+                report(code, part, partition, pool, waiting, found, rows, rows_room, scratch, time)
             if code[EMIT_BOTH] and ended and part[WAITING]:
                 used = scratch[SCRATCH_ROWS]
                 held[_ROWS] = with_longer_columns(held[_ROWS], row_words, used, part[WAITING])

@@ -159,9 +159,7 @@ def _step_automata(code, part, items, n_items, symbol, mask):
     return n_items
 
 
-@compiled(
-    types.UniTuple(INT, 2), WORDS, WORDS, WORDS, WORDS, WORDS, FLAGS, INT, INT, INT, INT
-)
+@compiled(types.UniTuple(INT, 2), WORDS, WORDS, WORDS, WORDS, WORDS, FLAGS, INT, INT, INT, INT)
 def take_in(code, part, pool, scratch, columns, known, n_rows, time, mask, row):
     """Take in the event at ``time``: its ends and starts, and a step of the automata they touch.
 
@@ -311,9 +309,7 @@ def enter(code, part, pool, items, item, floor, scratch):
         if pool[slot + START] < floor:
             return NOWHERE
         if n > 1:
-            scratch[SCRATCH_VISITS] += spread(
-                code, part, pool, floor, s, slot, slot_id, NOWHERE
-            )
+            scratch[SCRATCH_VISITS] += spread(code, part, pool, floor, s, slot, slot_id, NOWHERE)
         return code[sym + SYM_SEED] if pool[slot + REACH] >= floor else NOWHERE
 
     con = code[CONSTRAINTS_AT] + items[item + 1] * CON_WORDS

@@ -113,7 +113,9 @@ SIDE_BEST = 6  # word with the best that partners offer; NOWHERE where nothing i
 # the same of the partners in one range alone: this word, where there are no others
 SIDE_BEST_LATER = 7  # of those that ended before this one began
 SIDE_BEST_EARLIER = 8  # of those that begin after this one ended
-SIDE_ENDED = 9  # word of the partition: the best of all partners that have ended, for one that begins
+SIDE_ENDED = (
+    9  # word of the partition: the best of all partners that have ended, for one that begins
+)
 SIDE_WORDS = 10
 CON_WORDS = CON_SIDES + 2 * SIDE_WORDS
 

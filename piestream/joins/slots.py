@@ -77,9 +77,7 @@ def drop(code, part, pool, symbol):
             continue
         for partner in range(max(pool[mine], part[other_ring + RING_HEAD]), pool[mine + 1] + 1):
             place = slot_of(part, other_ring, other_width, partner)
-            drop_partner(
-                pool, place + code[theirs + SIDE_LO], code[theirs + SIDE_WALK], slot_id
-            )
+            drop_partner(pool, place + code[theirs + SIDE_LO], code[theirs + SIDE_WALK], slot_id)
     part[ring + RING_TAIL] = slot_id
     part[ring + RING_HEAD] = min(part[ring + RING_HEAD], slot_id)
     part[DROPPED] |= 1 << symbol

@@ -126,9 +126,7 @@ def _visit_code(word, moved, held, rename):
 
 
 @compiled(NOTHING, ARRAY, ARRAY, INT, ARRAY, ARRAY, INT, ARRAY, ARRAY, BOOL)
-def visit_codes(
-    own_code, own_parts, n_partitions, pool, waiting, column, moved, held, rename
-):
+def visit_codes(own_code, own_parts, n_partitions, pool, waiting, column, moved, held, rename):
     """Go through all words that hold codes of a column: mark them in ``held``, or rename them."""
     code = pointer(own_code)
     parts = pointer(own_parts)

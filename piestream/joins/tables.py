@@ -253,9 +253,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     # automata that only tell followed-by from before, where somebody asks
     namers = sorted({(w.symbol, w.other) for w in wanted if w.what == "follows"})
     naming = [
-        c
-        for c, edge in enumerate(edges)
-        if {(edge.x, edge.y), (edge.y, edge.x)} & set(namers)
+        c for c, edge in enumerate(edges) if {(edge.x, edge.y), (edge.y, edge.x)} & set(namers)
     ]
 
     slots = _Slots(n)
@@ -337,9 +335,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
     header = [0] * at.HEADER_WORDS
     header[at.ENDED_AT] = at.RINGS + n * at.RING_WORDS + len(blocks)
     sides = asked(spanning_tree(n, edges), edges, seeds)
-    best, header[at.PARTITION_WORDS] = _keep_bests(
-        sides, edges, blocks, slots, header[at.ENDED_AT]
-    )
+    best, header[at.PARTITION_WORDS] = _keep_bests(sides, edges, blocks, slots, header[at.ENDED_AT])
 
     symbol_words: list[int] = []
     watch: list[int] = []
@@ -422,4 +418,3 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
         header[at.N_OUTPUTS],
         plan,
     )
-

@@ -380,7 +380,9 @@ def _mix_hint(cores: list[Core]) -> str | None:
         holds = f"the column {name} holds {kind.value}"
         if kind is Kind.STRING and any(c.type.kind in NUMERIC for c in cores):
             written = name if is_plain_name(name) else quoted(name)
-            return f"{holds}; CAST({written} AS DOUBLE) reads numbers from it, NULL from what is none"
+            return (
+                f"{holds}; CAST({written} AS DOUBLE) reads numbers from it, NULL from what is none"
+            )
         return holds
     if fields:
         return f"write all values as the column {fields[0].name} holds them"

@@ -51,9 +51,7 @@ def read_returns(
     return found
 
 
-def _item(
-    item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
-) -> Return | None:
+def _item(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     first = item.peek()
     if first.is_sign("*"):
         item.fault(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
@@ -105,14 +103,13 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
     near = did_you_mean(name, names.symbols)
     return (
         f"there is no symbol {name}",
-        near or f"a column is returned through a symbol, as FIRST({one}.{name}) or "
+        near
+        or f"a column is returned through a symbol, as FIRST({one}.{name}) or "
         f"AVG({one}.{name}); the symbols are {', '.join(names.symbols)}",
     )
 
 
-def _call(
-    item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
-) -> Return | None:
+def _call(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     function = item.take()
     name = function.upper
     if name not in FUNCTIONS:
@@ -175,7 +172,9 @@ def _alias(item: Reader, default: str) -> str | None:
     if alias is not None:
         more = item.peek()
         if more.is_sign("+", "-", "*", "/", "%"):
-            item.fault(more, "RETURN does not calculate", "calculate with the columns of the result")
+            item.fault(
+                more, "RETURN does not calculate", "calculate with the columns of the result"
+            )
             return None
         item.nothing_more("this")
     return alias

@@ -66,7 +66,9 @@ class Explanation:
             automaton = compile_pair(constraint.relations, _same(self.query, constraint))
             title = _said(constraint)
             if format == "dot":
-                parts.append(f"// {title}: x is {constraint.x}, y is {constraint.y}\n{dot(automaton)}")
+                parts.append(
+                    f"// {title}: x is {constraint.x}, y is {constraint.y}\n{dot(automaton)}"
+                )
             else:
                 parts.append(f"### {title}\n\n```mermaid\n{mermaid(automaton)}```\n")
         return "\n".join(parts)

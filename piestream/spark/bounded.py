@@ -161,4 +161,3 @@ def _small(field: pa.Field) -> pa.Field:
     if pa.types.is_large_binary(field.type) or pa.types.is_binary_view(field.type):
         return pa.field(field.name, pa.binary())
     return field
-

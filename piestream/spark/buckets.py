@@ -64,9 +64,7 @@ class BucketStep:
         """The stream of a bucket, as it was left."""
         if not state.exists:
             lateness = self.clock.lateness
-            return Stream(
-                self.plan.binding, ties=self.plan.ties, lateness=lateness, on_late="drop"
-            )
+            return Stream(self.plan.binding, ties=self.plan.ties, lateness=lateness, on_late="drop")
         stream = opened_state(self.plan, bytes(state.get[0]), self.buckets)
         before, now = (stream.lateness, stream.ties), (self.clock.lateness, self.plan.ties)
         if before != now:  # Spark's watermark was made with the lateness from before

@@ -25,9 +25,7 @@ _OUT_OF_REACH = 1 << 52
 _WITHIN = INT64_MAX - 1
 
 
-def time_sql(
-    binding: Binding, types: dict[str, spark.DataType], within: int = _WITHIN
-) -> str:
+def time_sql(binding: Binding, types: dict[str, spark.DataType], within: int = _WITHIN) -> str:
     """The time of an event in ticks, in Spark SQL; fails where it is NULL or not ``within``."""
     name = binding.time.name
     ticks = as_long(quoted(name), types[name])

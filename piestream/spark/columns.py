@@ -211,9 +211,7 @@ def mask_words(flags: dict[int, str], words: int) -> list[str]:
     written = []
     for word in range(words):
         bits = [
-            f"IF({flags[bit]}, {_bit(bit % 64)}, 0L)"
-            for bit in sorted(flags)
-            if bit // 64 == word
+            f"IF({flags[bit]}, {_bit(bit % 64)}, 0L)" for bit in sorted(flags) if bit // 64 == word
         ]
         written.append("(" + " | ".join(bits or ["0L"]) + f") AS m{word}")
     return written

@@ -29,18 +29,26 @@ class StreamTies(StrEnum):
 def stream(
     query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
     source: Annotated[
-        str, typer.Option(help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-                          "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or rate:ROWS.")
+        str,
+        typer.Option(
+            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
+            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or rate:ROWS."
+        ),
     ],
     sink: Annotated[
-        str, typer.Option(help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-                          "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console.")
+        str,
+        typer.Option(
+            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
+            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console."
+        ),
     ],
     checkpoint: Annotated[str, typer.Option(help="The directory of offsets and state.")],
     schema: Annotated[
         str | None,
-        typer.Option(help="Columns of the files, or of the JSON in Kafka: 'car_id int, ts "
-                     "timestamp'. Left out: those of the files that are there."),
+        typer.Option(
+            help="Columns of the files, or of the JSON in Kafka: 'car_id int, ts "
+            "timestamp'. Left out: those of the files that are there."
+        ),
     ] = None,
     select: Annotated[
         list[str] | None,

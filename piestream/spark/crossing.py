@@ -74,9 +74,7 @@ def arrivals(
     """How a query's events cross, and the Spark SQL that sends them (without their time)."""
     predicates = list(dict.fromkeys(s.predicate for s in binding.query.symbols))
     early = [place for place, predicate in enumerate(predicates) if not predicate.previous]
-    flags = {
-        bit: predicates[place].to_spark_sql(binding.schema) for bit, place in enumerate(early)
-    }
+    flags = {bit: predicates[place].to_spark_sql(binding.schema) for bit, place in enumerate(early)}
     way = Way.empty(len(early))
     columns: list[tuple[str, Crossing]] = []
     values: dict[int, str] = {}
@@ -133,9 +131,7 @@ def _value(plain: pl.DataFrame, masks: Sequence[NDArray[np.int64]], part: Crossi
     missing = _bits(masks, part.flag) if part.flag >= 0 else None
     if part.kind == FIELDS:
         names = [field.name for field in part.dtype.fields]  # type: ignore[attr-defined]
-        fields = [
-            _value(plain, masks, p).alias(n) for n, p in zip(names, part.fields, strict=True)
-        ]
+        fields = [_value(plain, masks, p).alias(n) for n, p in zip(names, part.fields, strict=True)]
         column = pl.DataFrame(fields).to_struct()
         if missing is not None and missing.any():
             known = pl.Series(~missing)
@@ -177,9 +173,7 @@ class Outgoing:
         return ", ".join(Way(list(self.types), 64 * self.words).ddl)
 
 
-def departures(
-    binding: Binding, types: dict[str, spark.DataType]
-) -> tuple[Outgoing, list[str]]:
+def departures(binding: Binding, types: dict[str, spark.DataType]) -> tuple[Outgoing, list[str]]:
     """How a query's result crosses, and the Spark SQL that reads it."""
     way = Way.empty()
     columns, expressions = [], []
@@ -187,7 +181,9 @@ def departures(
     for name, dtype in binding.result_schema.items():
         crossing = way.planned(dtype)
         output = own.get(name)
-        data_type = _result_type(dtype, binding, types, name, None if output is None else output.item)
+        data_type = _result_type(
+            dtype, binding, types, name, None if output is None else output.item
+        )
         columns.append((name, crossing))
         expressions.append(f"{inward(crossing, data_type)} AS {quoted(name)}")
     return Outgoing(tuple(columns), tuple(way.types), way.words), expressions

@@ -64,4 +64,3 @@ class _Last:
                 stream = opened_state(self.plan, kept, None)
                 stream.latest = max(stream.latest, self.latest)
                 yield stream.finish()
-

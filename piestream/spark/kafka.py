@@ -34,7 +34,9 @@ __all__ = ["NAME", "KafkaSource", "register"]
 
 NAME = PYTHON_KAFKA
 
-_SCHEMA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+_SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+)
 _ARROW = pa.schema(
     [
         pa.field("key", pa.binary()),

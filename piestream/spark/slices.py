@@ -73,9 +73,9 @@ def sliced(binding: Binding, types: dict[str, Any], frame: Any, count: int) -> S
     within = int(binding.tables.code[WINDOW])
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     times = frame.selectExpr(f"{time} AS t")
-    first, latest, cuts = (
-        times.selectExpr("min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)").first()
-    )
+    first, latest, cuts = times.selectExpr(
+        "min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)"
+    ).first()
     starts: list[int] = []
     for cut in cuts or []:
         room = starts[-1] if starts else first

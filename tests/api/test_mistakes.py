@@ -106,7 +106,8 @@ def test_what_pandas_and_numpy_call_missing_is_missing(missing: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment", [np.datetime64(NOON), np.datetime64(NOON).astype("datetime64[ns]"), pd.Timestamp(NOON)]
+    "moment",
+    [np.datetime64(NOON), np.datetime64(NOON).astype("datetime64[ns]"), pd.Timestamp(NOON)],
 )
 def test_times_of_numpy_and_pandas_are_times(moment: Any) -> None:
     for push in (_at_once, _one_by_one):

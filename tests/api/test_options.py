@@ -22,7 +22,10 @@ BUILT = ps.pattern(ps.define("a", "x > 1")).within(9).order_by("t")
     [
         (lambda: QUERY.open(latness=3), r"open\(\) has no option latness: did you mean lateness\?"),
         (lambda: BUILT.open(latness=3), "did you mean lateness"),
-        (lambda: ps.Session(QUERY, tie="first"), r"Session\(\) has no option tie: did you mean ties"),
+        (
+            lambda: ps.Session(QUERY, tie="first"),
+            r"Session\(\) has no option tie: did you mean ties",
+        ),
         (lambda: QUERY.run(FRAME, thread=1), "did you mean threads"),
         (lambda: BUILT.run(FRAME, bucket=1), "did you mean buckets"),
         (lambda: QUERY.run(FRAME, zzz=1), "no option zzz: its options are frame, ties, lateness"),

@@ -37,9 +37,7 @@ def expected() -> pl.DataFrame:
     return found.sort("k", maintain_order=True)
 
 
-def test_a_short_input_need_not_be_in_order(
-    shuffled: Path, piestream: Any, tmp_path: Path
-) -> None:
+def test_a_short_input_need_not_be_in_order(shuffled: Path, piestream: Any, tmp_path: Path) -> None:
     out = tmp_path / "found.parquet"
     assert piestream("run", "-q", QUERY, shuffled, "-o", out).exit_code == 0
     assert_frame_equal(pl.read_parquet(out).sort("k", maintain_order=True), expected())
@@ -59,9 +57,7 @@ def test_a_long_input_out_of_order_is_refused_with_what_to_do(
 
 
 @pytest.mark.usefixtures("chunked")
-def test_sort_reads_everything_and_sorts_it(
-    shuffled: Path, piestream: Any, tmp_path: Path
-) -> None:
+def test_sort_reads_everything_and_sorts_it(shuffled: Path, piestream: Any, tmp_path: Path) -> None:
     out = tmp_path / "found.parquet"
     assert piestream("run", "-q", QUERY, shuffled, "--sort", "-o", out).exit_code == 0
     assert_frame_equal(pl.read_parquet(out).sort("k", maintain_order=True), expected())

@@ -39,7 +39,9 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("format", ["csv", "table"])
 def test_a_broken_pipe_is_silent(format: str, tmp_path: Path) -> None:
-    pl.DataFrame({"t": range(200_000), "x": [0, 1] * 100_000}).write_parquet(tmp_path / "rows.parquet")
+    pl.DataFrame({"t": range(200_000), "x": [0, 1] * 100_000}).write_parquet(
+        tmp_path / "rows.parquet"
+    )
     process = started("run", "-q", QUERY, tmp_path / "rows.parquet", "--all", "--quiet",
                       "--output-format", format)  # fmt: skip
     assert process.stdout is not None
@@ -103,10 +105,10 @@ def made(path: Path, n_rows: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("format", "few", "many"), [("parquet", 1.5e6, 9e6), ("csv", 1.5e6, 4.5e6)])
-def test_a_large_file_streams_through(
-    format: str, few: float, many: float, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("format", "few", "many"), [("parquet", 1.5e6, 9e6), ("csv", 1.5e6, 4.5e6)]
+)
+def test_a_large_file_streams_through(format: str, few: float, many: float, tmp_path: Path) -> None:
     query = (
         "FROM s ORDER BY t DEFINE a AS x > 0, b AS y0 > 0.5 PATTERN a overlaps; contains; during b "
         "WITHIN 99 RETURN a.ts, b.ts, AVG(b.y1) AS y1"

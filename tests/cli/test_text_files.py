@@ -153,7 +153,11 @@ def test_names_alone_are_an_empty_input_where_all_types_are_said(
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("rows.ndjson", '{"t":1,"x":5}\n{"t":2,"x":\n', "rows.ndjson, row 2: this is no JSON object"),
+        (
+            "rows.ndjson",
+            '{"t":1,"x":5}\n{"t":2,"x":\n',
+            "rows.ndjson, row 2: this is no JSON object",
+        ),
         ("rows.ndjson", '{"t":1,"x":5}\nhello\n', "rows.ndjson, row 2: this is no JSON object"),
         ("rows.ndjson", '[{"t":1,"x":5}]\n', "one object a line, not an array"),
         ("rows.csv", "t,x\n1,5\n2,5,6\n", "rows.csv, row 2: it has more fields than there are"),

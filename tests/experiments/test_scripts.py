@@ -168,7 +168,9 @@ def test_the_precise_relation_has_no_false_alarms() -> None:
 @pytest.mark.parametrize("name", ["fig4a", "disconnected", "patterns", "complexity"])
 def test_methods_that_report_at_triggers_count_alike(name: str) -> None:
     rows = [row for row in tiny(name) if row["peer"] in (ENGINE, DETECTOR, "tpstream")]
-    keys = [key for key in rows[0] if key in ("n", "window", "pattern", "kind", "draw", "x", "sweep")]
+    keys = [
+        key for key in rows[0] if key in ("n", "window", "pattern", "kind", "draw", "x", "sweep")
+    ]
     counts: dict[tuple[object, ...], set[int]] = {}
     for row in rows:
         counts.setdefault(tuple(row.get(key) for key in keys), set()).add(row["matches"])

@@ -36,7 +36,9 @@ READINGS: dict[str, dict[str, object]] = {
 }
 
 
-def found(name: str, given: Pattern, times: Ints, masks: Ints, **options: object) -> list[tuple[int, ...]]:
+def found(
+    name: str, given: Pattern, times: Ints, masks: Ints, **options: object
+) -> list[tuple[int, ...]]:
     result = run(name, given, times, masks, **options)
     assert result.count == len(result.matches)
     return [tuple(row) for row in sorted_matches(result.matches).tolist()]

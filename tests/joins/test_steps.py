@@ -73,7 +73,14 @@ def chain_of_nests(size: int, blocks: int = 3) -> Spans:
     return spans
 
 
-CHAIN = ("a during b", "b overlaps c", "c contains d", "c overlaps e", "e overlaps f", "f overlaps g")
+CHAIN = (
+    "a during b",
+    "b overlaps c",
+    "c contains d",
+    "c overlaps e",
+    "e overlaps f",
+    "f overlaps g",
+)
 
 
 def arm_that_expires(size: int, blocks: int = 3) -> Spans:

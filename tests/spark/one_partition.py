@@ -26,7 +26,9 @@ def peak_megabytes() -> float:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             command = (status.parent / "cmdline").read_bytes()
-            told = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+            told = dict(
+                line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line
+            )
         except OSError:  # it has ended
             continue
         if b"pyspark.daemon" in command and _is_ours(int(told["PPid"])):
@@ -56,7 +58,9 @@ def main(rows: int) -> None:
     frame = spark.range(rows).selectExpr("id AS ts", "1 AS k", "(id * 7919) % 1000 DIV 8 AS x")
     found = parse(QUERY).run(frame)
     matches = found.selectExpr("count(*)").first()[0]
-    print(f"{rows:,} rows: {matches:,} matches, worker's peak {peak_megabytes():,.0f} MB", flush=True)
+    print(
+        f"{rows:,} rows: {matches:,} matches, worker's peak {peak_megabytes():,.0f} MB", flush=True
+    )
     spark.stop()
 
 

@@ -132,7 +132,11 @@ def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Pa
 def _values(producer: Any, topic: str, count: int) -> list[bytes]:
     """All messages of a topic, which are so many."""
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": _servers(producer), "group.id": "test", "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": _servers(producer),
+            "group.id": "test",
+            "auto.offset.reset": "earliest",
+        }
     )
     places = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([confluent_kafka.TopicPartition(topic, place, 0) for place in places])

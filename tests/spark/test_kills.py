@@ -32,8 +32,10 @@ _FILES_A_KILL = 2.2
 def _disordered(cars: pl.DataFrame, rng: random.Random) -> pl.DataFrame:
     late = pl.Series([rng.randint(0, 5) for _ in range(len(cars))])
     arrives = pl.col("ts").dt.epoch("s") + late
-    return cars.with_columns(arrives.alias("arrives")).sort("arrives", maintain_order=True).drop(
-        "arrives"
+    return (
+        cars.with_columns(arrives.alias("arrives"))
+        .sort("arrives", maintain_order=True)
+        .drop("arrives")
     )
 
 
@@ -92,6 +94,8 @@ def test_a_killed_job_goes_on_where_it_was(spark: Any, tmp_path: Path, kills: in
     order = expected.columns
     assert together.sort(order).equals(expected.sort(order))
     assert len(found) > 50
-    print(f"{kills} kills, {survived} of them after the end: {len(found)} rows, none lost or doubled")
+    print(
+        f"{kills} kills, {survived} of them after the end: {len(found)} rows, none lost or doubled"
+    )
     if survived * 2 > kills:
         pytest.fail(f"the job was alive in only {kills - survived} of {kills} kills")

@@ -59,9 +59,7 @@ def test_a_bounded_frame_says_what_the_oracle_says(spark: Any, bounded_seed: int
     _check(drawn, engines.plain(rows_of(found), drawn.stream), (order, buckets))
 
 
-def test_a_stream_says_what_the_oracle_says(
-    spark: Any, streamed_seed: int, tmp_path: Path
-) -> None:
+def test_a_stream_says_what_the_oracle_says(spark: Any, streamed_seed: int, tmp_path: Path) -> None:
     drawn = scenario(streamed_seed)
     rng = Random(streamed_seed)
     lateness = rng.choice((0, 2, 5))

@@ -33,7 +33,9 @@ def _values(rows: int) -> pl.DataFrame:
             "t": [_START + i * step for i in range(rows)],
             "on": [i // 12 % 2 == 0 for i in range(rows)],
             "whole": [None if i % 5 == 0 else _BIG + i for i in range(rows)],
-            "real": [None if i % 5 == 1 else float("nan") if i % 5 == 2 else i / 3 for i in range(rows)],
+            "real": [
+                None if i % 5 == 1 else float("nan") if i % 5 == 2 else i / 3 for i in range(rows)
+            ],
             "text": [None if i % 5 == 3 else f"text {i}" for i in range(rows)],
             "money": [None if i % 7 == 0 else Decimal(i) / 100 for i in range(rows)],
             "day": [date(1969, 12, 30) + timedelta(days=i) for i in range(rows)],
@@ -141,9 +143,7 @@ def test_rows_come_out_when_the_watermark_passes_them(spark: Any, tmp_path: Path
 
 
 def test_a_frame_keeps_its_own_watermark(spark: Any, tmp_path: Path) -> None:
-    cars = fleet(cars=5, seconds=60, seed=4).with_columns(
-        pl.col("ts").dt.replace_time_zone("UTC")
-    )
+    cars = fleet(cars=5, seconds=60, seed=4).with_columns(pl.col("ts").dt.replace_time_zone("UTC"))
     player = Player(spark, CARS, cars, tmp_path, buckets=2)
     player.watermark = ("ts", "4 seconds")
     player.play(*cars.iter_slices(80))
@@ -230,7 +230,9 @@ def test_the_ends_of_64_bits_are_no_times(spark: Any, tmp_path: Path, end: int) 
     """As on any other frame."""
     query = parse("FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 5")
     rows = pl.DataFrame({"t": [3, end], "x": [1, 0]})
-    with pytest.raises(ValueError, match=r"holds -?9223372036854775\d+, an end of the 64-bit range"):
+    with pytest.raises(
+        ValueError, match=r"holds -?9223372036854775\d+, an end of the 64-bit range"
+    ):
         query.run(rows)
     with pytest.raises(Exception, match=r"holds -?9223372036854775\d+, an end of the 64-bit range"):
         query.run(frame_of(spark, rows)).collect()
