@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.joins.layout import CELL_COLUMN, CELL_KIND, CELL_WORD, CELL_WORDS
-from piestream.loops import FLAGS, INT, NOTHING, WORDS, as_floats, compiled
+from piestream.joins.partition import Columns
+from piestream.joins.shapes import Query, Slot, Symbol
+from piestream.loops import as_floats, at_word
+from piestream.shapes import kernel
 
 ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = (
     range(11)
@@ -34,79 +36,79 @@ CELL_SIZE = {
 UNKNOWN_YET = -1
 
 
-@compiled(NOTHING, WORDS, INT, INT, WORDS, INT)
-def clear_cells(code, cell, cell_end, pool, slot):
+@kernel
+def clear_cells(query: Query, symbol: Symbol, slot: Slot) -> None:
     """Start the aggregates of an interval."""
-    while cell < cell_end:
-        kind = code[cell + CELL_KIND]
-        at = slot + code[cell + CELL_WORD]
-        pool[at] = 0
-        if kind >= SUM_INT:
-            pool[at + 1] = 0
-        if kind == FIRST or kind == LAST:
-            pool[at] = UNKNOWN_YET
-        elif kind == SPREAD:
-            pool[at + 2] = 0
-        cell += CELL_WORDS
+    for number in range(symbol.cell, symbol.cell_end):
+        cell = query.cells[number]
+        words = at_word(slot, cell.word)
+        words[0] = UNKNOWN_YET if cell.kind == FIRST or cell.kind == LAST else 0
+        if cell.kind >= SUM_INT:
+            words[1] = 0
+        if cell.kind == SPREAD:
+            words[2] = 0
 
 
-@compiled(NOTHING, WORDS, INT, INT, WORDS, INT, WORDS, FLAGS, INT, INT, INT)
-def add_rows(code, cell, cell_end, pool, slot, columns, known, n_rows, row, row_end):
-    """Add the rows ``[row, row_end)`` of columns of ``n_rows`` to one interval's aggregates."""
+@kernel
+def add_rows(
+    query: Query, symbol: Symbol, slot: Slot, columns: Columns, row: int, row_end: int
+) -> None:
+    """Add the rows ``[row, row_end)`` of columns to an interval's aggregates."""
     if row >= row_end:
         return
-    floats = as_floats(columns)
-    words = as_floats(pool)
-    while cell < cell_end:
-        kind = code[cell + CELL_KIND]
-        c = code[cell + CELL_COLUMN] * n_rows
-        at = slot + code[cell + CELL_WORD]
+    for number in range(symbol.cell, symbol.cell_end):
+        cell = query.cells[number]
+        kind = cell.kind
+        words = at_word(slot, cell.word)
+        sums = as_floats(words)
+        column = at_word(columns, cell.column * columns.n_rows)
+        floats = as_floats(column)
+        known = at_word(columns.known, cell.column * columns.n_rows)
         if kind == ROWS:
-            pool[at] += row_end - row
+            words[0] += row_end - row
         elif kind == COUNT:
             for r in range(row, row_end):
-                pool[at] += np.int64(known[c + r])
+                words[0] += np.int64(known[r])
         elif kind == SUM_INT:
             for r in range(row, row_end):
-                if known[c + r]:
-                    pool[at] += columns[c + r]
-                    words[at + 1] += columns[c + r]
+                if known[r]:
+                    words[0] += column[r]
+                    sums[1] += column[r]
         elif kind == SUM_FLOAT:
             for r in range(row, row_end):
-                if known[c + r]:
-                    words[at] += floats[c + r]
+                if known[r]:
+                    sums[0] += floats[r]
         elif kind == MIN_INT:
             for r in range(row, row_end):
-                if known[c + r] and (pool[at] == 0 or columns[c + r] < pool[at + 1]):
-                    pool[at] = 1
-                    pool[at + 1] = columns[c + r]
+                if known[r] and (words[0] == 0 or column[r] < words[1]):
+                    words[0] = 1
+                    words[1] = column[r]
         elif kind == MAX_INT:
             for r in range(row, row_end):
-                if known[c + r] and (pool[at] == 0 or columns[c + r] > pool[at + 1]):
-                    pool[at] = 1
-                    pool[at + 1] = columns[c + r]
+                if known[r] and (words[0] == 0 or column[r] > words[1]):
+                    words[0] = 1
+                    words[1] = column[r]
         elif kind == MIN_FLOAT:
             for r in range(row, row_end):
-                if known[c + r] and (pool[at] == 0 or floats[c + r] < words[at + 1]):
-                    pool[at] = 1
-                    words[at + 1] = floats[c + r]
+                if known[r] and (words[0] == 0 or floats[r] < sums[1]):
+                    words[0] = 1
+                    sums[1] = floats[r]
         elif kind == MAX_FLOAT:
             for r in range(row, row_end):
-                if known[c + r] and (pool[at] == 0 or floats[c + r] > words[at + 1]):
-                    pool[at] = 1
-                    words[at + 1] = floats[c + r]
+                if known[r] and (words[0] == 0 or floats[r] > sums[1]):
+                    words[0] = 1
+                    sums[1] = floats[r]
         elif kind == FIRST:
-            if pool[at] == UNKNOWN_YET:
-                pool[at] = np.int64(known[c + row])
-                pool[at + 1] = columns[c + row]
+            if words[0] == UNKNOWN_YET:
+                words[0] = np.int64(known[row])
+                words[1] = column[row]
         elif kind == LAST:
-            pool[at] = np.int64(known[c + row_end - 1])
-            pool[at + 1] = columns[c + row_end - 1]
+            words[0] = np.int64(known[row_end - 1])
+            words[1] = column[row_end - 1]
         else:  # SPREAD, by Welford's update
             for r in range(row, row_end):
-                if known[c + r]:
-                    pool[at] += 1
-                    off = floats[c + r] - words[at + 1]
-                    words[at + 1] += off / pool[at]
-                    words[at + 2] += off * (floats[c + r] - words[at + 1])
-        cell += CELL_WORDS
+                if known[r]:
+                    words[0] += 1
+                    off = floats[r] - sums[1]
+                    sums[1] += off / words[0]
+                    sums[2] += off * (floats[r] - sums[1])

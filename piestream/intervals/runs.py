@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.cpython.unsafe.numbers import trailing_zeros
 
 from piestream.joins.layout import NOWHERE
 from piestream.joins.rings import with_space
-from piestream.loops import ARRAY, INT, TIMES, WORDS, compiled, pointer
+from piestream.loops import ARRAY, INT, TIMES, WORDS, compiled, pointer, trailing_zeros
 
 _ONE = np.uint64(1)
 

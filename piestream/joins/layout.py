@@ -73,6 +73,7 @@ IN_RANGES = 19  # symbols (as bits) of constraints that allow before or after
 ALL_AFTER = 20  # symbols (as bits) all of whose constraints allow that they begin after the other
 TO_LENGTH = 18  # symbols (as bits) that become valid at a minimum length
 ENDED_AT = 21  # first of the partition's words of SIDE_ENDED
+AUTOMATA_AT = 22  # first of the partition's words with the automata's states
 HEADER_WORDS = 24
 
 # a symbol's entry

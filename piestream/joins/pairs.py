@@ -7,29 +7,11 @@ whole index of a constraint (layout.WALK_*), whatever the number of pairs.
 
 from __future__ import annotations
 
-from piestream.joins.layout import (
-    CON_SIDES,
-    CON_WORDS,
-    CON_X,
-    CON_Y,
-    CONSTRAINTS_AT,
-    END,
-    NOWHERE,
-    OPEN,
-    RING_HEAD,
-    SIDE_ALLOWED,
-    SIDE_EARLIER,
-    SIDE_LATER,
-    SIDE_LO,
-    SIDE_WALK,
-    SIDE_WORDS,
-    START,
-    WALK_ALL,
-    WALK_ENDS,
-)
-from piestream.joins.rings import slot_of
-from piestream.loops import BOOL, INT, NOTHING, WORDS, compiled
+from piestream.joins.layout import NOWHERE, OPEN, WALK_ALL, WALK_ENDS
+from piestream.joins.shapes import Constraint, Slot
+from piestream.loops import INT, compiled
 from piestream.relations import Relation
+from piestream.shapes import kernel
 
 _FOLLOWED_BY = int(Relation.FOLLOWED_BY)
 _MEETS = int(Relation.MEETS)
@@ -76,76 +58,51 @@ def possible_relations(xs, xe, ys, ye):
     return _STARTS if xe < ye else (_STARTED_BY if ye < xe else _EQUALS)
 
 
-@compiled(NOTHING, WORDS, INT, INT)
-def add_partner(pool, lo, partner):
-    """Note a partner in the two words at ``lo``."""
-    if pool[lo] == NOWHERE:
-        pool[lo] = partner
-        pool[lo + 1] = partner
+@kernel
+def add_partner(slot: Slot, lo: int, partner: int) -> None:
+    """Note a partner in the two words of a slot from ``lo`` on."""
+    if slot[lo] == NOWHERE:
+        slot[lo] = partner
+        slot[lo + 1] = partner
     else:
-        pool[lo] = min(pool[lo], partner)
-        pool[lo + 1] = max(pool[lo + 1], partner)
+        slot[lo] = min(slot[lo], partner)
+        slot[lo + 1] = max(slot[lo + 1], partner)
 
 
-@compiled(NOTHING, WORDS, INT, INT, INT)
-def drop_partner(pool, lo, walk, partner):
+@kernel
+def drop_partner(slot: Slot, lo: int, walk: int, partner: int) -> None:
     """Forget the latest partner, whose run turned out not to be there."""
-    if pool[lo + 1] != partner:
+    if slot[lo + 1] != partner:
         return
-    if pool[lo] == partner:
-        pool[lo] = NOWHERE
-        pool[lo + 1] = NOWHERE
+    if slot[lo] == partner:
+        slot[lo] = NOWHERE
+        slot[lo + 1] = NOWHERE
     elif walk == WALK_ENDS:
-        pool[lo + 1] = pool[lo]
+        slot[lo + 1] = slot[lo]
     else:
-        pool[lo + 1] = partner - 1
+        slot[lo + 1] = partner - 1
 
 
-@compiled(BOOL, WORDS, WORDS, INT, INT, INT, INT, INT, INT)
-def is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):
+@kernel
+def is_pair(
+    constraint: Constraint, side: int, slot: Slot, slot_id: int, other: Slot, other_id: int
+) -> bool:
     """Whether the interval on ``side`` and the other one are a decided pair of the constraint."""
-    con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
-    block = con + CON_SIDES + side * SIDE_WORDS
-    lo = pool[slot + code[block + SIDE_LO]]
-    hi = pool[slot + code[block + SIDE_LO] + 1]
+    mine = constraint.sides[side]
+    lo = slot[mine.lo]
+    hi = slot[mine.lo + 1]
     if lo != NOWHERE and lo <= other_id <= hi:
-        walk = code[block + SIDE_WALK]
-        if walk == WALK_ALL:
+        if mine.walk == WALK_ALL:
             return True
-        if walk == WALK_ENDS:
+        if mine.walk == WALK_ENDS:
             if other_id == lo or other_id == hi:
                 return True
         else:
-            allowed = code[block + SIDE_ALLOWED]
-            possible = possible_relations(
-                pool[slot + START], pool[slot + END], pool[other + START], pool[other + END]
-            )
-            if possible & allowed == possible:
+            possible = possible_relations(slot.start, slot.end, other.start, other.end)
+            if possible & mine.allowed == possible:
                 return True
-    later = code[block + SIDE_LATER]
-    if later != NOWHERE and pool[slot + later] >= other_id:
+    if mine.later != NOWHERE and slot[mine.later] >= other_id:
         return True
-    if code[block + SIDE_EARLIER] != NOWHERE:
-        later = code[con + CON_SIDES + (1 - side) * SIDE_WORDS + SIDE_LATER]
-        return pool[other + later] >= slot_id
+    if mine.earlier != NOWHERE:
+        return other[constraint.sides[1 - side].later] >= slot_id
     return False
-
-
-@compiled(INT, WORDS, WORDS, INT, INT, INT, INT)
-def first_after(part, pool, ring, width, slot, word):
-    """The first live interval of a ring that began after the one at ``slot`` ended.
-
-    ``word`` of the slot says which had not begun when it ended.
-    """
-    first = pool[slot + word]
-    if first > part[ring + RING_HEAD]:
-        before = slot_of(part, ring, width, first - 1)
-        if pool[before + START] > pool[slot + END]:
-            first -= 1  # the slot that was open then was dropped and given to a later interval
-    return max(first, part[ring + RING_HEAD])
-
-
-@compiled(INT, WORDS, INT, INT)
-def symbol_on(code, con, side):
-    """The symbol on one side of a constraint."""
-    return code[con + CON_Y] if side == 1 else code[con + CON_X]

@@ -21,116 +21,81 @@ from __future__ import annotations
 
 from piestream.joins.layout import (
     ALWAYS,
-    CON_SIDES,
-    CON_WORDS,
-    CONSTRAINTS_AT,
-    END,
-    IN_RANGES,
-    INC_CONSTRAINT,
-    INC_SIDE,
-    INC_WORDS,
-    INCIDENT_AT,
     NOWHERE,
     PIECE_EARLIER,
     PIECE_LATER,
     PIECE_PAIRS,
-    REACH,
-    RING_HEAD,
-    RING_TAIL,
-    RING_WORDS,
-    RINGS,
-    SIDE_ALLOWED,
-    SIDE_BEST,
-    SIDE_BEST_EARLIER,
-    SIDE_BEST_LATER,
-    SIDE_EARLIER,
-    SIDE_ENDED,
-    SIDE_LATER,
-    SIDE_LO,
-    SIDE_WALK,
-    SIDE_WORDS,
-    START,
-    SYM_BEST,
-    SYM_BEST_END,
-    SYM_INCIDENT,
-    SYM_INCIDENT_END,
-    SYM_WIDTH,
-    SYM_WORDS,
-    SYMBOLS_AT,
-    VALID,
     WALK_ALL,
     WALK_ALL_CHECKED,
     WALK_ENDS,
     WALK_ENDS_CHECKED,
 )
-from piestream.joins.pairs import first_after, possible_relations, symbol_on
-from piestream.joins.rings import mark, slot_of
-from piestream.loops import INT, WORDS, compiled
+from piestream.joins.pairs import possible_relations
+from piestream.joins.partition import Partition
+from piestream.joins.shapes import Slot, Symbol
+from piestream.shapes import kernel
 
 
-@compiled(INT, WORDS, WORDS, INT, INT, INT)
-def offered(code, pool, symbol, slot, but):
+@kernel
+def offered(symbol: Symbol, slot: Slot, but: int) -> int:
     """What an interval offers to partners whose best of it is kept in word ``but`` of its slot."""
-    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
-    offer = pool[slot + START]
-    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
+    offer = slot.start
+    for word in range(symbol.best, symbol.best_end):
         if word != but:
-            offer = min(offer, pool[slot + word])
+            offer = min(offer, slot[word])
     return offer
 
 
-@compiled(INT, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
-def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
+@kernel
+def spread(part: Partition, floor: int, s: int, slot: Slot, slot_id: int, heard: int) -> int:
     """A best of this interval has grown, or it became valid: tell the partners on other sides.
 
     ``heard`` is the constraint that the news came by. The pattern's tree bounds the recursion.
     Gives how many partners were looked at.
     """
-    sym = code[SYMBOLS_AT] + symbol * SYM_WORDS
-    ring = RINGS + symbol * RING_WORDS
+    query = part.query
+    symbol = query.symbols[s]
+    ring = part.ring(s)
     lowest = ALWAYS
     second = ALWAYS
     lowest_word = NOWHERE
-    for word in range(code[sym + SYM_BEST], code[sym + SYM_BEST_END]):
-        best = pool[slot + word]
+    for word in range(symbol.best, symbol.best_end):
+        best = slot[word]
         if best < lowest:
             second = lowest
             lowest = best
             lowest_word = word
         elif best < second:
             second = best
-    pool[slot + REACH] = lowest
-    if slot_id == part[ring + RING_TAIL] - 1 and not part[VALID] >> symbol & 1:
+    slot.reach = lowest
+    if slot_id == ring.tail - 1 and not part.valid >> s & 1:
         return 0
     if lowest >= floor:
-        mark(part, pool, ring, code[sym + SYM_WIDTH], slot_id)
+        ring.mark(slot_id)
     if second < floor:
         return 0
     visits = 0
-    start = pool[slot + START]
-    ranged = code[IN_RANGES] >> symbol & 1
-    for inc in range(code[sym + SYM_INCIDENT], code[sym + SYM_INCIDENT_END]):
-        entry = code[INCIDENT_AT] + inc * INC_WORDS
-        constraint = code[entry + INC_CONSTRAINT]
-        if constraint == heard:
+    start = slot.start
+    ranged = query.in_ranges >> s & 1
+    for number in range(symbol.incident, symbol.incident_end):
+        incident = query.incidents[number]
+        if incident.constraint == heard:
             continue
-        side = code[entry + INC_SIDE]
-        con = code[CONSTRAINTS_AT] + constraint * CON_WORDS
-        block = con + CON_SIDES + side * SIDE_WORDS
-        theirs = con + CON_SIDES + (1 - side) * SIDE_WORDS
-        best = code[theirs + SIDE_BEST]
+        constraint = query.constraints[incident.constraint]
+        mine = constraint.sides[incident.side]
+        theirs = constraint.sides[1 - incident.side]
+        best = theirs.best
         if best == NOWHERE:
             continue
-        lo = pool[slot + code[block + SIDE_LO]]
+        lo = slot[mine.lo]
         if lo == NOWHERE and not ranged:
             continue
-        offer = min(start, second if code[block + SIDE_BEST] == lowest_word else lowest)
+        offer = min(start, second if mine.best == lowest_word else lowest)
         if offer < floor:
             continue
-        other = symbol_on(code, con, 1 - side)
-        other_ring = RINGS + other * RING_WORDS
-        other_width = code[code[SYMBOLS_AT] + other * SYM_WORDS + SYM_WIDTH]
-        other_head = part[other_ring + RING_HEAD]
+        other = constraint.symbols[1 - incident.side]
+        partners = part.ring(other)
+        head = partners.head
 
         for piece in range(PIECE_PAIRS, (PIECE_EARLIER if ranged else PIECE_PAIRS) + 1):
             alone = NOWHERE
@@ -139,49 +104,43 @@ def spread(code, part, pool, floor, symbol, slot, slot_id, heard):
             if piece == PIECE_PAIRS:
                 if lo == NOWHERE:
                     continue
-                walk = code[block + SIDE_WALK]
+                walk = mine.walk
                 partner = lo
-                last = pool[slot + code[block + SIDE_LO] + 1]
+                last = slot[mine.lo + 1]
             elif piece == PIECE_LATER:
                 # those that ended before this one began, from the last: it has heard the least
-                alone = code[theirs + SIDE_BEST_EARLIER]
+                alone = theirs.best_earlier
                 if alone == NOWHERE:
                     continue
                 onward = -1
-                partner = pool[slot + code[block + SIDE_LATER]]
+                partner = slot[mine.later]
                 last = partner
             else:
                 # those that began after this one ended, from the first: it has heard the least
-                alone = code[theirs + SIDE_BEST_LATER]
-                if alone == NOWHERE or pool[slot + code[block + SIDE_EARLIER]] == NOWHERE:
+                alone = theirs.best_later
+                if alone == NOWHERE or slot[mine.earlier] == NOWHERE:
                     continue
-                most = code[theirs + SIDE_ENDED]
-                part[most] = max(part[most], offer)
-                partner = first_after(
-                    part, pool, other_ring, other_width, slot, code[block + SIDE_EARLIER]
-                )
-                last = part[other_ring + RING_TAIL] - 1
-            while partner <= last and (alone == NOWHERE or partner >= other_head):
+                part[theirs.ended] = max(part[theirs.ended], offer)
+                partner = partners.first_after(slot, mine.earlier)
+                last = partners.tail - 1
+            while partner <= last and (alone == NOWHERE or partner >= head):
                 visits += 1
-                place = slot_of(part, other_ring, other_width, partner)
-                news = min(offer, pool[place + START])
-                had = pool[place + best]
+                there = partners.slot(partner)
+                news = min(offer, there.start)
+                had = there[best]
                 if alone != NOWHERE:
-                    if pool[place + alone] >= news:
+                    if there[alone] >= news:
                         break
-                    pool[place + alone] = news
-                elif partner < other_head:
+                    there[alone] = news
+                elif partner < head:
                     news = had
                 elif walk >= WALK_ALL_CHECKED and news > had:
-                    possible = possible_relations(
-                        pool[slot + START], pool[slot + END],
-                        pool[place + START], pool[place + END],
-                    )  # fmt: skip
-                    if possible & code[block + SIDE_ALLOWED] != possible:
+                    possible = possible_relations(slot.start, slot.end, there.start, there.end)
+                    if possible & mine.allowed != possible:
                         news = had
                 if news > had:
-                    pool[place + best] = news
-                    visits += spread(code, part, pool, floor, other, place, partner, constraint)
+                    there[best] = news
+                    visits += spread(part, floor, other, there, partner, incident.constraint)
                 partner += onward
                 if walk == WALK_ENDS:
                     partner = max(partner, last)

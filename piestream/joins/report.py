@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.cpython.unsafe.numbers import leading_zeros
 
 from piestream.joins.layout import (
     EMIT_BOTH,
@@ -45,8 +44,18 @@ from piestream.joins.layout import (
     WAITING_USED,
     WAITING_WORDS,
 )
-from piestream.joins.rings import slot_of
-from piestream.loops import ARRAY, BOOL, INT, NOTHING, WORDS, at_word, compiled, pointer
+from piestream.joins.rings import Ring
+from piestream.loops import (
+    ARRAY,
+    BOOL,
+    INT,
+    NOTHING,
+    WORDS,
+    at_word,
+    compiled,
+    leading_zeros,
+    pointer,
+)
 
 #: Fewer records than this are sorted by looking at their keys.
 _FEW = 24
@@ -189,7 +198,7 @@ def _write_outputs(code, part, pool, found, places, rows, room, row):
         else:
             other = code[out + OUT_OTHER]
             for k in range(places.size):
-                slot = slot_of(part, ring, width, found[places[k] + s])
+                slot = Ring(at_word(part, ring), pool, width).place(found[places[k] + s])
                 column[k] = pool[slot + offset] == found[places[k] + other]
 
 
@@ -213,7 +222,8 @@ def _await_completion(code, part, pool, waiting, found, match, rows, room, row, 
     still_open = 0
     for s in range(n):
         sym = symbols + s * SYM_WORDS
-        slot = slot_of(part, RINGS + s * RING_WORDS, code[sym + SYM_WIDTH], found[match + s])
+        ring = Ring(at_word(part, RINGS + s * RING_WORDS), pool, code[sym + SYM_WIDTH])
+        slot = ring.place(found[match + s])
         waiting[at + WAITING_STARTS + s] = pool[slot + START]
         waiting[at + WAITING_STARTS + n + s] = NOWHERE
         if pool[slot + END] >= time:
@@ -265,7 +275,9 @@ def complete(code, part, partition, pool, waiting, rows, room, scratch, time, en
             continue
         sym = code[SYMBOLS_AT] + s * SYM_WORDS
         ring = RINGS + s * RING_WORDS
-        slot = slot_of(part, ring, code[sym + SYM_WIDTH], part[ring + RING_TAIL] - 1)
+        slot = Ring(at_word(part, ring), pool, code[sym + SYM_WIDTH]).place(
+            part[ring + RING_TAIL] - 1
+        )
         record = pool[slot + code[sym + SYM_WATCH]]
         pool[slot + code[sym + SYM_WATCH]] = NOWHERE
         while record != NOWHERE:

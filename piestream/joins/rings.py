@@ -4,39 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.cpython.unsafe.numbers import trailing_zeros
 
-from piestream.joins.layout import (
-    POOL_USED,
-    POOL_WASTED,
-    RING_BASE,
-    RING_CAPACITY,
-    RING_HEAD,
-    RING_TAIL,
-    START,
-)
-from piestream.loops import ARRAY, INT, NOTHING, WORDS, compiled, pointer
+from piestream.joins.layout import POOL_USED, POOL_WASTED
+from piestream.joins.shapes import RingWords, Slot
+from piestream.loops import ARRAY, INT, NOTHING, WORDS, at_word, compiled, pointer, trailing_zeros
+from piestream.shapes import Carried, Words, kernel, method
 
 #: Slots of the smallest ring: the latest interval, which may be open though its window is over, and
 #: the one before it, which an automaton may point to.
 SMALLEST = 2
-
-
-@compiled(INT, WORDS, INT, INT, INT)
-def slot_of(part, ring, width, slot_id):
-    """Where in the pool the slot with this id lies."""
-    return part[ring + RING_BASE] + (slot_id & (part[ring + RING_CAPACITY] - 1)) * width
-
-
-@compiled(INT, WORDS, WORDS, INT, INT, INT)
-def expire(part, pool, ring, width, floor):
-    """Forget intervals that began before ``floor``: no match may hold them any more."""
-    head = part[ring + RING_HEAD]
-    tail = part[ring + RING_TAIL]
-    while head < tail and pool[slot_of(part, ring, width, head) + START] < floor:
-        head += 1
-    part[ring + RING_HEAD] = head
-    return head
 
 
 @compiled(INT, INT)
@@ -119,43 +95,80 @@ def next_bit(pool, words, bits, place):
     return place, looked
 
 
-@compiled(NOTHING, WORDS, WORDS, INT, INT, INT)
-def mark(part, pool, ring, width, slot_id):
-    """Note that a slot may be worth a visit."""
-    capacity = part[ring + RING_CAPACITY]
-    bits = part[ring + RING_BASE] + capacity * width
-    set_bit(pool, bits, capacity, slot_id & (capacity - 1))
+class Ring(RingWords):
+    """The live intervals of one symbol in one partition, in order of their starts."""
 
+    pool: Carried[Words]
+    width: Carried[int]  # words of a slot
 
-@compiled(NOTHING, WORDS, WORDS, INT, INT, INT)
-def unmark(part, pool, ring, width, slot_id):
-    """Note that a slot is not worth a visit."""
-    capacity = part[ring + RING_CAPACITY]
-    bits = part[ring + RING_BASE] + capacity * width
-    clear_bit(pool, bits, capacity, slot_id & (capacity - 1))
+    @method
+    def place(self, slot_id: int) -> int:
+        """Where in the pool the slot with this id lies."""
+        return self.base + (slot_id & (self.capacity - 1)) * self.width
 
+    @method
+    def slot(self, slot_id: int) -> Slot:
+        """The slot with this id."""
+        return Slot(at_word(self.pool, self.place(slot_id)))
 
-@compiled(types.UniTuple(INT, 2), WORDS, WORDS, INT, INT, INT, INT)
-def next_worthy(part, pool, ring, width, slot_id, last):
-    """The first slot from ``slot_id`` to ``last`` that is marked, else one behind ``last``.
+    @method
+    def latest(self) -> Slot:
+        """The interval that began last."""
+        return self.slot(self.tail - 1)
 
-    And how many words it took to find it, beyond the first.
-    """
-    capacity = part[ring + RING_CAPACITY]
-    if slot_id > last or not capacity:
-        return last + 1, 0
-    bits = part[ring + RING_BASE] + capacity * width
-    place = slot_id & (capacity - 1)
-    rest = np.uint64(pool[bits + (place >> 6)]) >> np.uint64(place & 63)
-    if rest:  # nearly always
-        return min(slot_id + np.int64(trailing_zeros(rest)), last + 1), 0
-    found, looked = next_bit(pool, bits, capacity, place)
-    slot_id += found - place
-    if found == capacity and slot_id <= last:  # the ring goes on at its beginning
-        found, more = next_bit(pool, bits, capacity, 0)
-        slot_id += found
-        looked += more
-    return min(slot_id, last + 1), looked
+    @method
+    def expire(self, floor: int) -> int:
+        """Forget intervals that began before ``floor``: no match may hold them any more."""
+        head = self.head
+        while head < self.tail and self.slot(head).start < floor:
+            head += 1
+        self.head = head
+        return head
+
+    @method
+    def first_after(self, slot: Slot, word: int) -> int:
+        """The first live interval that began after the one at ``slot`` ended.
+
+        ``word`` of the slot says which had not begun when it ended.
+        """
+        first = slot[word]
+        if first > self.head and self.slot(first - 1).start > slot.end:
+            first -= 1  # the slot that was open then was dropped and given to a later interval
+        return max(first, self.head)
+
+    @method
+    def mark(self, slot_id: int) -> None:
+        """Note that a slot may be worth a visit."""
+        capacity = self.capacity
+        set_bit(self.pool, self.base + capacity * self.width, capacity, slot_id & (capacity - 1))
+
+    @method
+    def unmark(self, slot_id: int) -> None:
+        """Note that a slot is not worth a visit."""
+        capacity = self.capacity
+        clear_bit(self.pool, self.base + capacity * self.width, capacity, slot_id & (capacity - 1))
+
+    @method
+    def next_worthy(self, slot_id: int, last: int) -> tuple[int, int]:
+        """The first slot from ``slot_id`` to ``last`` that is marked, else one behind ``last``.
+
+        And how many words it took to find it, beyond the first.
+        """
+        capacity = self.capacity
+        if slot_id > last or not capacity:
+            return last + 1, 0
+        bits = self.base + capacity * self.width
+        place = slot_id & (capacity - 1)
+        rest = np.uint64(self.pool[bits + (place >> 6)]) >> np.uint64(place & 63)
+        if rest:  # nearly always
+            return min(slot_id + np.int64(trailing_zeros(rest)), last + 1), 0  # type: ignore[return-value]
+        found, looked = next_bit(self.pool, bits, capacity, place)
+        slot_id += found - place
+        if found == capacity and slot_id <= last:  # the ring goes on at its beginning
+            found, more = next_bit(self.pool, bits, capacity, 0)
+            slot_id += found
+            looked += more
+        return min(slot_id, last + 1), looked
 
 
 @compiled(NOTHING, WORDS, INT, WORDS, INT, INT)
@@ -197,35 +210,34 @@ def with_longer_columns(words, columns, used, more):
     return larger
 
 
-@compiled(NOTHING, WORDS, WORDS, WORDS, INT, INT, INT, INT, INT)
-def move_ring(part, pool, target_pool, ring, width, first, to, to_capacity):
+@kernel
+def move_ring(ring: Ring, target: Words, first: int, to: int, to_capacity: int) -> None:
     """Move the slots from ``first`` on, with their bits, to a ring of another capacity at ``to``."""
-    base = part[ring + RING_BASE]
-    capacity = part[ring + RING_CAPACITY]
-    bits = base + capacity * width
+    width = ring.width
+    bits = ring.base + ring.capacity * width
     for word in range(to, to + ring_words(to_capacity, width)):
-        target_pool[word] = 0
-    for slot_id in range(first, part[ring + RING_TAIL]):
-        place = slot_id & (capacity - 1)
+        target[word] = 0
+    for slot_id in range(first, ring.tail):
+        slot = ring.slot(slot_id)
         to_place = slot_id & (to_capacity - 1)
         for word in range(width):
-            target_pool[to + to_place * width + word] = pool[base + place * width + word]
-        if pool[bits + (place >> 6)] >> (place & 63) & 1:
-            set_bit(target_pool, to + to_capacity * width, to_capacity, to_place)
-    part[ring + RING_BASE] = to
-    part[ring + RING_CAPACITY] = to_capacity
+            target[to + to_place * width + word] = slot[word]
+        place = slot_id & (ring.capacity - 1)
+        if ring.pool[bits + (place >> 6)] >> (place & 63) & 1:
+            set_bit(target, to + to_capacity * width, to_capacity, to_place)
+    ring.base = to
+    ring.capacity = to_capacity
 
 
-@compiled(ARRAY, WORDS, ARRAY, INT, INT)
-def grown(part, pool, ring, width):
+@compiled(ARRAY, RingWords.type, ARRAY, INT)
+def grown(ring, own_pool, width):
     """Double a full ring. All slots move, also expired ones: the latest may still be open."""
-    capacity = part[ring + RING_CAPACITY]
+    capacity = ring.capacity
     larger = max(SMALLEST, 2 * capacity)
-    pool = with_space(pool, pool[POOL_USED], ring_words(larger, width))
-    to = pool[POOL_USED]
-    pool[POOL_USED] = to + ring_words(larger, width)
-    pool[POOL_WASTED] += ring_words(capacity, width)
-    tail = part[ring + RING_TAIL]
-    slots = pointer(pool)
-    move_ring(part, slots, slots, ring, width, max(0, tail - capacity), to, larger)
-    return pool
+    own_pool = with_space(own_pool, own_pool[POOL_USED], ring_words(larger, width))
+    to = own_pool[POOL_USED]
+    own_pool[POOL_USED] = to + ring_words(larger, width)
+    own_pool[POOL_WASTED] += ring_words(capacity, width)
+    pool = pointer(own_pool)
+    move_ring(Ring(ring, pool, width), pool, max(0, ring.tail - capacity), to, larger)
+    return own_pool

@@ -53,8 +53,7 @@ from piestream.joins.layout import (
     WALK_ENDS,
     WINDOW,
 )
-from piestream.joins.pairs import symbol_on
-from piestream.joins.rings import SMALLEST, expire, move_ring, ring_words, slot_of
+from piestream.joins.rings import SMALLEST, Ring, move_ring, ring_words
 from piestream.loops import ARRAY, BOOL, INT, NOTHING, at_word, compiled, pointer
 
 
@@ -87,7 +86,9 @@ def compact(own_code, own_parts, n_partitions, own_pool, now):
             ring = RINGS + s * RING_WORDS
             if part[ring + RING_CAPACITY]:
                 width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
-                alive += part[ring + RING_TAIL] - expire(part, pool, ring, width, floor)
+                alive += part[ring + RING_TAIL] - Ring(at_word(part, ring), pool, width).expire(
+                    floor
+                )
         if not (alive or part[MASK] or part[WAITING] or part[LAST_TIME] >= now):
             idle[n_idle] = partition
             n_idle += 1
@@ -109,7 +110,7 @@ def compact(own_code, own_parts, n_partitions, own_pool, now):
                 smaller *= 2
             smaller = min(smaller, capacity)
             first = max(first, tail - smaller)
-            move_ring(part, pool, target, ring, width, first, to, smaller)
+            move_ring(Ring(at_word(part, ring), pool, width), target, first, to, smaller)
             to += ring_words(smaller, width)
     fresh[POOL_USED] = to
     fresh[POOL_WASTED] = 0
@@ -152,7 +153,12 @@ def visit_codes(own_code, own_parts, n_partitions, pool, waiting, column, moved,
                     continue
                 tail = part[ring + RING_TAIL]
                 for slot_id in range(max(0, tail - capacity), tail):
-                    place = slot_of(part, ring, code[sym + SYM_WIDTH], slot_id) + word
+                    place = (
+                        Ring(at_word(part, ring), pointer(pool), code[sym + SYM_WIDTH]).place(
+                            slot_id
+                        )
+                        + word
+                    )
                     pool[place] = _visit_code(pool[place], moved, held, rename)
             for o in range(n_outputs):
                 out = code[OUTPUTS_AT] + o * OUT_WORDS
@@ -184,14 +190,14 @@ def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
             ring = RINGS + s * RING_WORDS
             if part[ring + RING_CAPACITY]:
                 width = code[code[SYMBOLS_AT] + s * SYM_WORDS + SYM_WIDTH]
-                expire(part, pool, ring, width, floor)
+                Ring(at_word(part, ring), pool, width).expire(floor)
         for c in range(code[N_CONSTRAINTS]):
             con = code[CONSTRAINTS_AT] + c * CON_WORDS
             for side in range(2):
                 at = 8 * c + 4 * side
                 block = con + CON_SIDES + side * SIDE_WORDS
-                symbol = symbol_on(code, con, side)
-                other = symbol_on(code, con, 1 - side)
+                symbol = code[con + side]
+                other = code[con + 1 - side]
                 ring = RINGS + symbol * RING_WORDS
                 other_ring = RINGS + other * RING_WORDS
                 other_head = part[other_ring + RING_HEAD]
@@ -201,7 +207,7 @@ def survey(own_code, own_parts, own_pool, partitions, most, own_counts):
                 tail = part[ring + RING_TAIL]
                 stride = max(1, (tail - head) // max(1, most - counts[at]))
                 for slot_id in range(head, tail, stride):
-                    slot = slot_of(part, ring, width, slot_id)
+                    slot = Ring(at_word(part, ring), pool, width).place(slot_id)
                     lo = pool[slot + code[block + SIDE_LO]]
                     hi = pool[slot + code[block + SIDE_LO] + 1]
                     found = 0

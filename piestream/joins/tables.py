@@ -333,7 +333,8 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
             seeds.append(((s,), None))
 
     header = [0] * at.HEADER_WORDS
-    header[at.ENDED_AT] = at.RINGS + n * at.RING_WORDS + len(blocks)
+    header[at.AUTOMATA_AT] = at.RINGS + n * at.RING_WORDS
+    header[at.ENDED_AT] = header[at.AUTOMATA_AT] + len(blocks)
     sides = asked(spanning_tree(n, edges), edges, seeds)
     best, header[at.PARTITION_WORDS] = _keep_bests(sides, edges, blocks, slots, header[at.ENDED_AT])
 

@@ -11,7 +11,8 @@ from piestream.binding import bind
 from piestream.detector import Detector
 from piestream.joins import layout as at
 from piestream.joins.pairs import is_pair
-from piestream.loops import ARRAY, BOOL, INT, pointer
+from piestream.joins.shapes import Query, Slot
+from piestream.loops import ARRAY, BOOL, INT, at_word, pointer
 from piestream.stream import Stream
 from tests.joins.streams import Pattern
 
@@ -21,7 +22,11 @@ __all__ = ["Held", "held", "live_pairs", "opened"]
 # compiled anew in every process: what is kept on disk would not notice that `is_pair` has changed
 @njit(BOOL(ARRAY, ARRAY, INT, INT, INT, INT, INT, INT))
 def _is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):  # type: ignore[no-untyped-def]
-    return is_pair(pointer(code), pointer(pool), constraint, side, slot, slot_id, other, other_id)
+    con = Query(pointer(code)).constraints[constraint]
+    slots = pointer(pool)
+    return is_pair(
+        con, side, Slot(at_word(slots, slot)), slot_id, Slot(at_word(slots, other)), other_id
+    )
 
 
 @dataclass(frozen=True)

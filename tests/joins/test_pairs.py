@@ -10,6 +10,7 @@ from numba import njit
 
 from piestream.joins import layout as at
 from piestream.joins.pairs import drop_partner, possible_relations
+from piestream.joins.shapes import Slot
 from piestream.joins.tables import range_free, walk_of
 from piestream.loops import ARRAY, INT, NOTHING, pointer
 from piestream.relations import Relation
@@ -69,7 +70,7 @@ def test_possible_relations_are_those_of_all_futures(x: tuple[int, int]) -> None
 
 @njit(NOTHING(ARRAY, INT, INT))
 def _drop(pool, walk, partner):  # type: ignore[no-untyped-def]
-    drop_partner(pointer(pool), 1, walk, partner)
+    drop_partner(Slot(pointer(pool)), 1, walk, partner)
 
 
 @pytest.mark.parametrize(

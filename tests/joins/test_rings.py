@@ -8,17 +8,16 @@ from numba import njit
 
 from piestream.joins import layout as at
 from piestream.joins.rings import (
-    expire,
+    Ring as RingRecord,
+)
+from piestream.joins.rings import (
     grown,
-    mark,
     move_ring,
-    next_worthy,
     ring_words,
-    slot_of,
-    unmark,
     with_longer_columns,
     with_space,
 )
+from piestream.joins.shapes import RingWords
 from piestream.loops import ARRAY, BOOL, INT, NOTHING, pointer
 
 WIDTH = 3
@@ -28,40 +27,40 @@ EDGES = (1, 2, 4, 32, 64, 128, 256, 8192)
 # compiled anew in every process: what is kept on disk would not notice a change in rings.py
 @njit(INT(ARRAY, ARRAY, INT, INT))
 def _next_worthy(part, pool, slot_id, last):  # type: ignore[no-untyped-def]
-    return next_worthy(pointer(part), pointer(pool), 0, 3, slot_id, last)[0]
+    return RingRecord(pointer(part), pointer(pool), 3).next_worthy(slot_id, last)[0]
 
 
 @njit(INT(ARRAY, ARRAY, INT, INT))
 def _words_looked_at(part, pool, slot_id, last):  # type: ignore[no-untyped-def]
-    return next_worthy(pointer(part), pointer(pool), 0, 3, slot_id, last)[1]
+    return RingRecord(pointer(part), pointer(pool), 3).next_worthy(slot_id, last)[1]
 
 
 @njit(NOTHING(ARRAY, ARRAY, INT, BOOL))
 def _marked(part, pool, slot_id, worth):  # type: ignore[no-untyped-def]
     if worth:
-        mark(pointer(part), pointer(pool), 0, 3, slot_id)
+        RingRecord(pointer(part), pointer(pool), 3).mark(slot_id)
     else:
-        unmark(pointer(part), pointer(pool), 0, 3, slot_id)
+        RingRecord(pointer(part), pointer(pool), 3).unmark(slot_id)
 
 
 @njit(ARRAY(ARRAY, ARRAY))
 def _grown(part, pool):  # type: ignore[no-untyped-def]
-    return grown(pointer(part), pool, 0, 3)
+    return grown(RingWords(pointer(part)), pool, 3)
 
 
 @njit(NOTHING(ARRAY, ARRAY, ARRAY, INT, INT, INT))
 def _moved(part, pool, target, first, to, capacity):  # type: ignore[no-untyped-def]
-    move_ring(pointer(part), pointer(pool), pointer(target), 0, 3, first, to, capacity)
+    move_ring(RingRecord(pointer(part), pointer(pool), 3), pointer(target), first, to, capacity)
 
 
 @njit(INT(ARRAY, ARRAY, INT))
 def _expired(part, pool, floor):  # type: ignore[no-untyped-def]
-    return expire(pointer(part), pointer(pool), 0, 3, floor)
+    return RingRecord(pointer(part), pointer(pool), 3).expire(floor)
 
 
 @njit(INT(ARRAY, INT))
 def _slot_of(part, slot_id):  # type: ignore[no-untyped-def]
-    return slot_of(pointer(part), 0, 3, slot_id)
+    return RingRecord(pointer(part), pointer(part), 3).place(slot_id)
 
 
 @njit(INT(INT))
