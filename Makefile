@@ -80,7 +80,7 @@ java:
 	fi
 
 demo-spark: java $(VENV)/.installed-spark
-	@$(BIN)/python -m piestream.spark.demo $(ARGS)
+	@$(BIN)/python -m piestream.demo.spark $(ARGS)
 
 # The kernels are compiled before pytest starts its workers, which would all compile them at once.
 test: $(VENV)/.installed-test

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 import piestream as ps
 from benchmarks.measure import Row, Scale, Yardstick
 from benchmarks.streams import seed
-from piestream.binding import Binding, bind
+from piestream.engine.stream import Stream
 from piestream.generators import booleans
-from piestream.joins.plan import Check, Estimate, Step
-from piestream.joins.tables import Plan, write_plan
-from piestream.stream import Stream
+from piestream.plan.binding import Binding, bind
+from piestream.plan.join_order import Check, Estimate, Step
+from piestream.plan.program import Plan, write_plan
 
 TITLE = "Rates that change"
 COLUMNS = ("phase", "order", "events", "matches", "steps", "cpu_s", "times_best",

@@ -16,11 +16,11 @@ import polars as pl
 
 from benchmarks.measure import Row, Scale, Yardstick, compared
 from benchmarks.streams import chain, seed
-from piestream.binding import Binding, bind
-from piestream.frames import CHUNK_ROWS
+from piestream.adapters.frames import CHUNK_ROWS
+from piestream.compiled import layout as at
+from piestream.engine.stream import Stream
 from piestream.generators import booleans
-from piestream.joins import layout as at
-from piestream.stream import Stream
+from piestream.plan.binding import Binding, bind
 
 TITLE = "A last symbol that never occurs"
 COLUMNS = ("n", "events", "matches", "wall_s", "cpu_s", "pairs_only_s", "times_pairs",

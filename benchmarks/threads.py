@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.measure import Row, Scale, Yardstick, compared
 from benchmarks.streams import chain, in_partitions
-from piestream import frames
+from piestream.adapters import frames
 
 TITLE = "Threads over partitions"
 COLUMNS = ("threads", "n", "partitions", "events", "matches", "wall_s", "wall_median", "cpu_s",

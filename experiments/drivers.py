@@ -27,7 +27,7 @@ from experiments.experiment import (
 from experiments.measure import Row, Rows, Size
 from experiments.peers import DETECTOR, ENGINE, PAPER_SPARED, Case, title
 from experiments.streams import SEED, one_after_another
-from piestream.generators import fleet
+from piestream.demo.fleet import fleet
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ EXPERIMENT = Experiment(
     "TPStream, Fig. 5a and 5b: aggressive drivers",
     "How long does the aggressive-driver query take, and what do alternatives in its constraints "
     "cost? The papers find TPStream linear and insensitive to them.",
-    "A fleet in the manner of Linear Road (`piestream.generators.fleet`), one report a second and "
+    "A fleet in the manner of Linear Road (`piestream.demo.fleet`), one report a second and "
     "car; thresholds are the papers' percentiles (90th of acceleration and of braking, 99th of "
     "speed), no durations, WITHIN 5 minutes. *Full* is the query of the papers' Listing 1, "
     "*simplified* allows meets and overlaps only.",

@@ -17,10 +17,10 @@ from experiments.baselines.pace import AT_ONCE, DONE, DUE, await_due, even_pace,
 from experiments.baselines.pattern import Ints
 from experiments.measure import Row
 from experiments.peers import DETECTOR, Case
-from piestream.detector import Detector
-from piestream.joins import detect as loops
-from piestream.joins.layout import DUE as MINIMUM_DUE
-from piestream.joins.layout import INT64_MIN, LAST_TIME, MASK, ROW_OUTPUTS, ROW_TIME
+from piestream.compiled.layout import DUE as MINIMUM_DUE
+from piestream.compiled.layout import INT64_MIN, LAST_TIME, MASK, ROW_OUTPUTS, ROW_TIME
+from piestream.engine.detector import Detector
+from piestream.joins import batch as loops
 
 __all__ = ["FRAMES", "NOTHING", "SESSION", "Fed", "feeding", "lateness"]
 

@@ -21,11 +21,11 @@ import piestream as ps
 from experiments.baselines import BASELINES, Result, UnsupportedPatternError
 from experiments.baselines.pattern import Ints, Pattern
 from experiments.measure import Row, Size
-from piestream.binding import Binding, bind
-from piestream.detector import Batch, Detector
-from piestream.joins.layout import ROW_OUTPUTS, ROW_TIME
-from piestream.joins.plan import Estimate
-from piestream.joins.tables import write_plan
+from piestream.compiled.layout import ROW_OUTPUTS, ROW_TIME
+from piestream.engine.detector import Batch, Detector
+from piestream.plan.binding import Binding, bind
+from piestream.plan.join_order import Estimate
+from piestream.plan.program import write_plan
 from piestream.relations import names
 
 __all__ = [
@@ -170,7 +170,7 @@ class Case:
         and its plan can change; or with tables in which the order is fixed (see `ordered`).
 
         The matches are the detector's own rows (see `shaped`), which have two words more.
-        Counters: ``steps`` and ``visits`` (see `piestream.detector.Work`), and with several pieces
+        Counters: ``steps`` and ``visits`` (see `piestream.engine.detector.Work`), and with several pieces
         ``peak_intervals`` and ``peak_bytes``, the most that was held between two of them.
         """
         detector = Detector(self.binding.tables, self.binding.bit_of_symbol)

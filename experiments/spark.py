@@ -48,7 +48,7 @@ def quickest(once: Callable[[], Row], runs: int) -> Row:
 
 def running(path: str, keyed: bool, cores: int, slices: int | None, runs: int) -> Callable[[], Row]:
     """Runs on a local Spark of so many cores: its start and a warm run are not measured."""
-    from piestream.spark.local import session
+    from piestream.spark.job.local import session
 
     kept_to(cores)
     # The JVM must not make threads for cores that it is not given.

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from piestream.adapters.session import Session
     from piestream.errors import (
         LateEventError,
         OrderError,
@@ -19,21 +20,20 @@ if TYPE_CHECKING:
         TieError,
         TimeError,
     )
-    from piestream.query.builder import define, pattern
-    from piestream.query.faults import QueryError
-    from piestream.query.model import Query
-    from piestream.query.parser import parse as query
-    from piestream.session import Session
+    from piestream.expressions.diagnostics import QueryError
+    from piestream.language.builder import define, pattern
+    from piestream.language.model import Query
+    from piestream.language.parser import parse as query
 
 __version__ = "0.1.0"
 
 _PLACES = {
-    "query": ("piestream.query", "parse"),
-    "define": ("piestream.query.builder", "define"),
-    "pattern": ("piestream.query.builder", "pattern"),
-    "Query": ("piestream.query.model", "Query"),
-    "QueryError": ("piestream.query.faults", "QueryError"),
-    "Session": ("piestream.session", "Session"),
+    "query": ("piestream.language", "parse"),
+    "define": ("piestream.language.builder", "define"),
+    "pattern": ("piestream.language.builder", "pattern"),
+    "Query": ("piestream.language.model", "Query"),
+    "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
+    "Session": ("piestream.adapters.session", "Session"),
     **{
         name: ("piestream.errors", name)
         for name in (

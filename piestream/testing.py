@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from piestream.query.model import Duration, Query
+from piestream.expressions.durations import Duration
+from piestream.language.model import Query
 from piestream.relations import ALL_NAMES, relation_named
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def queries(
 
     @st.composite
     def drawn(draw: Any) -> Query:
-        from piestream.query import parse
+        from piestream.language import parse
 
         spans = {}
         for name in symbols:
@@ -197,7 +198,7 @@ def _pieces(frame: pl.DataFrame, rng: Random) -> list[pl.DataFrame]:
 
 
 def _time(query: Query, frame: pl.DataFrame) -> str:
-    from piestream.frames import bound
+    from piestream.adapters.frames import bound
 
     return bound(query, frame.schema).time.name
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.query.model import NANOSECONDS, Duration
+from piestream.expressions.durations import NANOSECONDS, Duration
 
 __all__ = ["CLOCKS", "Clock"]
 

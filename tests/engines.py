@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.query.model import Query
+from piestream.language.model import Query
 from tests.scenario import Stream
 
 __all__ = ["ENGINES", "Plan", "Rows", "by_partition", "difference", "draw", "play", "run"]
@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Query:
     """The parser's query; imported late, so that the oracle can be tested without it."""
-    from piestream.query import parse as parse_query
+    from piestream.language import parse as parse_query
 
     query: Query = parse_query(text)
     return query

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length, Query, Symbol
+from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length, Query, Symbol
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.truth import Expression
@@ -82,22 +82,23 @@ def matches(
 ) -> list[dict[str, Any]]:
     """The rows that a query has on these events, partition by partition.
 
-    ``truth`` holds the predicate of each symbol; equal ones are equal predicates. ``rows`` hold
-    their time in ticks of ``clock``; ``until`` is the time up to which time is known, by default
-    the largest one in the input.
+        ``truth`` holds the predicate of each symbol; equal ones are equal predicates. ``rows`` hold
+        their time in ticks of ``clock``; ``until`` is the time up to which time is known, by default
+        the largest one in the input.
 
-    >>> from piestream.query.model import Constraint, Duration, Endpoint, Query, Symbol
-    >>> from piestream.relations import Relation
-    >>> from tests.truth import column
-    >>> query = Query(
-    ...     symbols=(Symbol("a", None), Symbol("b", None)),
-    ...     constraints=(Constraint("a", "b", Relation.MEETS),),
-    ...     within=Duration(9, in_ticks=True),
-    ...     returns=(Endpoint("a", "ts", "a_ts"),),
-    ... )
-    >>> events = [{"ts": 4, "a": True, "b": False}, {"ts": 6, "a": False, "b": True}]
-    >>> matches(query, events, {"a": column("a"), "b": column("b")})
-    [{'detected_at': 6, 'a_ts': 4}]
+        >>> from piestream.expressions.durations import Duration
+    from piestream.language.model import Constraint, Endpoint, Query, Symbol
+        >>> from piestream.relations import Relation
+        >>> from tests.truth import column
+        >>> query = Query(
+        ...     symbols=(Symbol("a", None), Symbol("b", None)),
+        ...     constraints=(Constraint("a", "b", Relation.MEETS),),
+        ...     within=Duration(9, in_ticks=True),
+        ...     returns=(Endpoint("a", "ts", "a_ts"),),
+        ... )
+        >>> events = [{"ts": 4, "a": True, "b": False}, {"ts": 6, "a": False, "b": True}]
+        >>> matches(query, events, {"a": column("a"), "b": column("b")})
+        [{'detected_at': 6, 'a_ts': 4}]
     """
     clock = clock or Clock()
     time = query.order_by or time

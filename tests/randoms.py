@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length, Return
+from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length, Return
 from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.query.model import (
+from piestream.language.model import (
     Constraint,
     Emit,
     Endpoint,

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from piestream.query.faults import QueryError
-from piestream.query.model import Emit, Holds
+from piestream.expressions.diagnostics import QueryError
+from piestream.language.model import Emit, Holds
 from tests import folders
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from piestream.query.faults import QueryError
+from piestream.expressions.diagnostics import QueryError
 from tests import folders
 from tests.engines import ENGINES, parse, run
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from piestream.errors import SchemaError
-from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
+from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
 from tests.clock import Clock

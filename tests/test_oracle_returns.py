@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from piestream.query.model import Aggregate, Emit, Endpoint, Holds, Length
+from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length
 from tests.scenario import Clause
 from tests.scenes import scene, values
 

@@ -32,10 +32,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from piestream.query import parse
+from piestream.language import parse
 from piestream.spark import session, streaming
-from piestream.spark.buckets import BucketStep
-from piestream.spark.plan import BUCKETS
+from piestream.spark.state import BucketStep
+from piestream.spark.worker_plan import BUCKETS
 
 RESULTS = Path(__file__).parent / "results" / "beside_the_floor.json"
 

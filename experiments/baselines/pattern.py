@@ -12,7 +12,7 @@ import numpy.typing as npt
 from piestream.relations import Relation, intersect, inverse, names
 
 if TYPE_CHECKING:
-    from piestream.query.model import Query
+    from piestream.language.model import Query
 
 __all__ = [
     "Ints",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from piestream.spark.command import stream
+from piestream.spark.job.command import stream
 
 if TYPE_CHECKING:
-    from piestream.query.model import Query
+    from piestream.language.model import Query
 
 #: Exit codes: a bad query or bad data; wrong use of the command line.
 BAD_INPUT, WRONG_USE = 1, 2
@@ -224,8 +224,8 @@ def check(
         parsed = _query(text)
         names = names or ([parsed.path] if parsed.path else names)
         if names:
-            from piestream.binding import bind
             from piestream.cli.work import opened
+            from piestream.plan.binding import bind
 
             kind = format.value if format else None
             with closing(opened(tuple(names), kind, {}, False, delimiter, decimal_comma)) as source:
@@ -267,7 +267,7 @@ def demo(
 ) -> None:
     """Find aggressive drivers in a generated fleet."""
     with _reported(context):
-        from piestream.demo import show_demo
+        from piestream.demo.command import show_demo
 
         show_demo(cars, seconds, out)
 
@@ -303,13 +303,13 @@ def _is_data(file: str) -> bool:
     suffix = Path(file).suffix.lower()
     if suffix in ("", ".sql"):
         return False
-    from piestream.files import FORMATS, TABS
+    from piestream.adapters.files import FORMATS, TABS
 
     return suffix in (*FORMATS, TABS)
 
 
 def _query(text: str) -> Query:
-    from piestream.query import parse
+    from piestream.language import parse
 
     return parse(text)
 
@@ -340,7 +340,7 @@ def _reported(context: typer.Context) -> Iterator[None]:
 
     from piestream.cli.work import UsageError
     from piestream.errors import OrderError, StreamError
-    from piestream.query.faults import QueryError
+    from piestream.expressions.diagnostics import QueryError
 
     try:
         yield

@@ -16,8 +16,8 @@ from typing import IO, BinaryIO, Protocol
 
 import polars as pl
 
+from piestream.adapters.files import Format
 from piestream.cli.table import PAGE_ROWS, table_text
-from piestream.files import Format
 
 __all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output"]
 

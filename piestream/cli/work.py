@@ -14,13 +14,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from piestream.adapters.files import FORMATS, TYPES, Run, Source, open_source
+from piestream.adapters.text_files import has_come
 from piestream.cli.output import Output, TableOutput, open_output
-from piestream.files import FORMATS, TYPES, Run, Source, open_source
-from piestream.query.durations import as_duration
-from piestream.query.faults import QueryError
-from piestream.query.model import Query
-from piestream.stream import Statistics
-from piestream.text_files import has_come
+from piestream.engine.stream import Statistics
+from piestream.expressions.diagnostics import QueryError
+from piestream.expressions.durations import as_duration
+from piestream.language.model import Query
 
 __all__ = ["Options", "UsageError", "opened", "summary", "work"]
 

@@ -11,14 +11,11 @@ the same frame, bit for bit, wherever it is run. Nothing but NumPy and Polars is
 # Not loaded on first use: each function is named like its module, and a module that is imported
 # after this package would take the function's place in it.
 from piestream.generators.booleans import booleans, booleans_chunks
-from piestream.generators.fleet import fleet, fleet_chunks
 from piestream.generators.rollover import rollover, rollover_truth
 
 __all__ = [
     "booleans",
     "booleans_chunks",
-    "fleet",
-    "fleet_chunks",
     "rollover",
     "rollover_truth",
 ]

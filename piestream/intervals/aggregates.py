@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from piestream.compiled.loops import as_floats, at_word
+from piestream.compiled.records import kernel
 from piestream.joins.partition import Columns
-from piestream.joins.shapes import Query, Slot, Symbol
-from piestream.loops import as_floats, at_word
-from piestream.shapes import kernel
+from piestream.joins.records import Query, Slot, Symbol
 
 ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = (
     range(11)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from piestream.joins.layout import NOWHERE
+from piestream.compiled.layout import NOWHERE
+from piestream.compiled.loops import ARRAY, INT, TIMES, WORDS, compiled, pointer, trailing_zeros
 from piestream.joins.rings import with_space
-from piestream.loops import ARRAY, INT, TIMES, WORDS, compiled, pointer, trailing_zeros
 
 _ONE = np.uint64(1)
 

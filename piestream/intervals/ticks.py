@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.joins.layout import INT64_MAX, INT64_MIN
-from piestream.loops import BOOL, INT, compiled
+from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.compiled.loops import BOOL, INT, compiled
 
 
 @compiled(INT, INT, INT)

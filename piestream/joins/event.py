@@ -7,16 +7,16 @@ at its last item.
 
 from __future__ import annotations
 
+from piestream.compiled.layout import INT64_MAX, NOWHERE
+from piestream.compiled.loops import trailing_zeros
+from piestream.compiled.records import Words, kernel
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, extend
-from piestream.joins.layout import INT64_MAX, NOWHERE
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Columns, Partition
-from piestream.joins.reach import offered, spread
-from piestream.joins.shapes import Item, Scratch
+from piestream.joins.records import Item, Scratch
+from piestream.joins.semijoin import offered, spread
 from piestream.joins.slots import begin, bring_up_to_date, drop
-from piestream.loops import trailing_zeros
-from piestream.shapes import Words, kernel
 
 _PAIR, _RANGE, _END, _START, _INTERVAL = range(5)
 

@@ -6,7 +6,7 @@ the constraints that close a cycle. Nothing partial is stored: the walk is a sta
 
 from __future__ import annotations
 
-from piestream.joins.layout import (
+from piestream.compiled.layout import (
     NOWHERE,
     PIECE_EARLIER,
     PIECE_LATER,
@@ -16,12 +16,12 @@ from piestream.joins.layout import (
     WALK_ENDS,
     WALK_ENDS_CHECKED,
 )
+from piestream.compiled.loops import at_word
+from piestream.compiled.records import Rows, Words, kernel
 from piestream.joins.pairs import is_pair, possible_relations
 from piestream.joins.partition import Partition
+from piestream.joins.records import Bound, Query, Scratch, Slot, Step, Walk
 from piestream.joins.rings import Ring
-from piestream.joins.shapes import Bound, Query, Scratch, Slot, Step, Walk
-from piestream.loops import at_word
-from piestream.shapes import Rows, Words, kernel
 
 #: The depth of a walk that has ended.
 DONE = -1

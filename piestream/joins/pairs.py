@@ -7,11 +7,11 @@ whole index of a constraint (layout.WALK_*), whatever the number of pairs.
 
 from __future__ import annotations
 
-from piestream.joins.layout import NOWHERE, OPEN, WALK_ALL, WALK_ENDS
-from piestream.joins.shapes import Constraint, Slot
-from piestream.loops import INT, compiled
+from piestream.compiled.layout import NOWHERE, OPEN, WALK_ALL, WALK_ENDS
+from piestream.compiled.loops import INT, compiled
+from piestream.compiled.records import kernel
+from piestream.joins.records import Constraint, Slot
 from piestream.relations import Relation
-from piestream.shapes import kernel
 
 _FOLLOWED_BY = int(Relation.FOLLOWED_BY)
 _MEETS = int(Relation.MEETS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from piestream.compiled.records import Carried, Flags, Record, Rows, Words, method
+from piestream.joins.records import Query, RingWords
 from piestream.joins.rings import Ring
-from piestream.joins.shapes import Query, RingWords
-from piestream.shapes import Carried, Flags, Record, Rows, Words, method
 
 
 class Partition(Record):

@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from piestream.joins.layout import POOL_USED, POOL_WASTED
-from piestream.joins.shapes import RingWords, Slot
-from piestream.loops import ARRAY, INT, NOTHING, WORDS, at_word, compiled, pointer, trailing_zeros
-from piestream.shapes import Carried, Words, kernel, method
+from piestream.compiled.layout import POOL_USED, POOL_WASTED
+from piestream.compiled.loops import (
+    ARRAY,
+    INT,
+    NOTHING,
+    WORDS,
+    at_word,
+    compiled,
+    pointer,
+    trailing_zeros,
+)
+from piestream.compiled.records import Carried, Words, kernel, method
+from piestream.joins.records import RingWords, Slot
 
 #: Slots of the smallest ring: the latest interval, which may be open though its window is over, and
 #: the one before it, which an automaton may point to.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from piestream.compiled.layout import ALWAYS, DEFERRED_NOT, NEVER, NOWHERE, OPEN
+from piestream.compiled.loops import ARRAY, INT, compiled, trailing_zeros
+from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import add_rows, clear_cells
-from piestream.joins.layout import ALWAYS, DEFERRED_NOT, NEVER, NOWHERE, OPEN
 from piestream.joins.pairs import drop_partner
 from piestream.joins.partition import Columns, Partition
+from piestream.joins.records import Scratch
 from piestream.joins.rings import grown
-from piestream.joins.shapes import Scratch
-from piestream.loops import ARRAY, INT, compiled, trailing_zeros
-from piestream.shapes import kernel
 
 
 @kernel

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Literal
 
 from piestream.automata import closure, compile_pair, decision_points
 from piestream.automata.minterm import DecisionPoint
-from piestream.joins import layout as at
-from piestream.joins.plan import Step
-from piestream.joins.tables import range_free
-from piestream.query.model import Aggregate, Constraint, Emit, Query
-from piestream.query.predicates import Predicate
+from piestream.compiled import layout as at
+from piestream.expressions.predicate import Predicate
+from piestream.language.model import Aggregate, Constraint, Emit, Query
+from piestream.plan.join_order import Step
+from piestream.plan.program import range_free
 from piestream.relations import ALL_NAMES, ALLEN, Relation, names
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from piestream.binding import Binding
+    from piestream.plan.binding import Binding
 
 __all__ = ["Explanation", "explain"]
 
@@ -86,7 +86,7 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
     1: x > 1
        a: valid once it is known to last 3
     """
-    from piestream.binding import bind
+    from piestream.plan.binding import bind
 
     binding = bind(query, schema) if schema is not None else bind(*_stand_in(query))
     sections = [("Query", str(query)), ("Predicates", "\n".join(_predicates(query)))]

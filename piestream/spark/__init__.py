@@ -9,13 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from piestream.query.model import Query
-from piestream.query.options import named_options
+from piestream.language.model import Query
+from piestream.language.options import named_options
 
 if TYPE_CHECKING:
-    from piestream.query.symbols import DurationLike
-    from piestream.spark.plan import Partitioning
-    from piestream.stream import OnLate, Ties
+    from piestream.engine.stream import OnLate, Ties
+    from piestream.language.symbols import DurationLike
+    from piestream.spark.worker_plan import Partitioning
 
 __all__ = ["flush", "local_settings", "run", "session"]
 
@@ -65,9 +65,9 @@ def _refuse(options: dict[str, Any], whose: str) -> None:
 
 
 _PLACES = {
-    "flush": "piestream.spark.ending",
-    "local_settings": "piestream.spark.local",
-    "session": "piestream.spark.local",
+    "flush": "piestream.spark.flush",
+    "local_settings": "piestream.spark.job.local",
+    "session": "piestream.spark.job.local",
 }
 
 

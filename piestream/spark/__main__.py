@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from piestream.spark.command import stream
+from piestream.spark.job.command import stream
 
 if __name__ == "__main__":
     typer.run(stream)

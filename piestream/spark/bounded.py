@@ -17,14 +17,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from piestream.joins.layout import INT64_MIN
-from piestream.narrow import TIME
-from piestream.query.model import Query
+from piestream.compiled.layout import INT64_MIN
+from piestream.engine.projection import TIME
+from piestream.engine.stream import Stream, Ties
+from piestream.language.model import Query
 from piestream.spark.clock import time_sql
-from piestream.spark.crossing import Outgoing
-from piestream.spark.plan import BUCKETS, Plan, planned, sql_functions
+from piestream.spark.codec.rows import Outgoing
 from piestream.spark.slices import Slices, sliced
-from piestream.stream import Stream, Ties
+from piestream.spark.worker_plan import BUCKETS, Plan, planned, sql_functions
 
 __all__ = ["run_bounded"]
 

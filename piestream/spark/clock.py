@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
-from piestream.binding import Binding
-from piestream.joins.layout import INT64_MAX, INT64_MIN
-from piestream.spark.columns import as_long, quoted, text
+from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.plan.binding import Binding
+from piestream.spark.codec.columns import as_long, quoted, text
 
 __all__ = ["EventClock", "time_sql"]
 

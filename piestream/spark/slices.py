@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from piestream.binding import Binding
-from piestream.joins.layout import INT64_MAX, INT64_MIN, WINDOW
-from piestream.query.model import Emit
+from piestream.compiled.layout import INT64_MAX, INT64_MIN, WINDOW
+from piestream.language.model import Emit
+from piestream.plan.binding import Binding
 from piestream.spark.clock import bounded, time_sql
 
 __all__ = ["Slices", "sliced"]

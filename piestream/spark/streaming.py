@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from piestream.frames import lateness_ticks
-from piestream.query.model import Query
-from piestream.query.symbols import DurationLike
-from piestream.spark.buckets import STATE, BucketStep
+from piestream.adapters.frames import lateness_ticks
+from piestream.engine.stream import OnLate, Ties
+from piestream.language.model import Query
+from piestream.language.symbols import DurationLike
 from piestream.spark.clock import EventClock, time_sql
-from piestream.spark.counts import KIND, observed
-from piestream.spark.crossing import key_sql
-from piestream.spark.plan import BUCKETS, Bound, Partitioning, planned, sql_functions
-from piestream.stream import OnLate, Ties
+from piestream.spark.codec.rows import key_sql
+from piestream.spark.metrics import KIND, observed
+from piestream.spark.state import STATE, BucketStep
+from piestream.spark.worker_plan import BUCKETS, Bound, Partitioning, planned, sql_functions
 
 __all__ = ["run_streaming"]
 

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream import frames
+from piestream.adapters import frames
+from piestream.engine.stream import Stream
 from piestream.generators import booleans
-from piestream.stream import Stream
 
 QUERY = ps.query(
     "FROM s ORDER BY ts DEFINE a AS a1, b AS a2, c AS a3 "

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.snapshots import VERSION
+from piestream.engine.snapshot import VERSION
 
 TEXT = """
 FROM s PARTITION BY k ORDER BY t MAX GAP 9

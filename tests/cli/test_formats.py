@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import piestream as ps
 from piestream import files, text_files
-from piestream.files import open_source
+from piestream.adapters.files import open_source
 
 from .conftest import QUERY
 

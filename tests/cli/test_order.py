@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream as ps
-from piestream import files
+from piestream.adapters import files
 
 QUERY = "FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
 ROWS = pl.DataFrame(

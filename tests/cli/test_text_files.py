@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream import text_files
-from piestream.files import FileError, open_source
+from piestream.adapters import text_files
+from piestream.adapters.files import FileError, open_source
 
 ONE = "DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN a.ts"
 FOUND = [{"detected_at": 2, "a_ts": 2}]

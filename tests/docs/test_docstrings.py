@@ -33,7 +33,11 @@ def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder()
     found = [
         test
-        for name in ("piestream.query.builder", "piestream.session", "piestream.testing")
+        for name in (
+            "piestream.language.builder",
+            "piestream.adapters.session",
+            "piestream.testing",
+        )
         for test in finder.find(import_module(name))
         if test.examples
     ]

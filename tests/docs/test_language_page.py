@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from piestream.query.clauses import CLAUSES
-from piestream.query.durations import UNIT_SPELLINGS
-from piestream.query.predicate_sql import ALLOWED_FUNCTIONS
-from piestream.query.predicate_tree import FUNCTIONS
-from piestream.query.returns import FUNCTIONS as RETURNED
+from piestream.expressions.durations import UNIT_SPELLINGS
+from piestream.expressions.parse import ALLOWED_FUNCTIONS
+from piestream.expressions.syntax import FUNCTIONS
+from piestream.language.clauses import CLAUSES
+from piestream.language.returns import FUNCTIONS as RETURNED
 from piestream.relations import ALL_NAMES
 from tests.docs.blocks import ROOT
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from experiments.baselines.pattern import Ints, Pattern
-from piestream.query.model import Constraint, Duration, Emit, Endpoint, Query, Symbol
+from piestream.expressions.durations import Duration
+from piestream.language.model import Constraint, Emit, Endpoint, Query, Symbol
 from tests import oracle
 from tests.experiments import brute
 from tests.truth import column

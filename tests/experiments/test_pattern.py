@@ -8,7 +8,8 @@ import pytest
 
 from experiments.baselines import BASELINES, bits, run
 from experiments.baselines.pattern import Pattern, UnsupportedPatternError, sorted_matches
-from piestream.query.model import Constraint, Duration, Endpoint, Query, Symbol
+from piestream.expressions.durations import Duration
+from piestream.language.model import Constraint, Endpoint, Query, Symbol
 from piestream.relations import Relation
 
 

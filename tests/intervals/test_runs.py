@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numba import njit
 
+from piestream.compiled.loops import ARRAY, INT, pointer
 from piestream.intervals.runs import find_changes, first_row_at
-from piestream.loops import ARRAY, INT, pointer
 
 NO_GAP = -1
 

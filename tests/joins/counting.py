@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from piestream.binding import Binding, bind
-from piestream.joins import layout as at
-from piestream.stream import Stream
+from piestream.compiled import layout as at
+from piestream.engine.stream import Stream
+from piestream.plan.binding import Binding, bind
 
 __all__ = ["Counted", "Spans", "counted", "counted_frame", "stream_of"]
 

@@ -16,7 +16,7 @@ from itertools import accumulate, product
 
 import polars as pl
 
-from piestream.query.model import Emit, Query, Symbol
+from piestream.language.model import Emit, Query, Symbol
 from piestream.relations import Relation
 
 __all__ = ["OPEN", "Run", "expected", "futures"]

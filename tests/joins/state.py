@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import polars as pl
 from numba import njit
 
-from piestream.binding import bind
-from piestream.detector import Detector
-from piestream.joins import layout as at
+from piestream.compiled import layout as at
+from piestream.compiled.loops import ARRAY, BOOL, INT, at_word, pointer
+from piestream.engine.detector import Detector
+from piestream.engine.stream import Stream
 from piestream.joins.pairs import is_pair
-from piestream.joins.shapes import Query, Slot
-from piestream.loops import ARRAY, BOOL, INT, at_word, pointer
-from piestream.stream import Stream
+from piestream.joins.records import Query, Slot
+from piestream.plan.binding import bind
 from tests.joins.streams import Pattern
 
 __all__ = ["Held", "held", "live_pairs", "opened"]

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import polars as pl
 import pytest
 
-from piestream.query.model import Emit
+from piestream.language.model import Emit
 from tests.joins.counting import stream_of
 from tests.joins.reference import expected
 from tests.joins.state import opened
@@ -254,7 +254,7 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
     shape: str, emit: Emit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan follows the live state every few events; which symbols are frequent turns round."""
-    monkeypatch.setattr("piestream.detector._SURVEY_STEPS", 0)
+    monkeypatch.setattr("piestream.engine.detector._SURVEY_STEPS", 0)
     pattern = Pattern(PLANS[shape], 25, emit.value, bounds={"b": "AT LEAST 2"})
     often = [0.5, 0.1, 0.3, 0.05]
     pieces = [noise(k, "abcd", 80, often[k:] + often[:k]) for k in range(4)]

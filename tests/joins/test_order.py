@@ -7,10 +7,10 @@ import pytest
 from numba import njit
 
 import piestream as ps
-from piestream.binding import bind
-from piestream.joins import layout as at
-from piestream.joins.report import in_order
-from piestream.loops import ARRAY, INT, pointer
+from piestream.compiled import layout as at
+from piestream.compiled.loops import ARRAY, INT, pointer
+from piestream.joins.output import in_order
+from piestream.plan.binding import bind
 from tests.joins.counting import stream_of
 from tests.joins.streams import Pattern, check
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numba import njit
 
-from piestream.joins import layout as at
+from piestream.compiled import layout as at
+from piestream.compiled.loops import ARRAY, INT, NOTHING, pointer
 from piestream.joins.pairs import drop_partner, possible_relations
-from piestream.joins.shapes import Slot
-from piestream.joins.tables import range_free, walk_of
-from piestream.loops import ARRAY, INT, NOTHING, pointer
+from piestream.joins.records import Slot
+from piestream.plan.program import range_free, walk_of
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from piestream.joins import layout as at
+from piestream.compiled import layout as at
+from piestream.compiled.loops import ARRAY, BOOL, INT, NOTHING, pointer
+from piestream.joins.records import RingWords
 from piestream.joins.rings import (
     Ring as RingRecord,
 )
@@ -17,8 +19,6 @@ from piestream.joins.rings import (
     with_longer_columns,
     with_space,
 )
-from piestream.joins.shapes import RingWords
-from piestream.loops import ARRAY, BOOL, INT, NOTHING, pointer
 
 WIDTH = 3
 EDGES = (1, 2, 4, 32, 64, 128, 256, 8192)

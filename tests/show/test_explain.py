@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.binding import bind
-from piestream.joins import layout as at
+from piestream.compiled import layout as at
+from piestream.plan.binding import bind
 from piestream.show import explain
 
 GOLDEN = Path(__file__).with_name("aggressive_driving.txt")

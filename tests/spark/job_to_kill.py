@@ -20,10 +20,10 @@ LATENESS = "5 s"
 
 def main(folder: Path) -> None:
     """Work on the folder's files, a file a micro-batch, until all are done."""
-    from piestream.query import parse
+    from piestream.language import parse
     from piestream.spark import session
-    from piestream.spark.ends import End
-    from piestream.spark.job import Job, run_job
+    from piestream.spark.job.connectors import End
+    from piestream.spark.job.job import Job, run_job
 
     settings = {name.replace(".", "__"): value for name, value in SETTINGS.items()}
     spark = session("local[2]", **settings)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from piestream.generators import fleet
-from piestream.query import parse
-from piestream.snapshots import VERSION as SNAPSHOT
-from piestream.spark.buckets import VERSION as BUCKET
+from piestream.demo.command import fleet
+from piestream.engine.snapshot import VERSION as SNAPSHOT
+from piestream.language import parse
+from piestream.spark.state import VERSION as BUCKET
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import Player
 

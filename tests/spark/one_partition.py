@@ -50,7 +50,7 @@ def _is_ours(process: int) -> bool:
 
 def main(rows: int) -> None:
     """Run the query over one partition of so many rows."""
-    from piestream.query import parse
+    from piestream.language import parse
     from piestream.spark import session
 
     settings = {**SETTINGS, "spark.driver.memory": "600m"}

@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 import polars as pl
-from piestream.generators import fleet
-from piestream.query import parse
+from piestream.demo.command import fleet
+from piestream.language import parse
 from piestream.spark import flush
 
 folder = Path(sys.argv[1])

@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from piestream.demo.command import fleet
 from piestream.errors import StateError
-from piestream.generators import fleet
-from piestream.query import Query, parse
-from piestream.spark.checkpoint import RECORD
-from piestream.spark.ends import parsed_end
-from piestream.spark.job import Job, run_job
+from piestream.language import Query, parse
+from piestream.spark.job.checkpoint import RECORD
+from piestream.spark.job.connectors import parsed_end
+from piestream.spark.job.job import Job, run_job
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import Player, frame_of, rows_of
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from piestream.query import parse
+from piestream.language import parse
 from tests.spark.streams import rows_of
 
 confluent_kafka = pytest.importorskip(
@@ -60,8 +60,8 @@ def test_messages_become_matches_and_a_restart_goes_on(
     spark: Any, producer: Any, tmp_path: Path
 ) -> None:
     from piestream.spark import flush
-    from piestream.spark.ends import parsed_end
-    from piestream.spark.job import Job, run_job
+    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.job import Job, run_job
 
     topic = "events"
     _send(producer, topic, _rows(0, 400))
@@ -101,8 +101,8 @@ def test_messages_become_matches_and_a_restart_goes_on(
 
 
 def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Path) -> None:
-    from piestream.spark.ends import parsed_end
-    from piestream.spark.job import Job, run_job
+    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.job import Job, run_job
 
     rows = _rows(0, 300)
     (tmp_path / "source").mkdir()
@@ -149,7 +149,7 @@ def _values(producer: Any, topic: str, count: int) -> list[bytes]:
 
 
 def test_what_kafka_does_not_take_is_an_error() -> None:
-    from piestream.spark.kafka_writer import KafkaWriter
+    from piestream.spark.job.kafka_writer import KafkaWriter
 
     with pytest.raises(ValueError, match=r"a column value and maybe a column key.*not car_id, ts"):
         KafkaWriter("x", {}, ("car_id", "ts"))
@@ -160,7 +160,7 @@ def test_what_kafka_does_not_take_is_an_error() -> None:
 
 
 def test_batches_are_shared_out_among_partitions() -> None:
-    from piestream.spark.kafka import _share
+    from piestream.spark.job.kafka import _share
 
     ends = {"0": 100, "1": 50, "2": 5}
     assert _share({"0": 0, "1": 0, "2": 5}, ends, 60) == {"0": 40, "1": 20, "2": 5}
@@ -169,7 +169,7 @@ def test_batches_are_shared_out_among_partitions() -> None:
 
 
 def test_a_missing_topic_is_named(spark: Any) -> None:
-    from piestream.spark.kafka import KafkaReader
+    from piestream.spark.job.kafka import KafkaReader
 
     with pytest.raises(ValueError, match="needs the options topic"):
         KafkaReader({"topic": "x"})

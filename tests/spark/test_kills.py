@@ -18,8 +18,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from piestream.generators import fleet
-from piestream.query import parse
+from piestream.demo.command import fleet
+from piestream.language import parse
 from piestream.spark import flush
 from tests.spark.job_to_kill import QUERY
 from tests.spark.streams import rows_of

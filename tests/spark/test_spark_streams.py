@@ -12,9 +12,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream.spark
-from piestream.generators import fleet
-from piestream.query import parse
-from piestream.query.faults import QueryError
+from piestream.demo.command import fleet
+from piestream.expressions.diagnostics import QueryError
+from piestream.language import parse
 from tests.spark.streams import Player, frame_of, rows_of
 
 _START = datetime(2024, 3, 10, 6, 59, 58)  # just before New York's clocks go forward

@@ -1,0 +1,1 @@
+"""How rows get in and out on one machine."""

@@ -1,0 +1,190 @@
+"""Events as Python values: what types they have, and columns of them, exactly.
+
+Nothing is converted that could lose something; what does not fit its column is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from piestream.errors import SchemaError
+from piestream.language.model import Aggregate, Query
+from piestream.plan.binding import Binding
+
+_TYPES: dict[type, pl.DataType] = {
+    bool: pl.Boolean(),
+    int: pl.Int64(),
+    float: pl.Float64(),
+    str: pl.String(),
+    bytes: pl.Binary(),
+    datetime: pl.Datetime("us"),
+    date: pl.Date(),
+    timedelta: pl.Duration("us"),
+}
+
+Event = Mapping[str, Any]
+
+
+def listed(rows: Any) -> list[Event] | None:
+    """The events of a list, a tuple or a generator of dicts; None if it is nothing like that."""
+    if isinstance(rows, str | bytes) or not isinstance(rows, Sequence | Iterator):
+        return None
+    if hasattr(rows, "__arrow_c_stream__"):  # an iterator too, but of batches of columns
+        return None
+    events = list(rows)
+    for number, event in enumerate(events):
+        if not isinstance(event, Mapping):
+            raise TypeError(
+                f"a list of events holds dicts of column and value; number {number} of this one "
+                f"is of type {type(event).__name__}"
+            )
+    return events
+
+
+def types_of(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
+    """The columns of events. Whole numbers beside floats are floats; NULL is of any type."""
+    values: dict[str, dict[type, Any]] = {}
+    for event in events:
+        for name, value in event.items():
+            found = values.setdefault(name, {})
+            value = _plain(value)
+            if value is not None:
+                found.setdefault(type(value), value)
+    read = _columns_of(query)
+    schema = {}
+    for name, examples in values.items():
+        types = list(dict.fromkeys(map(type_of, examples.values())))
+        if set(types) == {pl.Int64(), pl.Float64()}:
+            types = [pl.Float64()]
+        if len(types) > 1 and name in read:
+            one, other = list(examples.values())[:2]
+            raise SchemaError(
+                f"column {name} holds {one!r} and {other!r}, which are of different types: give "
+                "all events' values one type"
+            )
+        schema[name] = types[0] if len(types) == 1 else pl.Object() if types else pl.Null()
+    return schema
+
+
+def _columns_of(query: Query) -> set[str | None]:
+    """The columns that a query names."""
+    names: set[str | None] = {*query.partition_by, query.order_by}
+    for symbol in query.symbols:
+        names.update(symbol.predicate.columns, symbol.predicate.previous)
+    return names | {item.column for item in query.returns if isinstance(item, Aggregate)}
+
+
+def frame_of(events: Sequence[Event], binding: Binding) -> pl.DataFrame:
+    """The columns that a binding reads, a row each event."""
+    return pl.DataFrame(
+        [column_of(name, _values(events, name), binding.schema[name]) for name in binding.columns]
+    )
+
+
+def _values(events: Sequence[Event], name: str) -> list[Any]:
+    try:
+        return [event[name] for event in events]
+    except KeyError:
+        number = next(n for n, event in enumerate(events) if name not in event)
+        which = "an event" if len(events) == 1 else f"event {number} of the list"
+        raise SchemaError(
+            f"{which} has no value for the column {name}; a missing value is written None"
+        ) from None
+
+
+def type_of(value: Any) -> pl.DataType:
+    """The column type of an event's value; Null while it is missing."""
+    value = _plain(value)
+    if value is None:
+        return pl.Null()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return pl.Datetime("us", getattr(value.tzinfo, "key", "UTC"))
+    try:
+        return _TYPES.get(type(value)) or pl.Series([value]).dtype
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        return pl.Object()
+
+
+def column_of(name: str, given: Iterable[Any], dtype: pl.DataType) -> pl.Series:
+    """Values as a column of a known type. Nothing is converted that could lose something."""
+    values = [_plain(value) for value in given]
+    for value in values:
+        if value is not None and not _fits(value, dtype):
+            raise _unfit(name, dtype, value)
+    try:
+        if dtype.is_float():
+            values = [None if value is None else float(value) for value in values]
+        if not isinstance(dtype, pl.Datetime):
+            return pl.Series(name, values, dtype=dtype)
+        column = _moments(name, values, dtype)
+        exact = column.cast(pl.Datetime("us", dtype.time_zone)).to_list()
+        changed = [value for value, kept in zip(values, exact, strict=True) if value != kept]
+    except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
+        if len(values) > 1:
+            for value in values:  # which of them is it?
+                column_of(name, [value], dtype)
+        changed = values
+    if changed:
+        raise _unfit(name, dtype, changed[0])
+    return column
+
+
+def _moments(name: str, values: list[Any], dtype: pl.Datetime) -> pl.Series:
+    """Moments in the column's zone, whatever their own."""
+    if dtype.time_zone is None:
+        return pl.Series(name, values, dtype=pl.Datetime("us")).cast(dtype)
+    moments = [None if value is None else value.astimezone(UTC) for value in values]
+    return pl.Series(name, moments, dtype=pl.Datetime("us", "UTC")).cast(dtype)
+
+
+def _unfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
+    return SchemaError(
+        f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of "
+        "their first value, or the one that query.open(schema=...) gives them"
+    )
+
+
+#: What pandas puts where a value is missing, as ``frame.to_dict("records")`` hands it on.
+_MISSING = frozenset({"NAType", "NaTType"})
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy value as Python's, what pandas calls missing as None; anything else as it is."""
+    if isinstance(value, np.generic):
+        if value.dtype.kind in "biuf":
+            return value.item()
+        if value.dtype.kind in "mM":
+            return _plain_moment(value)
+    elif type(value).__name__ in _MISSING and type(value).__module__.startswith("pandas."):
+        return None
+    return value
+
+
+def _plain_moment(value: Any) -> Any:
+    """A NumPy time as Python's if that says the same: it has no nanoseconds."""
+    plain = value.item()
+    if isinstance(plain, int):
+        exact = value.astype(f"{value.dtype.kind}8[us]")
+        plain = exact.item() if exact == value else value
+    return value if isinstance(plain, int) else plain
+
+
+def _fits(value: Any, dtype: pl.DataType) -> bool:
+    """Whether a Python value is one of a column's type, without any guess."""
+    kind = type(value)
+    if isinstance(dtype, pl.Datetime):
+        return isinstance(value, datetime) and (value.tzinfo is None) == (dtype.time_zone is None)
+    if dtype == pl.Date:
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if dtype == pl.Boolean:
+        return kind is bool
+    if dtype.is_integer():
+        return isinstance(value, int) and kind is not bool
+    if dtype.is_float():
+        return isinstance(value, int | float) and kind is not bool
+    return dtype != pl.String or isinstance(value, str)

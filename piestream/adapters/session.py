@@ -1,0 +1,242 @@
+"""A session: push events as they come, get the matches that became known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from piestream.adapters.events import EventReader
+from piestream.adapters.frames import as_kind, as_polars, bound, check_options, lateness_ticks
+from piestream.adapters.records import Event, column_of, frame_of, listed, type_of, types_of
+from piestream.engine.snapshot import restore, schema_of, snapshot
+from piestream.engine.stream import OnLate, Statistics, Stream, Ties
+from piestream.errors import SchemaError, StateError
+from piestream.expressions.durations import as_duration
+from piestream.language.model import Query
+from piestream.language.options import named_options
+from piestream.language.symbols import DurationLike
+from piestream.plan.binding import Binding
+
+
+class Session:
+    """An open stream of one query.
+
+    The types of the columns are those of the first frame or event pushed, or ``schema``. Rows may
+    come in any order within ``lateness``; what is older than the largest time seen less the
+    lateness is late. What a push gives back has the kind of what was pushed: a frame for a frame,
+    a list of dicts for an event or a list of them.
+
+    >>> import piestream as ps
+    >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
+    >>> session.push({"t": 1, "x": 5})
+    [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
+    """
+
+    @named_options
+    def __init__(
+        self,
+        query: Query,
+        *,
+        state: bytes | None = None,
+        lateness: DurationLike | None = None,
+        on_late: OnLate | None = None,
+        ties: Ties | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_options(ties or "error", on_late or "error")
+        self.query = query
+        self._options: dict[str, Any] = {"ties": ties or "error", "on_late": on_late or "error"}
+        self._lateness = as_duration(0 if lateness is None else lateness, "the lateness")
+        self._stream: Stream | None = None
+        self._reader: EventReader | None = None
+        self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
+        self._advanced: Any = None  # the time told before the first row
+        self._kind = "polars"  # of what was pushed last: what comes back has it too
+        self._closed = False
+        if state is not None:
+            stored, self._kind = schema_of(state)
+            self._stream = restore(bound(query, stored), state)
+            self._note_untyped()
+            self._refuse_other_options(lateness, on_late, ties, schema)
+        elif schema is not None:
+            self._bind(_types(schema))
+
+    def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
+        binding: Binding = bound(self.query, dict(schema))
+        lateness = lateness_ticks(binding, self._lateness)
+        stream = Stream(binding, lateness=lateness, **self._options)
+        if self._advanced is not None:
+            told, self._advanced = self._advanced, None
+            stream.advance(self._ticks(told, binding))
+        self._stream = stream
+        self._note_untyped()
+        return self._stream
+
+    def _note_untyped(self) -> None:
+        assert self._stream is not None
+        binding = self._stream.binding
+        self._untyped = tuple(n for n in binding.columns if binding.schema[n] == pl.Null)
+        reader = EventReader(binding)
+        self._reader = reader if reader.usable else None
+
+    def _refuse_other_options(
+        self,
+        lateness: DurationLike | None,
+        on_late: OnLate | None,
+        ties: Ties | None,
+        schema: Mapping[str, Any] | None,
+    ) -> None:
+        """A restored session has the options of the one that was stored: others are refused."""
+        stream = self._stream
+        assert stream is not None
+        binding = stream.binding
+        given: dict[str, tuple[Any, Any]] = {
+            "on_late": (on_late, stream.on_late), "ties": (ties, stream.ties)
+        }  # fmt: skip
+        if lateness is not None:
+            given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
+        types = _types(schema or {})
+        for name in binding.columns:
+            given[f"the type of {name}"] = (types.get(name), binding.schema[name])
+        for what, (asked, held) in given.items():
+            if asked is not None and asked != held:
+                raise StateError(
+                    f"{what} is {held} in this state, not {asked}: a session goes on with the "
+                    "options that it was opened with, so leave them out"
+                )
+
+    def push(self, rows: Any) -> Any:
+        """Take in an event, a list of them or a frame; gives the matches that became known."""
+        self._check_open()
+        if self._stream is not None:
+            return self._take(rows)
+        told = self._advanced
+        try:
+            return self._take(rows)
+        except Exception:  # nothing has come, so the columns are not known yet
+            self._stream, self._advanced = None, told
+            raise
+
+    def _take(self, rows: Any) -> Any:
+        if isinstance(rows, Mapping):
+            self._kind = "events"
+            return self._push_event(rows)
+        if isinstance(rows, pl.LazyFrame):
+            rows = rows.collect()
+        events = listed(rows)
+        if events is not None:
+            self._kind = "events"
+            return self._push_events(events) if events else []
+        columns, self._kind = as_polars(rows)
+        stream = self._typed(columns.schema)
+        return as_kind(self._kind, stream.take(self._checked(columns, stream.binding)))
+
+    def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
+        """The stream, bound to columns of these types as far as it knew none yet."""
+        stream = self._stream
+        if stream is None:
+            return self._bind(schema)
+        found = {n: schema[n] for n in self._untyped if schema.get(n, pl.Null) != pl.Null}
+        if found:
+            stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
+            self._note_untyped()
+        return stream
+
+    def _push_events(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+        known = self._stream is not None and not self._untyped
+        stream = self._stream if known else self._typed(types_of(events, self.query))
+        assert stream is not None
+        return stream.take(frame_of(events, stream.binding)).to_dicts()
+
+    def _push_event(self, event: Event) -> list[dict[str, Any]]:
+        stream = self._stream
+        if stream is None or self._untyped:
+            stream = self._typed({name: type_of(value) for name, value in event.items()})
+        reader = self._reader
+        if reader is not None:
+            read = reader.read(event)
+            if read is not None:
+                values = reader.attributes(event)
+                known = stream.take_one(*read, values, reader.attribute_floats)
+                if known is not None:
+                    return known.to_dicts() if len(known) else []
+        return stream.take(frame_of([event], stream.binding)).to_dicts()
+
+    def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
+        for name in binding.columns:
+            if name not in frame.columns:
+                raise SchemaError(f"the rows have no column {name}, which earlier rows had")
+            if frame.schema[name] not in (binding.schema[name], pl.Null):
+                raise SchemaError(
+                    f"column {name} has type {frame.schema[name]}; "
+                    f"it had {binding.schema[name]} before"
+                )
+        nulls = [name for name in binding.columns if frame.schema[name] == pl.Null]
+        return frame.with_columns(pl.col(n).cast(binding.schema[n]) for n in nulls)
+
+    def advance(self, time: Any) -> Any:
+        """Time moves on to ``time`` without events: all events before it have come."""
+        self._check_open()
+        if self._stream is None:  # the time's type is not known yet
+            if self._advanced is None or _is_after(time, self._advanced):
+                self._advanced = time
+            return self._given(pl.DataFrame())
+        return self._given(self._stream.advance(self._ticks(time, self._stream.binding)))
+
+    @staticmethod
+    def _ticks(time: Any, binding: Binding) -> int:
+        column = column_of(binding.time.name, [time], binding.time.dtype)
+        if column.null_count():
+            raise SchemaError("time cannot advance to None")
+        return int(column.to_physical().cast(pl.Int64)[0])
+
+    def close(self) -> Any:
+        """End the stream: work on all that waits for the watermark."""
+        self._check_open()
+        self._closed = True
+        return self._given(pl.DataFrame() if self._stream is None else self._stream.finish())
+
+    def snapshot(self) -> bytes:
+        """The state of the session as bytes, for ``query.open(state=...)``."""
+        self._check_open()
+        if self._stream is None:
+            raise StateError("nothing was pushed yet, so there is no state: open a new session")
+        return snapshot(self._stream, self._kind)
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the session has seen and holds."""
+        return Statistics() if self._stream is None else self._stream.statistics
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+
+    def _given(self, result: pl.DataFrame) -> Any:
+        return as_kind(self._kind, result)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("this session is closed")
+
+
+def _types(schema: Mapping[str, Any]) -> pl.Schema:
+    """The types of columns that ``schema`` says."""
+    try:
+        return pl.DataFrame(schema=dict(schema)).schema
+    except TypeError as error:
+        raise TypeError(
+            f"schema gives columns Polars types, or int, float, str, bool, datetime, date: {error}"
+        ) from None
+
+
+def _is_after(time: Any, other: Any) -> bool:
+    """Whether a time is later; of what cannot be compared, the last that was told counts."""
+    try:
+        return bool(time > other)
+    except TypeError:
+        return True

@@ -1,0 +1,1 @@
+"""How loops are compiled: records, their layout, and the interpreted mode."""

@@ -1,0 +1,1 @@
+"""The demonstration: a generated fleet and its aggressive drivers."""

@@ -1,0 +1,1 @@
+"""The state of many partitions: column batches in, match columns out."""

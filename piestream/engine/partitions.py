@@ -1,0 +1,156 @@
+"""Partition keys, and the dense numbers under which the detector knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from piestream.compiled.layout import INT64_MIN, NOWHERE
+from piestream.engine.detector import Detector
+
+
+class Partitions:
+    """Gives every key a number, and the keys of numbers back.
+
+    A NULL key is a key; a NaN is a missing value, so it is the NULL key (SPEC 2).
+    """
+
+    def __init__(self, schema: dict[str, pl.DataType], detector: Detector) -> None:
+        self.schema = schema
+        self.detector = detector
+        self.number_of: dict[Any, int] = {}
+        self.key_of: list[Any] = []
+
+    def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
+        """The numbers of distinct keys; NOWHERE for those not seen before."""
+        get = self.number_of.get
+        return np.array([get(value, NOWHERE) for value in self.hashable(keys)], np.int64)
+
+    def admit(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The known numbers of these keys, with new ones for those not seen before."""
+        new = np.flatnonzero(numbers == NOWHERE)
+        if new.size:
+            values = self.hashable(keys)
+            numbers[new] = self.detector.add_partitions(int(new.size))
+            missing = self.detector.n_partitions - len(self.key_of)
+            self.key_of.extend([None] * missing)
+            for place in new.tolist():
+                number = int(numbers[place])
+                self.number_of[values[place]] = number
+                self.key_of[number] = values[place]
+        return numbers
+
+    def last_times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The time of the last event of each partition; before all times where there was none."""
+        times = np.full(len(numbers), INT64_MIN)
+        old = numbers != NOWHERE
+        times[old] = self.detector.last_times(numbers[old])
+        return times
+
+    def hashable(self, keys: pl.DataFrame) -> Sequence[Any]:
+        """The keys of a frame as values that a dict can hold."""
+        if not self.schema:
+            return [()] * len(keys)
+        if len(self.schema) == 1:
+            return _plain(keys.to_series())
+        return list(zip(*(_plain(column) for column in keys), strict=True))
+
+    def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
+        """The key columns of these partitions, a row each."""
+        if not self.schema:
+            return pl.DataFrame()
+        distinct, places = np.unique(numbers, return_inverse=True)
+        values = [self.key_of[number] for number in distinct.tolist()]
+        columns = zip(*values, strict=True) if len(self.schema) > 1 else [values]
+        if not values:
+            return pl.DataFrame(schema=self.schema)
+        rows = pl.Series(places.astype(np.uint32))
+        return pl.DataFrame(
+            [
+                _from_plain(name, list(column), dtype).gather(rows)
+                for (name, dtype), column in zip(self.schema.items(), columns, strict=True)
+            ]
+        )
+
+    def forget(self, numbers: NDArray[np.int64]) -> None:
+        """Drop the keys of partitions that hold nothing."""
+        for number in numbers.tolist():
+            del self.number_of[self.key_of[number]]
+            self.key_of[number] = None
+        self.detector.release(numbers)
+
+    def used(self) -> list[int]:
+        """The numbers in use, in ascending order."""
+        return sorted(self.number_of.values())
+
+
+class WholePartitions:
+    """The keys of a batch that holds all rows of its partitions: nothing has to be found again."""
+
+    def __init__(self, schema: dict[str, pl.DataType]) -> None:
+        self.schema = schema
+        self.number_of: dict[Any, int] = {}
+        self._keys = pl.DataFrame()
+
+    def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
+        """The partitions are numbered in the order given."""
+        self._keys = keys
+        return np.arange(len(keys))
+
+    def admit(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """All are new."""
+        return numbers
+
+    def last_times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """No partition has had an event."""
+        return np.full(len(numbers), INT64_MIN)
+
+    def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
+        """The key columns of these partitions, a row each."""
+        if not self.schema:
+            return pl.DataFrame()
+        rows = self._keys[numbers]
+        return rows.rename(dict(zip(rows.columns, self.schema, strict=True)))
+
+
+def _plain(column: pl.Series) -> list[Any]:
+    dtype = column.dtype
+    if dtype.is_float():
+        return column.fill_nan(None).to_list()
+    if dtype.is_temporal():
+        return column.to_physical().to_list()
+    if dtype in (pl.Categorical, pl.Enum):
+        return column.cast(pl.String).to_list()
+    if dtype.is_nested():
+        return [_frozen(value) for value in column.to_list()]
+    return column.to_list()
+
+
+def _frozen(value: Any) -> Any:
+    """A nested value made of tuples."""
+    if isinstance(value, dict):
+        return tuple(_frozen(part) for part in value.values())
+    if isinstance(value, list | pl.Series):
+        return tuple(_frozen(part) for part in value)
+    if isinstance(value, float) and value != value:
+        return None  # a NaN is a missing value, also inside
+    return value
+
+
+def _from_plain(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
+    if dtype.is_temporal():
+        physical = pl.Int32 if dtype == pl.Date else pl.Int64
+        return pl.Series(name, values, dtype=physical).cast(dtype)
+    if dtype in (pl.Categorical, pl.Enum):
+        return pl.Series(name, values, dtype=pl.String).cast(dtype)
+    if isinstance(dtype, pl.Struct):
+        named = [
+            None if v is None else dict(zip((f.name for f in dtype.fields), v, strict=True))
+            for v in values
+        ]
+        return pl.Series(name, named, dtype=dtype)
+    return pl.Series(name, values, dtype=dtype)

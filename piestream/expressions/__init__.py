@@ -1,0 +1,1 @@
+"""Predicates: SQL in, one typed tree, three back ends out."""

@@ -1,0 +1,1 @@
+"""One typed tree as Polars expressions, as Python and as Spark SQL."""

@@ -1,0 +1,203 @@
+"""Lengths of time as they are written: units, their spellings, canonical print."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from piestream.expressions.diagnostics import QueryError, did_you_mean, plain
+
+__all__ = [
+    "NANOSECONDS",
+    "UNIT_SPELLINGS",
+    "Duration",
+    "as_duration",
+    "duration_of",
+    "meant",
+    "printed",
+    "unit_named",
+]
+
+#: Nanoseconds in each unit of time, from the canonical name.
+NANOSECONDS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time: nanoseconds if a unit was written, else a bare count of ticks."""
+
+    amount: int
+    in_ticks: bool = False
+
+    def __str__(self) -> str:
+        return printed(self)
+
+    def ticks(self, nanoseconds_per_tick: int | None, what: str) -> int:
+        """The duration as a count of ticks of a time column.
+
+        ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared.
+
+        >>> Duration(5_000_000_000).ticks(1_000_000, "WITHIN")
+        5000
+        """
+        if self.in_ticks:
+            return self.amount
+        if nanoseconds_per_tick is None:
+            raise QueryError(
+                (
+                    plain(
+                        f"{what} is {self}, but the time column is an integer column "
+                        "whose unit was not declared",
+                        "declare the unit of a tick with `ORDER BY ts UNIT s`, "
+                        "or write a bare number of ticks",
+                    ),
+                )
+            )
+        whole, rest = divmod(self.amount, nanoseconds_per_tick)
+        if rest:
+            raise QueryError(
+                (
+                    plain(
+                        f"{what} is {self}, which is not a whole number of ticks: "
+                        f"one tick is {Duration(nanoseconds_per_tick)}"
+                    ),
+                )
+            )
+        return whole
+
+
+#: Every way to write a unit, with its length in nanoseconds.
+UNIT_SPELLINGS: dict[str, int] = {
+    spelling: NANOSECONDS[unit] * count
+    for unit, count, spellings in (
+        ("ns", 1, "ns nanosecond nanoseconds"),
+        ("us", 1, "us µs μs microsecond microseconds"),
+        ("ms", 1, "ms msec millisecond milliseconds"),
+        ("s", 1, "s sec secs second seconds"),
+        ("min", 1, "m min mins minute minutes"),
+        ("h", 1, "h hr hrs hour hours"),
+        ("d", 1, "d day days"),
+        ("d", 7, "w week weeks"),
+    )
+    for spelling in spellings.split()
+}
+
+
+def unit_named(word: str) -> int | None:
+    """The nanoseconds of a unit, however it is spelt, or None.
+
+    >>> unit_named("Minutes")
+    60000000000
+    """
+    return UNIT_SPELLINGS.get(word.lower())
+
+
+def duration_of(number: str, unit: str | None) -> Duration | str:
+    """The duration that a number and a unit say, or what is wrong with it.
+
+    >>> duration_of("1.5", "s")
+    Duration(amount=1500000000, in_ticks=False)
+    """
+    amount = Decimal(number)
+    if unit is None:
+        if amount != amount.to_integral_value():
+            return f"a duration without a unit counts ticks, and {number} is not a whole number"
+        return Duration(int(amount), in_ticks=True)
+    nanoseconds = amount * UNIT_SPELLINGS[unit.lower()]
+    if nanoseconds != nanoseconds.to_integral_value():
+        return f"{number} {unit} is not a whole number of nanoseconds"
+    if nanoseconds >= 2**63:
+        return f"{number} {unit} is longer than a 64-bit count of nanoseconds can say"
+    return Duration(int(nanoseconds))
+
+
+def printed(duration: Duration) -> str:
+    """The canonical text: the largest unit that divides; bare ticks as they are.
+
+    >>> printed(Duration(300_000_000_000))
+    '5 min'
+    """
+    if duration.in_ticks:
+        return str(duration.amount)
+    if duration.amount == 0:
+        return "0 s"
+    unit = next(u for u in reversed(NANOSECONDS) if duration.amount % NANOSECONDS[u] == 0)
+    return f"{duration.amount // NANOSECONDS[unit]} {unit}"
+
+
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d]+)")
+_CLOCK = re.compile(r"\s*(\d+)\s*:\s*([0-5]\d)\s*(?::\s*([0-5]\d)\s*)?")
+
+
+def meant(text: str) -> str | None:
+    """How a duration in the style of SQL, of a clock, or of several parts is written here.
+
+    >>> meant("INTERVAL '30' SECOND"), meant("5m30s"), meant("00:05:00"), meant("1 month")
+    ('30 s', '330 s', '5 min', None)
+    """
+    bare = re.sub(r"^\s*interval\b", "", text.replace("'", " "), flags=re.IGNORECASE).strip()
+    clock = _CLOCK.fullmatch(bare)
+    if clock is not None:
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return printed(Duration(((hours * 60 + minutes) * 60 + seconds) * NANOSECONDS["s"]))
+    if not re.fullmatch(f"({_PART.pattern})+", bare):
+        return None
+    nanoseconds = 0
+    for number, unit in _PART.findall(bare):
+        if unit_named(unit) is None:
+            return None
+        length = duration_of(number, unit)
+        if isinstance(length, str):
+            return None
+        nanoseconds += length.amount
+    return printed(Duration(nanoseconds))
+
+
+_WRITTEN = re.compile(r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]+)?\s*")
+
+
+def as_duration(value: str | int | timedelta | Duration, what: str = "the duration") -> Duration:
+    """A duration from text (``"5 minutes"``), a timedelta, or an int that counts ticks.
+
+    >>> as_duration("5s") == as_duration(timedelta(seconds=5)) == Duration(5_000_000_000)
+    True
+    """
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, timedelta):
+        microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        if microseconds < 0:
+            raise QueryError(f"{what} is negative: {value}")
+        return Duration(microseconds * 1_000)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise QueryError(
+            f"{what} is a {type(value).__name__}; give text such as '5 minutes', "
+            "a datetime.timedelta, or an int that counts ticks"
+        )
+    if isinstance(value, int):
+        if value < 0:
+            raise QueryError(f"{what} is negative: {value}")
+        return Duration(value, in_ticks=True)
+    match = _WRITTEN.fullmatch(value)
+    if match is None:
+        written = meant(value) or "5 minutes"
+        like = "as" if meant(value) else "like"
+        raise QueryError(f"{what} is not a duration: {value!r} (write it {like} {written!r})")
+    number, unit = match.groups()
+    if unit is not None and unit_named(unit) is None:
+        near = did_you_mean(unit, UNIT_SPELLINGS)
+        raise QueryError(f"{what} has an unknown unit: {unit}" + (f" ({near})" if near else ""))
+    duration = duration_of(number, unit)
+    if isinstance(duration, str):
+        raise QueryError(f"{what}: {duration}")
+    return duration

@@ -1,0 +1,89 @@
+"""Words in a predicate: which of them are names."""
+
+from __future__ import annotations
+
+from piestream.expressions.tokens import Kind, Token, quoted
+
+__all__ = ["DATES", "EXPRESSION_WORDS", "TIMESTAMPS", "with_names_quoted"]
+
+#: Words that mean something inside an expression; every other word is the name of a column.
+EXPRESSION_WORDS = frozenset(
+    [
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "LIKE",
+        "ILIKE",
+        "BETWEEN",
+        "IS",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "ESCAPE",
+        "DISTINCT",
+        "FROM",
+        "AS",
+        "SYMMETRIC",
+        "COLLATE",
+        "DIV",
+        "XOR",
+        "SELECT",
+        "ANY",
+        "ALL",
+        "EXISTS",
+    ]
+)
+
+DATES = frozenset({"DATE"})
+TIMESTAMPS = frozenset({"TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME"})
+
+
+def with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
+    """The text with every column name quoted, and for each character its place before.
+
+    sqlglot reserves words of many dialects (``lateral``, ``user``, ``current_date``); here they
+    are columns like any other.
+    """
+    pieces: list[str] = []
+    places: list[int] = []
+    position = 0
+    for index, token in enumerate(tokens[:-1]):
+        if token.kind is not Kind.WORD or not _is_name(tokens, index):
+            continue
+        pieces.append(text[position : token.span.start])
+        places.extend(range(position, token.span.start))
+        name = quoted(token.text)
+        pieces.append(name)
+        places.extend(
+            min(max(token.span.start + i - 1, token.span.start), token.span.end - 1)
+            for i in range(len(name))
+        )
+        position = token.span.end
+    pieces.append(text[position:])
+    places.extend(range(position, len(text) + 1))
+    return "".join(pieces), places
+
+
+def _is_name(tokens: list[Token], index: int) -> bool:
+    token, after = tokens[index], tokens[index + 1]
+    before = tokens[index - 1] if index else None
+    if before is not None and before.is_sign("."):
+        return True
+    if token.upper in EXPRESSION_WORDS or after.is_sign("("):
+        return False
+    if after.kind is Kind.STRING and token.upper in (DATES | TIMESTAMPS | {"INTERVAL"}):
+        return False
+    if before is None:
+        return True
+    if before.is_sign("::") or before.upper == "AS":
+        return False
+    opens_extract = (
+        before.is_sign("(") and index >= 2 and tokens[index - 2].upper in ("EXTRACT", "TRIM")
+    )
+    return not (opens_extract and (after.upper == "FROM" or after.kind is Kind.STRING))

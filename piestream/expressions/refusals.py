@@ -1,0 +1,87 @@
+"""What is no predicate although it was written as one, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from piestream.expressions.diagnostics import Finding, Span, did_you_mean
+from piestream.expressions.durations import meant, unit_named
+from piestream.expressions.tokens import Kind, Token
+
+__all__ = ["interval_fault", "refusal", "syntax_fault"]
+
+_DURATIONS = (
+    "how long a situation lasts is said behind its predicate, as in speed > 70 AT LEAST 30 s; "
+    "how long a silence may be, by MAX GAP 30 s"
+)
+_ONE_EVENT = "a predicate is one expression over one event, without SELECT"
+_SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
+_AGGREGATES = frozenset(
+    ["AVG", "COUNT", "FIRST", "LAST", "MAX", "MIN", "STDDEV", "SUM", "VARIANCE"]
+)
+
+
+def interval_fault(tokens: list[Token]) -> Finding | None:
+    """The first ``INTERVAL '30' SECOND`` of a predicate, which has no durations."""
+    for index, token in enumerate(tokens[:-1]):
+        value, unit = tokens[index + 1], tokens[min(index + 2, len(tokens) - 1)]
+        if token.upper != "INTERVAL" or value.kind not in (Kind.STRING, Kind.NUMBER):
+            continue
+        last = unit if unit_named(unit.text) else value
+        said = meant(f"{value.text} {unit.text if last is unit else ''}") or "30 s"
+        span = token.span.joined(last.span)
+        return Finding(span, "a predicate has no durations", _DURATIONS.replace("30 s", said))
+    return None
+
+
+def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
+    """What to say of a node of sqlglot's tree that is no part of a predicate, and where."""
+    kind = type(tree).__name__
+    if kind == "Alias":
+        word = tree.args["alias"]
+        hint = _DURATIONS if unit_named(word.this) else None
+        return word, f"{word.this} does not belong here", hint
+    if kind.startswith("Bitwise"):
+        sign = {"BitwiseRightShift": ">>", "BitwiseLeftShift": "<<"}.get(kind, kind[7:].lower())
+        return tree, f"the bit operation {sign} is not allowed in a predicate", None
+    if kind in ("Select", "Subquery", "Exists", "Block"):
+        return tree, _ONE_EVENT, None
+    if kind == "Anonymous" or tree.__class__.__mro__[1].__name__.endswith("Func"):
+        name = tree.this if kind == "Anonymous" else tree.sql_name()
+    elif hasattr(tree, "sql_name"):
+        name = tree.sql_name()
+    else:
+        return tree, f"{kind} is not allowed in a predicate", _SYNTAX
+    name = str(name).upper()
+    message = f"{name} is not a function of predicates"
+    if name in _AGGREGATES:
+        return tree, message, "it looks at one event; aggregates of an interval stand in RETURN"
+    near = did_you_mean("PREV" if name == "LAG" else name, functions)
+    listing = f"allowed are {', '.join(functions)}"
+    return tree, message, f"{near} {listing}" if near else listing
+
+
+def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Finding:
+    """Where sqlglot stumbled, in the user's own text."""
+    details = getattr(error, "errors", None) or [{}]
+    first = details[0]
+    line, column, word = first.get("line"), first.get("col"), first.get("highlight") or ""
+    description = str(first.get("description") or error).split("\n")[0].rstrip(".")
+    if line is None or column is None:
+        return Finding(whole, f"this is not a predicate: {description}")
+    line_start = sum(len(part) + 1 for part in sql.split("\n")[: line - 1])
+    end = min(line_start + column, len(sql))
+    start = max(end - len(word), 0)
+    span = Span(places[start], places[max(end - 1, start)] + 1)
+    shown = word.strip('"')
+    if "Unexpected token" in description:
+        hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
+        if unit_named(shown):
+            hint = _DURATIONS
+        return Finding(span, f"{shown} does not belong here", hint)
+    if description.startswith("Required keyword") or "No expression" in description:
+        return Finding(span, f"something is missing after {shown}")
+    if description.startswith("Expecting )"):
+        return Finding(span, "a bracket is not closed: ) is missing")
+    return Finding(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")

@@ -1,0 +1,28 @@
+"""The query language: text and builder calls in, one frozen `Query` out.
+
+>>> import piestream as ps
+>>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+<Query of a: 0 constraints, within 60, 2 returns>
+"""
+
+from piestream.expressions.diagnostics import Fault, QueryError
+from piestream.expressions.durations import Duration
+from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate, compile_mask
+from piestream.language.builder import as_query, define, pattern
+from piestream.language.model import Emit, Query
+from piestream.language.parser import parse
+
+__all__ = [
+    "PREVIOUS_PREFIX",
+    "Duration",
+    "Emit",
+    "Fault",
+    "Predicate",
+    "Query",
+    "QueryError",
+    "as_query",
+    "compile_mask",
+    "define",
+    "parse",
+    "pattern",
+]

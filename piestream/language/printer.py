@@ -1,0 +1,112 @@
+"""The canonical text of a query: ``parse(str(query)) == query``."""
+
+from __future__ import annotations
+
+from piestream.expressions.durations import printed
+from piestream.expressions.tokens import is_plain_name, quoted
+from piestream.language.model import (
+    Aggregate,
+    Emit,
+    Endpoint,
+    Holds,
+    Length,
+    Query,
+    Return,
+    Symbol,
+)
+from piestream.relations import names, relation_named
+
+__all__ = ["alias_of", "canonical_text", "default_returns"]
+
+#: What FROM says when a query names no stream.
+UNNAMED_STREAM = "stream"
+
+
+def canonical_text(query: Query) -> str:
+    """The query as text, every clause in SPEC's order, defaults left out."""
+    lines = [_source(query), _define(query), _pattern(query), f"WITHIN {printed(query.within)}"]
+    if query.emit is not Emit.TRIGGER:
+        of = {Emit.COMPLETION: "ON COMPLETION", Emit.BOTH: "ON BOTH"}
+        lines.append(f"EMIT {of[query.emit]}")
+    if query.returns != default_returns(query.symbols):
+        lines.append("RETURN " + ", ".join(_return(item) for item in query.returns))
+    return "\n".join(lines)
+
+
+def default_returns(symbols: tuple[Symbol, ...]) -> tuple[Return, ...]:
+    """Every symbol's ts and te: what RETURN is when it is left out."""
+    return tuple(
+        Endpoint(symbol.name, which, f"{symbol.name}_{which}")
+        for symbol in symbols
+        for which in ("ts", "te")
+    )
+
+
+def alias_of(function: str, *operands: str | None) -> str:
+    """The name of a RETURN item that was given none.
+
+    >>> alias_of("AVG", "s", "speed")
+    'avg_s_speed'
+    """
+    return "_".join([function.lower(), *(operand for operand in operands if operand)])
+
+
+def name(word: str) -> str:
+    """A name as it must be written: quoted if it could be read as anything else."""
+    reads_as_relation = relation_named(word) is not None or word.lower() == "by"
+    return word if is_plain_name(word) and not reads_as_relation else quoted(word)
+
+
+def _source(query: Query) -> str:
+    source = query.source or UNNAMED_STREAM
+    if query.source_is_path:
+        parts = ["FROM '" + source.replace("'", "''") + "'"]
+    else:
+        parts = [f"FROM {name(source)}"]
+    if query.partition_by:
+        parts.append("PARTITION BY " + ", ".join(name(column) for column in query.partition_by))
+    if query.order_by is not None:
+        unit = f" UNIT {query.time_unit}" if query.time_unit else ""
+        parts.append(f"ORDER BY {name(query.order_by)}{unit}")
+    if query.max_gap is not None:
+        parts.append(f"MAX GAP {printed(query.max_gap)}")
+    return " ".join(parts)
+
+
+def _define(query: Query) -> str:
+    items = []
+    for symbol in query.symbols:
+        bounds = ""
+        least, most = symbol.at_least, symbol.at_most
+        if least and most and not (least.in_ticks and most.in_ticks):
+            bounds = f" BETWEEN {printed(least)} AND {printed(most)}"
+        else:
+            # Bare ticks after BETWEEN could be read as a part of the predicate.
+            bounds += f" AT LEAST {printed(least)}" if least else ""
+            bounds += f" AT MOST {printed(most)}" if most else ""
+        items.append(f"{name(symbol.name)} AS {symbol.predicate}{bounds}")
+    return "DEFINE " + ",\n       ".join(items)
+
+
+def _pattern(query: Query) -> str:
+    if not query.constraints:
+        return f"PATTERN {name(query.symbols[0].name)}"
+    conjuncts = [
+        f"{name(constraint.x)} {'; '.join(names(constraint.relations))} {name(constraint.y)}"
+        for constraint in query.constraints
+    ]
+    return "PATTERN " + "\n    AND ".join(conjuncts)
+
+
+def _return(item: Return) -> str:
+    match item:
+        case Aggregate(function, symbol, column, alias):
+            operand = name(symbol) + (f".{name(column)}" if column is not None else "")
+            text, default = f"{function}({operand})", alias_of(function, symbol, column)
+        case Endpoint(symbol, which, alias):
+            text, default = f"{name(symbol)}.{which}", f"{symbol}_{which}"
+        case Length(symbol, alias):
+            text, default = f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
+        case Holds(x, y, alias):
+            text, default = f"RELATION({name(x)}, {name(y)})", alias_of("RELATION", x, y)
+    return text if alias == default else f"{text} AS {name(alias)}"

@@ -1,0 +1,1 @@
+"""A query and a schema become a physical program."""

@@ -1,0 +1,1 @@
+"""Rows and types as they cross between the JVM and Python."""

@@ -1,0 +1,1 @@
+"""The streaming job: command, connectors, checkpoint, progress."""

@@ -1,0 +1,144 @@
+"""``piestream stream``: a query as a streaming job on Spark."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["stream"]
+
+
+class PartitioningOption(StrEnum):
+    """What a state is kept for."""
+
+    bucket = "bucket"
+    key = "key"
+
+
+class StreamTies(StrEnum):
+    """What happens to events of one partition with the same time."""
+
+    first = "first"
+    last = "last"
+    error = "error"
+
+
+def stream(
+    query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
+    source: Annotated[
+        str,
+        typer.Option(
+            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
+            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or rate:ROWS."
+        ),
+    ],
+    sink: Annotated[
+        str,
+        typer.Option(
+            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
+            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console."
+        ),
+    ],
+    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and state.")],
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of the files, or of the JSON in Kafka: 'car_id int, ts "
+            "timestamp'. Left out: those of the files that are there."
+        ),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(help="A column made by Spark SQL: 'value % 10 AS car_id'. Then only these."),
+    ] = None,
+    lateness: Annotated[
+        str | None, typer.Option(help="How far rows may be out of order: 20s, or ticks.")
+    ] = None,
+    ties: Annotated[StreamTies, typer.Option(help="Rows of one partition with the same time.")] = (
+        StreamTies.first
+    ),
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="Work on what is there, and end.")
+    ] = False,
+    rest: Annotated[
+        str | None,
+        typer.Option(help="At the end, write here what still waits for the watermark."),
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(help="The pace of micro-batches: '5 seconds'.")
+    ] = None,
+    buckets: Annotated[int, typer.Option(min=1, help="States that partitions are hashed to.")] = 32,
+    partitioning: Annotated[
+        PartitioningOption, typer.Option(help="A state for each bucket, or for each key.")
+    ] = PartitioningOption.bucket,
+    source_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the source.")
+    ] = None,
+    sink_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the sink.")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master; local[*], or what spark-submit says.")
+    ] = None,
+) -> None:
+    """Run a query as a streaming job on Spark."""
+    from piestream.language import QueryError, parse
+    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.job import Job, run_job
+
+    try:
+        job = Job(
+            query=parse(query_file.read_text()),
+            source=parsed_end(source, _pairs(source_option), is_source=True),
+            sink=parsed_end(sink, _pairs(sink_option), is_source=False),
+            checkpoint=checkpoint,
+            schema=schema,
+            select=tuple(select or ()),
+            available_now=available_now,
+            every=every,
+            rest=None if rest is None else parsed_end(rest, {}, is_source=False),
+            options={
+                "ties": ties.value,
+                "lateness": lateness,
+                "buckets": buckets,
+                "partitioning": partitioning.value,
+            },
+        )
+        spark = _session(master, _pairs(conf))
+        try:
+            run_job(spark, job)
+        finally:
+            spark.stop()
+    except (QueryError, OSError, ValueError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+
+
+def _session(master: str | None, conf: dict[str, str]) -> Any:
+    try:
+        from piestream.spark.job.local import local_settings, session
+
+        conf = {"spark.ui.showConsoleProgress": "false", **conf}
+        opened = session(master, **{name.replace(".", "__"): v for name, v in conf.items()})
+    except ImportError as error:
+        raise ValueError(f"{error}: pip install 'piestream[spark]'") from None
+    if opened.sparkContext.master.startswith("local"):
+        for name in local_settings():
+            typer.echo(f"{name} = {opened.conf.get(name)}", err=True)
+    return opened
+
+
+def _pairs(said: list[str] | None) -> dict[str, str]:
+    found = {}
+    for item in said or []:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise ValueError(f"{item}: write NAME=VALUE")
+        found[name] = value
+    return found
