@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from piestream.cli.app import app
-from piestream.demo.command import fleet
+from piestream.demo.fleet import fleet
 
 #: Fast drivers who brake: many short intervals, and matches in every car.
 QUERY = """\

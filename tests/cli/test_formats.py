@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream as ps
-from piestream import files, text_files
+from piestream.adapters import files, text_files
 from piestream.adapters.files import open_source
 
 from .conftest import QUERY

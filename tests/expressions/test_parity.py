@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from piestream.language import PREVIOUS_PREFIX, Predicate, QueryError, compile_mask
-
-from .expressions import SCHEMA, Expressions, rows
-from .reference import holds
+from tests.expressions.reference import holds
+from tests.expressions.trees import SCHEMA, Expressions, rows
 
 
 def frame_of(events: list[dict[str, Any]]) -> pl.DataFrame:

@@ -9,8 +9,7 @@ import pytest
 from piestream.language import QueryError, parse
 from piestream.language.endpoints import COMPARISONS, allen_relation, relations_where
 from piestream.relations import ALL_NAMES, ALLEN, Relation, inverse, names
-
-from .expressions import Expressions
+from tests.expressions.trees import Expressions
 
 UNITS = ["ns", "us", "ms", "s", "min", "hours", "days", "Weeks", ""]
 

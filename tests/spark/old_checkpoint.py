@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from piestream.demo.command import fleet
+from piestream.demo.fleet import fleet
 from piestream.engine.snapshot import VERSION as SNAPSHOT
 from piestream.language import parse
 from piestream.spark.state import VERSION as BUCKET

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 import polars as pl
-from piestream.demo.command import fleet
+from piestream.demo.fleet import fleet
 from piestream.language import parse
 from piestream.spark import flush
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from piestream.demo.command import fleet
+from piestream.demo.fleet import fleet
 from piestream.errors import StateError
 from piestream.language import Query, parse
 from piestream.spark.job.checkpoint import RECORD

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from piestream.demo.command import fleet
+from piestream.demo.fleet import fleet
 from piestream.language import parse
 from piestream.spark import flush
 from tests.spark.job_to_kill import QUERY

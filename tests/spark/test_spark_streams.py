@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream.spark
-from piestream.demo.command import fleet
+from piestream.demo.fleet import fleet
 from piestream.expressions.diagnostics import QueryError
 from piestream.language import parse
 from tests.spark.streams import Player, frame_of, rows_of
