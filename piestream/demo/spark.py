@@ -19,8 +19,8 @@ _CHUNK_SECONDS = 120
 
 def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     """Stream the fleet's files through Spark; whether the matches are those of the engine."""
-    from piestream.cli.table import table_text
     from piestream.language import parse
+    from piestream.show.table import table_text
     from piestream.spark.job.connectors import Connector
     from piestream.spark.job.job import Job, run_job
     from piestream.spark.job.local import session
