@@ -157,10 +157,8 @@ def _valued(
 def _relations(output: Output, words: list[Words]) -> pl.Series:
     """The names of the relations that hold; an open end is later than every known one."""
     xs, xe, ys, ye = words[:4]
-    order = 40 + sum(
-        weight * _compare(a, b)
-        for weight, a, b in ((27, xs, ys), (9, xs, ye), (3, xe, ys), (1, xe, ye))
-    )
+    order = 40 + 27 * _compare(xs, ys) + 9 * _compare(xs, ye) + 3 * _compare(xe, ys)
+    order += _compare(xe, ye)
     unknown = (xe == OPEN) & (ye == OPEN)
     named = [next(iter(names(relation)), "") for relation in RELATIONS_BY_ORDER]
     before, after = (ENDPOINT_ORDER[r].number for r in (Relation.BEFORE, Relation.AFTER))
