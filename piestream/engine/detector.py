@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled import layout as at
+from piestream.compiled.arrays import uninitialized
 from piestream.engine.timers import InactivityTimers
 from piestream.intervals.runs import find_changes
 from piestream.joins import batch as loops
-from piestream.joins.rings import ring_words, unwritten
+from piestream.joins.rings import ring_words
 from piestream.plan.join_order import Estimate
 from piestream.plan.program import Tables, write_plan
 
@@ -208,7 +209,7 @@ class Detector:
         """Put the plan that suits the live state into ``code``, if it differs enough."""
         plan = self.tables.plan
         counts = np.zeros(8 * len(plan.edges), np.int64)
-        _state().survey(code, parts, pool, partitions, _SURVEY_INTERVALS, counts)
+        _state().sample_statistics(code, parts, pool, partitions, _SURVEY_INTERVALS, counts)
         estimate = Estimate.from_counts(counts.tolist(), plan.edges)
         if not estimate.partners or not estimate.differs(used, _PLAN_AGAIN):
             return used
@@ -271,17 +272,9 @@ class Detector:
                 (one.floats if is_float[number] else one.columns)[number, 0] = value
         self.pool, self.waiting, rows, count, steps, visits = loops.detect(
             self.code,
-            self.parts,
-            self.pool,
-            self.waiting,
-            one.partitions,
-            one.offsets,
-            one.times,
-            one.row,
-            one.mask,
-            one.offsets,
-            one.columns,
-            one.known,
+            (self.parts, self.pool, self.waiting),
+            (one.partitions, one.offsets, one.times, one.columns, one.known),
+            (one.row, one.mask, one.offsets),
             at.INT64_MIN,
             np.empty(max(_LEAST_WORDS, self.result_words), np.int64),
             False,
@@ -302,15 +295,9 @@ class Detector:
     def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
         self.pool, self.waiting, *found = loops.detect(
             self.code,
-            self.parts,
-            self.pool,
-            self.waiting,
-            batch.partitions,
-            batch.row_offsets,
-            batch.times,
-            *changes,
-            batch.columns,
-            batch.known,
+            (self.parts, self.pool, self.waiting),
+            (batch.partitions, batch.row_offsets, batch.times, batch.columns, batch.known),
+            changes,
             now,
             self._space(),
             False,
@@ -355,17 +342,15 @@ class Detector:
                 until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, enough))))
             pool, waiting, found, count, steps, visits = loops.detect(
                 code,
-                parts,
-                pool,
-                waiting,
-                batch.partitions[first:until],
-                batch.row_offsets[first : until + 1],
-                batch.times,
-                rows,
-                masks,
-                offsets[first : until + 1],
-                batch.columns,
-                batch.known,
+                (parts, pool, waiting),
+                (
+                    batch.partitions[first:until],
+                    batch.row_offsets[first : until + 1],
+                    batch.times,
+                    batch.columns,
+                    batch.known,
+                ),
+                (rows, masks, offsets[first : until + 1]),
                 now,
                 self._space(),
                 True,
@@ -381,7 +366,7 @@ class Detector:
     def _space(self) -> Words:
         """Space for the result rows of a call: what of it is not touched costs nothing."""
         expected = self.expected + self.expected // 4 + 1
-        space: Words = unwritten(max(_LEAST_WORDS, expected * self.result_words))
+        space: Words = uninitialized(max(_LEAST_WORDS, expected * self.result_words))
         return space
 
     def _rows(self, rows: Words, count: int, steps: int, visits: int) -> Words:
@@ -450,12 +435,10 @@ class Detector:
         return held > 0
 
     def _visit(self, column: int, moved: Words, held: Words, rename: bool) -> None:
-        _state().visit_codes(
+        _state().remap_codes(
             self.code,
-            self.parts,
+            (self.parts, self.pool, self.waiting),
             self.n_partitions,
-            self.pool,
-            self.waiting,
             column,
             moved,
             held,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from piestream.automata.minterm import compile_pair
 from piestream.compiled import layout as at
 from piestream.intervals.aggregates import CELL_SIZE
+from piestream.joins.records import Transition
 from piestream.language.model import Emit, Query
 from piestream.plan.join_order import (
     Edge,
@@ -142,7 +143,6 @@ def _resolved(code: NDArray[np.int64], step: Step) -> list[int]:
     return [
         step.target,
         source,
-        at.RINGS + step.target * at.RING_WORDS,
         int(code[width]),
         *(int(code[here + side]) for side in sides),
         int(code[there + at.SIDE_LATER]),
@@ -257,18 +257,20 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -
     ]
 
     slots = _Slots(n)
-    dfa_words: list[int] = []
+    transition_words: list[int] = []
     blocks: list[list[int]] = []
     plan = Plan(edges, twins)
     seeds: list[tuple[tuple[int, ...], int | None]] = []
 
-    def reader(relations: Relation, same_predicate: bool) -> tuple[int, int]:
+    def reader(relations: Relation, same_predicate: bool) -> int:
+        """Add the transitions of an automaton; gives the number of the first."""
         automaton = compile_pair(relations, same_predicate)
-        first = len(dfa_words)
-        dfa_words.extend(int(v) for v in automaton.next_state.ravel())
-        second = len(dfa_words)
-        dfa_words.extend(int(v) for v in automaton.decides.ravel())
-        return first, second
+        first = len(transition_words) // Transition.size
+        for state, decides in zip(
+            automaton.next_state.ravel(), automaton.decides.ravel(), strict=True
+        ):
+            transition_words.extend(Transition.packed(state=state, decides=decides))
+        return first
 
     name_word: dict[tuple[int, int], int] = {}
     for c, constraint in enumerate(constraints):
@@ -277,7 +279,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -
         block = [at.NOWHERE] * at.CON_WORDS
         block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 0
         if pairs:
-            block[at.CON_NEXT], block[at.CON_DECIDES] = reader(pairs, same[c])
+            block[at.CON_NEXT] = reader(pairs, same[c])
             seeds.append(((edge.x, edge.y), c))
         label = f"{constraint.x}, {constraint.y}"
         block[at.CON_SEED] = plan.seed(label, (edge.x, edge.y))
@@ -297,7 +299,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -
         edge = edges[c]
         block = [at.NOWHERE] * at.CON_WORDS
         block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 1
-        block[at.CON_NEXT], block[at.CON_DECIDES] = reader(_PRECISE, same[c])
+        block[at.CON_NEXT] = reader(_PRECISE, same[c])
         for side, symbol in enumerate((edge.x, edge.y)):
             word = slots.take(symbol)
             block[at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_NAME] = word
@@ -384,15 +386,10 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -
         header[word] = at.HEADER_WORDS + len(body)
         body.extend(words)
 
-    dfa_at = at.HEADER_WORDS
-    body += dfa_words
-    for block in blocks:
-        if block[at.CON_NEXT] != at.NOWHERE:
-            block[at.CON_NEXT] += dfa_at
-            block[at.CON_DECIDES] += dfa_at
     place(at.SYMBOLS_AT, symbol_words)
     place(at.INCIDENT_AT, incident_words)
     place(at.CONSTRAINTS_AT, [word for block in blocks for word in block])
+    place(at.TRANSITIONS_AT, transition_words)
     for where, size in zip(_PLAN_TABLES, _sizes(plan), strict=True):
         place(where, [0] * size)
     place(at.OUTPUTS_AT, output_words)
