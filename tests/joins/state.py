@@ -5,27 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import polars as pl
-from numba import njit
 
 from piestream.compiled import layout as at
-from piestream.compiled.loops import ARRAY, BOOL, INT, at_word, pointer
+from piestream.compiled.loops import at_word, pointer
+from piestream.compiled.records import Array, kernel
 from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.pairs import is_pair
-from piestream.joins.records import Query, Slot
+from piestream.joins.records import Program, Slot
 from piestream.plan.binding import bind
 from tests.joins.streams import Pattern
 
 __all__ = ["Held", "held", "live_pairs", "opened"]
 
 
-# compiled anew in every process: what is kept on disk would not notice that `is_pair` has changed
-@njit(BOOL(ARRAY, ARRAY, INT, INT, INT, INT, INT, INT))
-def _is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):  # type: ignore[no-untyped-def]
-    con = Query(pointer(code)).constraints[constraint]
-    slots = pointer(pool)
+@kernel
+def _is_pair(
+    program: Array, pool: Array, c: int, side: int, slot: int, slot_id: int, other: int,
+    other_id: int,
+) -> bool:  # fmt: skip
+    constraint = Program(pointer(program)).constraints[c]
+    words = pointer(pool)
     return is_pair(
-        con, side, Slot(at_word(slots, slot)), slot_id, Slot(at_word(slots, other)), other_id
+        constraint, side, Slot(at_word(words, slot)), slot_id, Slot(at_word(words, other)), other_id
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import njit
 
 import piestream as ps
 from piestream.compiled import layout as at
-from piestream.compiled.loops import ARRAY, INT, pointer
-from piestream.joins.output import in_order
+from piestream.compiled.loops import pointer
+from piestream.compiled.records import Array, kernel
+from piestream.joins.sort import sorted_places
 from piestream.plan.binding import bind
 from tests.joins.counting import stream_of
 from tests.joins.streams import Pattern, check
@@ -17,10 +17,9 @@ from tests.joins.streams import Pattern, check
 LONGEST = 1 << 62
 
 
-# compiled anew in every process: what is kept on disk would not notice a change in report.py
-@njit(ARRAY(ARRAY, ARRAY, ARRAY, INT))
-def _in_order(keys, places, order, n):  # type: ignore[no-untyped-def]
-    return in_order(pointer(keys), places, pointer(order), n)
+@kernel
+def _in_order(keys: Array, places: Array, order: Array, n: int) -> Array:
+    return sorted_places(pointer(keys), places, pointer(order), n)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23, 24, 25, 300, 5000])

@@ -6,12 +6,12 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from numba import njit
 
 from piestream.compiled import layout as at
-from piestream.compiled.loops import ARRAY, INT, NOTHING, pointer
+from piestream.compiled.loops import at_word, pointer
+from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
-from piestream.joins.records import Slot
+from piestream.joins.records import Partners
 from piestream.plan.program import range_free, walk_of
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
@@ -68,9 +68,9 @@ def test_possible_relations_are_those_of_all_futures(x: tuple[int, int]) -> None
         assert possible_relations(*x, *y) == wanted, (x, y)
 
 
-@njit(NOTHING(ARRAY, INT, INT))
-def _drop(pool, walk, partner):  # type: ignore[no-untyped-def]
-    drop_partner(Slot(pointer(pool)), 1, walk, partner)
+@kernel
+def _drop(pool: Array, scan: int, partner: int) -> None:
+    drop_partner(Partners(at_word(pointer(pool), 1)), scan, partner)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import piestream as ps
 from piestream.compiled import layout as at
 from piestream.engine.stream import Stream
 from piestream.generators import booleans
-from piestream.joins.maintenance import survey
+from piestream.joins.maintenance import sample_statistics
 from piestream.plan.binding import bind
 from piestream.plan.join_order import Edge, Estimate, steps_from
 from piestream.plan.program import Tables
@@ -99,7 +99,7 @@ def test_a_survey_counts_what_is_in_the_window() -> None:
     def surveyed(rows: pl.DataFrame) -> list[int]:
         detector.detect(batch_of(binding, [(0, rows)]))
         counts = np.zeros(8, np.int64)
-        survey(detector.code, detector.parts, detector.pool, np.zeros(1, np.int64), 128, counts)
+        sample_statistics(detector.code, detector.parts, detector.pool, np.zeros(1, np.int64), 128, counts)
         return counts.tolist()
 
     # of the a's side, and of the b's: intervals, others beside them, partners, partners of a seed
