@@ -198,10 +198,10 @@ class Detector:
 
     def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
         state = (self.partitions.words, self.pool, self.waiting)
-        self.pool, self.waiting, *found = detect(
+        self.pool, self.waiting, results, n_rows, steps, visits = detect(
             self.program, state, batch.arrays(), changes, now, self._space(), False
         )
-        return self._result_rows(*found)
+        return self._result_rows(results, n_rows, steps, visits)
 
     def _detect_share(
         self, batch: Batch, changes: Changes, now: int, share: Sequence[int]
@@ -219,18 +219,18 @@ class Detector:
             if adaption.enabled:
                 enough = batch.row_offsets[first] + _PORTION_ROWS
                 until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, enough))))
-            rows, masks, offsets = changes
-            pool, waiting, *found = detect(
+            change_rows, masks, offsets = changes
+            pool, waiting, rows, n_rows, more_steps, visits = detect(
                 program,
                 (partition, pool, waiting),
                 batch.arrays(first, until),
-                (rows, masks, offsets[first : until + 1]),
+                (change_rows, masks, offsets[first : until + 1]),
                 now,
                 self._space(),
                 True,
             )
-            results.append(self._result_rows(*found))
-            steps += found[2]
+            results.append(self._result_rows(rows, n_rows, more_steps, visits))
+            steps += more_steps
             if until < end:
                 adaption.adapt(steps, partition, pool, np.zeros(1, np.int64))
             first = until
@@ -281,15 +281,16 @@ class Detector:
 
     def state_bytes(self) -> int:
         """How many bytes of state are in use."""
-        words = self.partitions.rows.size + PoolHeader.over(self.pool).used + self._waiting_words
-        return int(words) * self.pool.itemsize
+        waiting = self._waiting_store
+        words = self.partitions.rows.size + PoolHeader.over(self.pool).used
+        return (words + waiting.used * waiting.match_words()) * self.pool.itemsize
 
     def export_state(self, partitions: Sequence[int]) -> DetectorState:
         """The words of these partitions, and of all that they refer to."""
         return DetectorState(
             partitions=self.partitions.rows[np.array(partitions, np.int64)],
             pool=self.pool[: PoolHeader.over(self.pool).used],
-            waiting=self.waiting[: self._waiting_words],
+            waiting=self.waiting[: self._waiting_store.words()],
             next_timeout=self.next_timeout,
             layout=self._layout,
         )
@@ -308,9 +309,8 @@ class Detector:
         return partitions
 
     @property
-    def _waiting_words(self) -> int:
-        """The words of the waiting matches, without the room kept for more."""
-        return WaitingStore.over(self.waiting, program=self._header).words()
+    def _waiting_store(self) -> WaitingStore:
+        return WaitingStore.over(self.waiting, program=self._header)
 
     @property
     def _layout(self) -> tuple[int, ...]:

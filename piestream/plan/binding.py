@@ -1,4 +1,4 @@
-"""A query meets the columns of its input: types, ticks, compiled tables, output columns.
+"""A query meets the columns of its input: types, ticks, its program, output columns.
 
 Everything here happens once per query and schema. What it makes is handed to the detector, which
 knows of integers only.
@@ -25,7 +25,7 @@ from piestream.language.model import (
     RelationOf,
     Return,
 )
-from piestream.plan.program import Cell, OutputWord, Tables, Ticks, compile_tables
+from piestream.plan.program import Cell, CompiledQuery, OutputWord, Ticks, compile_query
 from piestream.relations import ANY, Relation, inverse
 
 _NANOSECONDS_OF = {"ns": 1, "us": 1_000, "ms": 1_000_000}
@@ -94,7 +94,7 @@ class Binding:
     time: TimeColumn
     attributes: tuple[Attribute, ...]
     outputs: tuple[Output, ...]
-    tables: Tables = field(repr=False)
+    compiled: CompiledQuery = field(repr=False)
     predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
     previous: tuple[str, ...] = ()  # columns inside PREV(...)
@@ -187,7 +187,7 @@ class _Binder:
             time=time,
             attributes=attributes,
             outputs=tuple(placed),
-            tables=compile_tables(query, ticks, tuple(wanted)),
+            compiled=compile_query(query, ticks, tuple(wanted)),
             predicates=tuple(predicates),
             bit_of_symbol=tuple(bit_of[symbol.predicate] for symbol in query.symbols),
             previous=tuple(previous),

@@ -49,7 +49,7 @@ def result_frame(
         ).to_series()
         columns.append(phases.alias("phase"))
     for output in binding.outputs:
-        words = [rows[:, ROW_OUTPUTS + binding.tables.words[w]] for w in output.wanted]
+        words = [rows[:, ROW_OUTPUTS + binding.compiled.output_words[w]] for w in output.wanted]
         column = keys[output.key] if output.key else _column(binding, output, words, values)
         columns.append(column.cast(output.dtype).alias(output.item.alias))
     return pl.DataFrame(columns)

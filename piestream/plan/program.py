@@ -14,9 +14,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.automata.minterm import compile_pair
+from piestream.automata import compile_pair
 from piestream.compiled.constants import NONE
-from piestream.compiled.records import assemble
+from piestream.compiled.records import Record, assemble
 from piestream.intervals import aggregates
 from piestream.joins import records
 from piestream.joins.partition import Partition
@@ -29,6 +29,7 @@ from piestream.joins.records import (
     Slot,
     Validity,
 )
+from piestream.joins.waiting import WaitingStore
 from piestream.language.model import Emit, Query
 from piestream.plan.join_order import (
     Check,
@@ -95,6 +96,23 @@ class CompiledQuery:
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
         """How a match is completed, by what was decided last, before anything has been seen."""
         return self.join_orders.steps(Estimate())
+
+    @property
+    def partition_words(self) -> int:
+        """How many words a partition takes."""
+        return Program.over(self.program).partition_words
+
+    @property
+    def interval_words(self) -> tuple[int, ...]:
+        """How many words an interval of each symbol takes."""
+        header = Program.over(self.program)
+        return tuple(header.symbols[symbol].width for symbol in range(header.n_symbols))
+
+    @property
+    def waiting_match_words(self) -> int:
+        """How many words a match takes that waits for its completion."""
+        store = WaitingStore.over(np.zeros(0, np.int64), program=Program.over(self.program))
+        return int(store.match_words())
 
     def same_layout(self, other: CompiledQuery) -> bool:
         """Whether state and result rows of one can be read by the other."""
@@ -200,7 +218,7 @@ class _SlotLayout:
         return first
 
 
-def _blank(record: type[records.Record]) -> dict[str, int]:
+def _blank(record: type[Record]) -> dict[str, int]:
     return dict.fromkeys(record.fields, NONE)
 
 

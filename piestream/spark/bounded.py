@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from piestream.compiled.layout import INT64_MIN
+from piestream.compiled.constants import INT64_MIN
 from piestream.engine.reordering import Ties
 from piestream.engine.stream import Stream
 from piestream.language.model import Query

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN, WINDOW
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.language.model import Emit
 from piestream.plan.binding import Binding
 from piestream.spark.clock import bounded, time_sql
@@ -70,7 +70,7 @@ def sliced(binding: Binding, types: dict[str, Any], frame: Any, count: int) -> S
             "leave slices out, or use EMIT ON TRIGGER or ON COMPLETION",
         )
     time = time_sql(binding, types)
-    within = int(binding.tables.code[WINDOW])
+    within = binding.compiled.ticks.within
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     times = frame.selectExpr(f"{time} AS t")
     first, latest, cuts = times.selectExpr(
