@@ -44,9 +44,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from piestream.compiled.interpreted import INTERPRETED, Place, at_word, pointer, within
-from piestream.compiled.lowering import RecordType, RowsType, register
+from piestream.compiled.interpreted import INTERPRETED, Place, at_word, within
 from piestream.compiled.loops import FLAGS, WORDS, compile_loop
+from piestream.compiled.lowering import RecordType, RowsType, register
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.loops import ARRAY, INT, TIMES, compiled
+from piestream.compiled.records import Array, Times, kernel
 from piestream.engine.projection import TIME
 
 Words = NDArray[np.int64]
@@ -60,8 +60,8 @@ def group(rows: pl.DataFrame, keys: list[str]) -> Grouped:
 UNSORTED, TIED, BACKWARDS = 1, 2, 4
 
 
-@compiled(INT, TIMES, ARRAY, ARRAY)
-def order_faults(times, offsets, held):
+@kernel
+def order_faults(times: Times, offsets: Array, held: Array) -> int:
     """Which of UNSORTED, TIED and BACKWARDS occur; ``held`` are the times worked on last."""
     faults = 0
     for g in range(offsets.size - 1):

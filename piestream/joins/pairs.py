@@ -7,16 +7,36 @@ whole index of a constraint (`ScanMode`), whatever the number of pairs.
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
+
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
 from piestream.joins.records import Constraint, Partners, ScanMode, Slot
-from piestream.relations import Relation
+from piestream.relations import PRECISE_FORM, RELATIONS_BY_ORDER, Relation, relations_ordered
 
-_FOLLOWED_BY = int(Relation.FOLLOWED_BY)
-_MEETS = int(Relation.MEETS)
-_OVERLAPS = int(Relation.OVERLAPS)
-_MET_BY = int(Relation.MET_BY)
-_FOLLOWS = int(Relation.FOLLOWS)
+
+def _in_the_pair_index(relations: Relation) -> int:
+    """A set of Allen's relations; two intervals that lie apart are in it as successors only."""
+    for wide, precise in PRECISE_FORM.items():
+        if relations & wide:
+            relations = relations & ~wide | precise
+    return int(relations)
+
+
+#: The relations of every order of the endpoints (`EndpointOrder.number`).
+_ENDED = np.array([_in_the_pair_index(relations) for relations in RELATIONS_BY_ORDER])
+#: The same where both are open, so that their ends cannot be compared yet.
+_OPEN = np.array(
+    [_in_the_pair_index(relations_ordered(*signs)) for signs in product((-1, 0, 1), repeat=3)]
+)
+
+
+@kernel
+def _compare(a: int, b: int) -> int:
+    """-1, 0 or 1 as ``a`` is less than, equal to or greater than ``b``."""
+    return int(a > b) - int(a < b)
 
 
 @kernel
@@ -25,20 +45,10 @@ def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
 
     What lies apart is taken for immediate succession: nothing else comes into the pair index.
     """
-    if xe < ys:
-        return _FOLLOWED_BY
-    if ye < xs:
-        return _FOLLOWS
-    if xe == ys:
-        return _MEETS
-    if ye == xs:
-        return _MET_BY
-    # nine relations in the order of `Relation`: by the order of the starts, then of the ends
-    starts = int(xs >= ys) + int(xs > ys)
+    order = 9 * _compare(xs, ys) + 3 * _compare(xs, ye) + _compare(xe, ys) + 13
     if xe == OPEN and ye == OPEN:
-        return _OVERLAPS * 7 << 3 * starts
-    ends = int(xe >= ye) + int(xe > ye)
-    return _OVERLAPS << 3 * starts + ends
+        return _OPEN[order]
+    return _ENDED[3 * order + _compare(xe, ye) + 1]
 
 
 @kernel

@@ -25,7 +25,13 @@ from piestream.compiled.records import kernel
 from piestream.joins.pairs import possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
-    UNBOUNDED, Partners, ScanMode, ScanRange, Side, Slot, Symbol,
+    UNBOUNDED,
+    Partners,
+    ScanMode,
+    ScanRange,
+    Side,
+    Slot,
+    Symbol,
 )
 
 
