@@ -117,9 +117,7 @@ def as_floats(typingctx: Any, words: Any) -> Any:
     """The same words read as floating-point numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(
-            _address(words, builder, arguments[0]), ir.DoubleType().as_pointer()
-        )
+        return builder.bitcast(_address(words, builder, arguments[0]), ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(words), generate
 

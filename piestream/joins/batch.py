@@ -208,9 +208,7 @@ def _room_for_results(
     """Make room for so many result rows, and for as many matches that wait as were found."""
     program = partition.program
     n_columns = _OUTPUTS + program.n_outputs
-    growing[_RESULTS] = ensure_column_capacity(
-        growing[_RESULTS], n_columns, scratch.n_rows, n_rows
-    )
+    growing[_RESULTS] = ensure_column_capacity(growing[_RESULTS], n_columns, scratch.n_rows, n_rows)
     if program.emit_both:
         waiting = WaitingStore(pointer(growing[_WAITING]), program)
         more = scratch.n_matches * waiting.match_words()
@@ -279,9 +277,7 @@ def detect(
             partition.reset()
             waiting.clear()
             PoolHeader(pool).used = _POOL_WORDS
-        _start_partition(
-            cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g
-        )
+        _start_partition(cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g)
         while True:
             if not _next_event(cursor, rows, partition):
                 _finish_rows(cursor, rows, partition, columns, scratch)
@@ -302,9 +298,7 @@ def detect(
                 while not drain_queue(partition, scratch, matches, floor):
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
-                    matches = Matches(
-                        pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n
-                    )
+                    matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
             n_rows = scratch.n_matches
             if program.emit_both and ended:
                 n_rows += partition.waiting + scratch.n_matches

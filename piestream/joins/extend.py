@@ -185,10 +185,7 @@ def _scan(
         if candidate == ring.tail - 1:
             if not partition.valid >> target & 1:
                 continue
-            if (
-                cursor.range == ScanRange.LATER
-                and slot[step.target_last_ended_before] < source_id
-            ):
+            if cursor.range == ScanRange.LATER and slot[step.target_last_ended_before] < source_id:
                 continue
         if mode >= ScanMode.ALL_CHECKED:
             possible = possible_relations(source.start, source.end, slot.start, slot.end)

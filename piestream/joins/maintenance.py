@@ -87,9 +87,7 @@ def compact(
     idle = np.empty(n_partitions, np.int64)
     n_idle = 0
     for number in range(n_partitions):
-        partition = _partition_at(
-            program, pointer(partitions_array), number, pointer(pool_array)
-        )
+        partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         if not partition.used:
             continue
         alive = _expire_all(partition, minus(now, program.window))
@@ -211,9 +209,7 @@ def sample_statistics(
     program = Program(pointer(program_array))
     samples = Samples(pointer(samples_array))
     for number in partitions:
-        partition = _partition_at(
-            program, pointer(partitions_array), number, pointer(pool_array)
-        )
+        partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         _expire_all(partition, minus(partition.last_time, program.window))
         for c in range(program.n_constraints):
             constraint = program.constraints[c]
