@@ -23,8 +23,9 @@ from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import make_room, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.errors import LateEventError, OrderError, SchemaError, TieError
-from piestream.plan.binding import CODE, FLOAT, Binding, stack_bits
-from piestream.plan.outputs import result_frame
+from piestream.plan.binding import Binding, stack_bits
+from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.outputs import ResultRows, result_frame
 
 Ties = Literal["error", "first", "last"]
 OnLate = Literal["error", "drop"]
@@ -400,7 +401,8 @@ class Stream:
         self.seen.matches += int((found[:, ROW_PHASE] == PHASE_TRIGGER).sum())
         keys = self.partitions.keys(found[:, ROW_PARTITION])
         values = {number: kept.values for number, kept in self.dictionaries.items()}
-        return result_frame(self.binding, found, keys, values)
+        rows = ResultRows(found, self.binding.tables.words, keys, values)
+        return result_frame(self.binding.outputs, rows)
 
     def _attributes(self, rows: pl.DataFrame) -> tuple[Words, NDArray[np.uint8]]:
         attributes = self.binding.attributes

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS
 from piestream.language.model import Query, Where
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NANOSECONDS_OF = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _DAY = NANOSECONDS["d"]
@@ -55,6 +59,26 @@ class Attribute:
     form: str
 
 
+class Errors:
+    """Collects the errors of steps that go on without each other."""
+
+    def __init__(self) -> None:
+        self._found: list[QueryError] = []
+
+    def attempt(self, step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | None:
+        """What a step gives; None if it fails, which `raise_all` will say."""
+        try:
+            return step(*given, **named)
+        except QueryError as error:
+            self._found.append(error)
+            return None
+
+    def raise_all(self) -> None:
+        """Raise all that was found as one error, if there is any."""
+        if self._found:
+            raise QueryError.gathered(self._found)
+
+
 @dataclass(frozen=True)
 class InputColumns:
     """The input's columns, and what is wrong with how a query uses them."""
@@ -91,6 +115,15 @@ class InputColumns:
             )
         unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else None
         return TimeColumn(name, dtype, _DAY if unit is None else _NANOSECONDS_OF[unit])
+
+    def check_unit(self, time: TimeColumn) -> None:
+        """Refuse UNIT where the type of the time column says what its unit is."""
+        if self.query.time_unit is not None and not time.dtype.is_integer():
+            raise self.query.fault(
+                ("time_unit",),
+                f"UNIT is for integer time columns; {time.name} has type {time.dtype}, "
+                "which has its own",
+            )
 
     def _known(self, name: str, where: Where, clause: str) -> pl.DataType:
         if name in self.schema:
