@@ -17,7 +17,7 @@ import polars as pl
 from piestream.expressions.durations import Duration
 from piestream.language.model import Query, Where
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
-from piestream.plan.outputs import Output, result_columns
+from piestream.plan.outputs import Output, report_columns, returned_columns
 from piestream.plan.program import Tables, Ticks, compile_tables
 
 
@@ -67,28 +67,31 @@ class Binding:
 def bind(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
     """Bind a query to the columns of its input. All faults found are raised together."""
     columns = InputColumns(query, dict(schema))
-    found = Errors()
-    time = found.attempt(columns.time)
+    errors = Errors()
+    time = errors.attempt(columns.time)
     if time is not None:
-        found.attempt(columns.check_unit, time)
+        errors.attempt(columns.check_unit, time)
     for name in query.partition_by:
-        found.attempt(columns.dtype, name, ("partition_by", name), "PARTITION BY")
+        errors.attempt(columns.dtype, name, ("partition_by", name), "PARTITION BY")
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
     bits = {predicate: bit for bit, predicate in enumerate(distinct)}
-    predicates = [found.attempt(predicate.to_polars, columns.schema) for predicate in distinct]
-    ticks = None if time is None else found.attempt(_ticks, query, time)
-    result = None if time is None else found.attempt(result_columns, columns, time)
-    found.raise_all()
+    predicates = [errors.attempt(predicate.to_polars, columns.schema) for predicate in distinct]
+    ticks = None if time is None else errors.attempt(_ticks, query, time)
+    returned = None if time is None else errors.attempt(returned_columns, columns, time)
+    errors.raise_all()
     assert time is not None
     assert ticks is not None
-    assert result is not None
+    assert returned is not None
+    outputs, attributes = returned
+    outputs = (*report_columns(columns, time), *outputs)
+    words = tuple(word for output in outputs for word in output.words)
     return Binding(
         query=query,
         schema=columns.schema,
         time=time,
-        attributes=result.attributes,
-        outputs=result.outputs,
-        tables=compile_tables(query, ticks, result.words),
+        attributes=attributes,
+        outputs=outputs,
+        tables=compile_tables(query, ticks, words),
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),
@@ -97,18 +100,18 @@ def bind(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
 
 def _ticks(query: Query, time: TimeColumn) -> Ticks:
     """The durations of a query in ticks of its time column."""
-    found = Errors()
+    errors = Errors()
 
     def of(where: Where, duration: Duration | None) -> int | None:
         if duration is None:
             return None
-        return found.attempt(query.ticks, where, duration, time.nanoseconds_per_tick)
+        return errors.attempt(query.ticks, where, duration, time.nanoseconds_per_tick)
 
     at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
     max_gap = of(("max_gap",), query.max_gap)
     within = of(("within",), query.within)
-    found.raise_all()
+    errors.raise_all()
     assert within is not None
     return Ticks(within, max_gap, at_least, at_most)
 

@@ -1,7 +1,7 @@
 """The columns of the result: which words the loops write for each, and how it is made of them.
 
-A kind of column is a class that has both sides. `result_columns` makes them, once a query and
-schema; the loops write their words (`Output.words`), a row a match; `Output.column` reads them.
+A kind of column is a class that has both sides. A query's columns are found once for its input;
+the loops write their words (`Output.words`), a row a match; `Output.column` reads them.
 """
 
 from __future__ import annotations
@@ -256,33 +256,26 @@ class SelectedValue(Output):
         return column.cast(pl.Int32) if self.dtype == pl.Date else column
 
 
-@dataclass(frozen=True)
-class ResultColumns:
-    """All columns of the result, in their order, and the attributes that they aggregate."""
-
-    outputs: tuple[Output, ...]
-    attributes: tuple[Attribute, ...]
-
-    @property
-    def words(self) -> tuple[OutputWord, ...]:
-        """The words that the loops write for all of them."""
-        return tuple(word for output in self.outputs for word in output.words)
-
-
-def result_columns(columns: InputColumns, time: TimeColumn) -> ResultColumns:
-    """The columns of a query's result: keys, time of the report, phase, then RETURN's."""
+def report_columns(columns: InputColumns, time: TimeColumn) -> tuple[Output, ...]:
+    """What every result row begins with: the keys, when it was reported, and the phase."""
     query = columns.query
     report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
     outputs: list[Output] = [PartitionKey(n, columns.schema[n], n) for n in query.partition_by]
     outputs.append(ReportTime(report, time.dtype, time))
     if query.emit is Emit.BOTH:
         outputs.append(Phase("phase", pl.String()))
+    return tuple(outputs)
+
+
+def returned_columns(
+    columns: InputColumns, time: TimeColumn
+) -> tuple[tuple[Output, ...], tuple[Attribute, ...]]:
+    """The columns of RETURN, and the attributes that they aggregate."""
     returns = _Returns(columns, time)
-    found = Errors()
-    items = [found.attempt(returns.output, item) for item in query.returns]
-    found.raise_all()
-    outputs += [output for output in items if output is not None]
-    return ResultColumns(tuple(outputs), tuple(returns.attributes))
+    errors = Errors()
+    outputs = [errors.attempt(returns.output, item) for item in columns.query.returns]
+    errors.raise_all()
+    return tuple(o for o in outputs if o is not None), tuple(returns.attributes)
 
 
 def result_frame(outputs: tuple[Output, ...], found: ResultRows) -> pl.DataFrame:
