@@ -139,7 +139,7 @@ _RELATION_OF_ORDER = {order: relation for relation, order in ENDPOINT_ORDER.item
 
 def compare(a: Any, b: Any) -> int:
     """-1, 0 or 1 as ``a`` is earlier than, at the same time as, or later than ``b``."""
-    return (a > b) - (a < b)
+    return bool(a > b) - bool(a < b)
 
 
 def relation_of(xs: Any, xe: Any, ys: Any, ye: Any) -> Relation:

@@ -6,13 +6,9 @@ compiled, not before.
 
 from piestream.automata.allen import compose, converse
 from piestream.automata.consistency import clash, closure
+from piestream.automata.decision_points import DecisionPoint, decision_points
 from piestream.automata.letters import LETTERS, LL, LP, PL, read_by_automaton
-from piestream.automata.minterm import (
-    DecisionPoint,
-    PairAutomaton,
-    compile_pair,
-    decision_points,
-)
+from piestream.automata.pair_automaton import PairAutomaton, compile_pair
 
 __all__ = [
     "LETTERS",

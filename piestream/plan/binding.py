@@ -7,11 +7,10 @@ knows of integers only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
 from piestream.expressions.durations import Duration
@@ -114,14 +113,3 @@ def _ticks(query: Query, time: TimeColumn) -> Ticks:
     errors.raise_all()
     assert within is not None
     return Ticks(within, max_gap, at_least, at_most)
-
-
-def stack_bits(columns: Sequence[pl.Series]) -> np.ndarray:
-    """Boolean columns as rows of 64-bit words, the first row in the lowest bit."""
-    n_rows = len(columns[0]) if columns else 0
-    bits = np.zeros((len(columns), (n_rows + 63) // 64), np.uint64)
-    in_bytes = bits.view(np.uint8)
-    for number, column in enumerate(columns):
-        packed = np.packbits(column.to_numpy(), bitorder="little")
-        in_bytes[number, : packed.size] = packed
-    return bits
