@@ -17,7 +17,7 @@ from piestream.relations import Relation
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
-    from piestream.engine.stream import OnLate, Ties
+    from piestream.engine.reordering import OnLate, Ties
     from piestream.expressions.predicate import Predicate
     from piestream.language.symbols import DurationLike
     from piestream.spark.worker_plan import Partitioning

@@ -7,11 +7,10 @@ knows of integers only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
@@ -27,7 +26,7 @@ from piestream.language.model import (
     Return,
 )
 from piestream.plan.program import Cell, OutputWord, Tables, Ticks, compile_tables
-from piestream.relations import Relation, inverse
+from piestream.relations import ANY, Relation, inverse
 
 _NANOSECONDS_OF = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _DAY = NANOSECONDS["d"]
@@ -301,7 +300,7 @@ class _Binder:
                 return constraint.relations
             if (constraint.x, constraint.y) == (y, x):
                 return inverse(constraint.relations)
-        return Relation((1 << len(Relation)) - 1) & ~(Relation.FOLLOWED_BY | Relation.FOLLOWS)
+        return ANY
 
     def number(self, name: str) -> int:
         return [symbol.name for symbol in self.query.symbols].index(name)
@@ -406,14 +405,3 @@ def _own_form(dtype: pl.DataType) -> str:
     if dtype.is_integer() or dtype.is_temporal() or dtype in (pl.Boolean, pl.Null):
         return INTEGER
     return CODE
-
-
-def stack_bits(columns: Sequence[pl.Series]) -> np.ndarray:
-    """Boolean columns as rows of 64-bit words, the first row in the lowest bit."""
-    n_rows = len(columns[0]) if columns else 0
-    bits = np.zeros((len(columns), (n_rows + 63) // 64), np.uint64)
-    in_bytes = bits.view(np.uint8)
-    for number, column in enumerate(columns):
-        packed = np.packbits(column.to_numpy(), bitorder="little")
-        in_bytes[number, : packed.size] = packed
-    return bits

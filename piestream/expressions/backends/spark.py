@@ -8,9 +8,9 @@ number; it is made NULL where it is read and wherever a calculation may make one
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import Any, assert_never
 
+from piestream.expressions.backends import spark_text
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
 from piestream.expressions.like import LikeParts
 from piestream.expressions.syntax import ArithmeticOperator
@@ -79,7 +79,8 @@ class _Writer:
                 listed = ", ".join(_constant(v, operand.type.kind) for v in values)
                 return f"({self.clean(operand)} IN ({listed}))"
             case Like(operand, parts):
-                return f"({self.write(operand)} LIKE {_text(_like_pattern(parts))} ESCAPE '!')"
+                pattern = spark_text.string(_like_pattern(parts))
+                return f"({self.write(operand)} LIKE {pattern} ESCAPE '!')"
             case Case(branches, otherwise):
                 whens = "".join(f" WHEN {self.write(c)} THEN {self.clean(r)}" for c, r in branches)
                 return f"(CASE{whens} ELSE {self.clean(otherwise)} END)"
@@ -107,7 +108,7 @@ class _Writer:
 
     def _field(self, name: str, previous: bool, kind: Kind) -> str:
         whole = self.previous_prefix + name if previous else name
-        column = "`" + whole.replace("`", "``") + "`"
+        column = spark_text.column(whole)
         if kind is Kind.FLOAT:
             return f"nullif(CAST({column} AS DOUBLE), {_NAN})"
         if kind is Kind.INT:
@@ -146,11 +147,11 @@ class _Writer:
         to = _TYPES[kind]
         match operand.type.kind, kind:
             case Kind.STRING, Kind.INT | Kind.FLOAT:
-                pattern = WHOLE_NUMBER_TEXT if kind is Kind.INT else NUMBER_TEXT
-                text = f"trim({written})"
                 # Java's $ also stands before a last line break; (?!.) excludes that.
-                is_number = f"{text} RLIKE '(?s){pattern}(?!.)'"
-                return f"(CASE WHEN {is_number} THEN try_cast({text} AS {to}) END)"
+                number = WHOLE_NUMBER_TEXT if kind is Kind.INT else NUMBER_TEXT
+                pattern = spark_text.string(f"(?s){number}(?!.)")
+                text = f"trim({written})"
+                return f"(CASE WHEN {text} RLIKE {pattern} THEN try_cast({text} AS {to}) END)"
             case Kind.INT | Kind.FLOAT | Kind.NUMBER, Kind.BOOL:
                 return f"({written} <> 0)"
             case Kind.INT | Kind.BOOL | Kind.NUMBER | Kind.UNKNOWN, Kind.FLOAT:
@@ -171,35 +172,7 @@ _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 def _constant(value: Any, kind: Kind) -> str:
     if value is None:
         return f"CAST(NULL AS {_TYPES[kind]})" if kind in _TYPES else "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    if isinstance(value, int):
-        # The smallest integer cannot be written: its digits without the operator do not fit.
-        return f"({value + 1}L - 1L)" if value == -(2**63) else f"{value}L"
-    return f"{value!r}D"
-
-
-def _text(value: str) -> str:
-    """A string literal; quotes and backslashes are spelt by chr, for Spark reads them variously."""
-    if "'" not in value and "\\" not in value:
-        return f"'{value}'"
-    parts: list[str] = []
-    plain = ""
-    for character in value:
-        if character in "'\\":
-            parts += [f"'{plain}'"] if plain else []
-            parts.append(f"chr({ord(character)})")
-            plain = ""
-        else:
-            plain += character
-    parts += [f"'{plain}'"] if plain else []
-    return f"concat({', '.join(parts)})"
+    return spark_text.literal(value)
 
 
 def _like_pattern(parts: LikeParts) -> str:
