@@ -167,6 +167,8 @@ def called(name: str, *values: Any) -> Any:
             return math.log(x) if x > 0 else None
         case "LOG10":
             return math.log(x) / math.log(10) if x > 0 else None
+        case "POWER":
+            return power(x, values[1])
         case "EXP":
             return math.exp(x) if x < 709 else math.inf
         case "LOWER":
@@ -196,3 +198,16 @@ def called(name: str, *values: Any) -> Any:
         case "EXTRACT", "YEAR" | "MONTH" | "DAY" | "HOUR" | "MINUTE" | "SECOND" as part:
             return getattr(x, part.lower())
     raise AssertionError(f"{name} is not in the reference")
+
+
+def power(base: float, exponent: float) -> float | None:
+    """IEEE 754's power, where that is a real number."""
+    odd = not math.isinf(exponent) and exponent % 2 == 1
+    if base == 0 and exponent < 0:
+        return math.copysign(math.inf, base) if odd else math.inf
+    if base < 0 and not math.isinf(base) and not math.isinf(exponent) and exponent % 1 != 0:
+        return None
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and odd else math.inf

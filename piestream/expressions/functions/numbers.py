@@ -84,10 +84,13 @@ def _power(base: float, exponent: float) -> float | None:
     try:
         return math.pow(base, exponent)
     except OverflowError:
-        odd = exponent == math.floor(exponent) and exponent % 2 == 1
-        return -math.inf if base < 0 and odd else math.inf
-    except ValueError:  # 0 to a negative power, or a negative base to a broken one
-        return math.inf if base == 0 else None
+        is_infinite = True
+    except ValueError:  # zero to a negative power, or a negative base to a broken one
+        is_infinite = base == 0
+    if not is_infinite:
+        return None
+    is_odd = exponent % 2 == 1
+    return math.copysign(math.inf, base) if is_odd else math.inf
 
 
 def _exponential(value: float) -> float:
