@@ -26,7 +26,7 @@ from piestream.language.model import (
     Return,
 )
 from piestream.plan.program import Cell, OutputWord, Tables, Ticks, compile_tables
-from piestream.relations import Relation, inverse
+from piestream.relations import ANY, Relation, inverse
 
 _NANOSECONDS_OF = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _DAY = NANOSECONDS["d"]
@@ -300,7 +300,7 @@ class _Binder:
                 return constraint.relations
             if (constraint.x, constraint.y) == (y, x):
                 return inverse(constraint.relations)
-        return Relation((1 << len(Relation)) - 1) & ~(Relation.FOLLOWED_BY | Relation.FOLLOWS)
+        return ANY
 
     def number(self, name: str) -> int:
         return [symbol.name for symbol in self.query.symbols].index(name)

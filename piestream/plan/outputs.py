@@ -17,7 +17,13 @@ from piestream.intervals import aggregates as agg
 from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
 from piestream.plan.binding import CODE, FLOAT, Binding, Output
 from piestream.plan.program import Cell
-from piestream.relations import Relation, names
+from piestream.relations import (
+    ENDPOINT_ORDER,
+    PRECISE_FORM,
+    RELATIONS_BY_ORDER,
+    Relation,
+    names,
+)
 
 Words = NDArray[np.int64]
 
@@ -148,53 +154,25 @@ def _valued(
     return column
 
 
-#: Allen's relation by the signs of xs-ys, xs-ye, xe-ys, xe-ye, each -1, 0 or 1.
-_BY_SIGNS = {
-    (-1, -1, -1, -1): Relation.BEFORE,
-    (-1, -1, 0, -1): Relation.MEETS,
-    (-1, -1, 1, -1): Relation.OVERLAPS,
-    (-1, -1, 1, 0): Relation.FINISHED_BY,
-    (-1, -1, 1, 1): Relation.CONTAINS,
-    (0, -1, 1, -1): Relation.STARTS,
-    (0, -1, 1, 0): Relation.EQUALS,
-    (0, -1, 1, 1): Relation.STARTED_BY,
-    (1, -1, 1, -1): Relation.DURING,
-    (1, -1, 1, 0): Relation.FINISHES,
-    (1, -1, 1, 1): Relation.OVERLAPPED_BY,
-    (1, 0, 1, 1): Relation.MET_BY,
-    (1, 1, 1, 1): Relation.AFTER,
-}
-
-
 def _relations(output: Output, words: list[Words]) -> pl.Series:
     """The names of the relations that hold; an open end is later than every known one."""
     xs, xe, ys, ye = words[:4]
-    signs = np.stack([np.sign(_compare(a, b)) for a, b in ((xs, ys), (xs, ye), (xe, ys), (xe, ye))])
-    code = (signs + 1).T @ np.array([27, 9, 3, 1])
+    order = 40 + 27 * _compare(xs, ys) + 9 * _compare(xs, ye) + 3 * _compare(xe, ys)
+    order += _compare(xe, ye)
     unknown = (xe == OPEN) & (ye == OPEN)
-    named = [""] * 81
-    for pattern, relation in _BY_SIGNS.items():
-        place = int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
-        named[place] = names(relation)[0]
-    allowed = output.allowed
-    before, after = (_place(r) for r in (Relation.BEFORE, Relation.AFTER))
-    if allowed & Relation.FOLLOWED_BY and not allowed & Relation.BEFORE:
-        named[before] = "followed-by"
-    if allowed & Relation.FOLLOWS and not allowed & Relation.AFTER:
-        named[after] = "follows"
-    column = pl.Series(named, dtype=pl.String).gather(pl.Series(code.astype(np.uint32)))
+    named = [next(iter(names(relation)), "") for relation in RELATIONS_BY_ORDER]
+    before, after = (ENDPOINT_ORDER[r].number for r in (Relation.BEFORE, Relation.AFTER))
+    for wide, precise in PRECISE_FORM.items():
+        if output.allowed & precise and not output.allowed & wide:
+            named[ENDPOINT_ORDER[wide].number] = names(precise)[0]
+    column = pl.Series(named, dtype=pl.String).gather(pl.Series(order.astype(np.uint32)))
     for wanted, flag in zip(output.wanted[4:], words[4:], strict=True):
         is_x = wanted.symbol == output.wanted[0].symbol
         name, place = ("follows", after) if is_x else ("followed-by", before)
-        column = column.set(pl.Series((flag == 1) & (code == place)), name)
+        column = column.set(pl.Series((flag == 1) & (order == place)), name)
     return column.set(pl.Series(unknown), None) if unknown.any() else column
 
 
 def _compare(a: Words, b: Words) -> Words:
     """Negative, zero or positive as a < b, a = b, a > b, whatever their distance."""
     return (a > b).astype(np.int64) - (a < b).astype(np.int64)
-
-
-def _place(relation: Relation) -> int:
-    pattern = next(p for p, r in _BY_SIGNS.items() if r == relation)
-    return int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
