@@ -8,7 +8,7 @@ from typing import Any
 
 from piestream.spark.worker_plan import sql_functions
 
-__all__ = ["FORMS", "KAFKA_HINT", "PYTHON_KAFKA", "Connector", "parse_connector"]
+__all__ = ["FORMS", "KAFKA_HINT", "PYTHON_KAFKA", "Connector", "json_columns", "parse_connector"]
 
 _FILES = ("parquet", "json", "csv", "orc")
 _KAFKA = ("kafka", "kafka-python")
@@ -56,11 +56,7 @@ class Connector:
             self._register(spark)
             reader = reader.format(PYTHON_KAFKA).option("topic", topic)
         rows = reader.option("kafka.bootstrap.servers", servers).load()
-        if schema is None:
-            return rows
-        functions = sql_functions(rows)
-        value = functions.from_json(functions.col("value").cast("string"), schema)
-        return rows.select(value.alias("value")).select("value.*")
+        return rows if schema is None else json_columns(rows, schema)
 
     def _schema_of_files(self, spark: Any) -> Any:
         """The columns of the files that are there already."""
@@ -117,6 +113,13 @@ class Connector:
         if self.kind not in _KAFKA:
             return rows
         return rows.selectExpr("to_json(struct(*)) AS value")
+
+
+def json_columns(rows: Any, schema: str) -> Any:
+    """The columns of the JSON in messages, without a text that Spark would parse as SQL."""
+    functions = sql_functions(rows)
+    value = functions.from_json(functions.col("value").cast("string"), schema)
+    return rows.select(value.alias("value")).select("value.*")
 
 
 def parse_connector(text: str, options: Mapping[str, str], *, is_source: bool) -> Connector:
