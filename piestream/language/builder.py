@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
-from piestream.expressions.durations import NANOSECONDS, Duration, as_duration, unit_named
+from piestream.expressions.durations import NANOSECONDS, Duration, as_duration, tick_unit
 from piestream.language.model import Emit, Endpoint, Query, Return
 from piestream.language.patterns import ConstraintSpec
 from piestream.language.printer import UNNAMED_STREAM
@@ -97,11 +97,10 @@ class QueryBuilder:
         """The time column, and the unit of its ticks if it is an integer column."""
         if unit is None:
             return self._with(_order_by=column, _time_unit=None)
-        nanoseconds = unit_named(unit)
-        named = [name for name, length in NANOSECONDS.items() if length == nanoseconds]
-        if not named:
+        name = tick_unit(unit)
+        if name is None:
             raise QueryError(f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}")
-        return self._with(_order_by=column, _time_unit=named[0])
+        return self._with(_order_by=column, _time_unit=name)
 
     def max_gap(self, silence: DurationLike) -> QueryBuilder:
         """A longer silence ends every open interval."""
