@@ -20,7 +20,8 @@ import polars as pl
 
 from piestream.adapters.frames import CHUNK_ROWS, bound, check_options, lateness_ticks
 from piestream.adapters.text_files import Filed, FileError, Piped, TextSource, first_line
-from piestream.engine.stream import OnLate, Stream, Ties
+from piestream.engine.reordering import OnLate, Ties
+from piestream.engine.stream import Stream
 from piestream.errors import OrderError, TimeError
 from piestream.language.model import Query
 from piestream.language.symbols import DurationLike
@@ -264,7 +265,7 @@ class Run:
         for chunk in self.source.chunks(self.binding.columns):
             self._check_times(chunk, n_rows)
             n_rows += len(chunk)
-            rows = stream.narrow(chunk)
+            rows = stream.project(chunk)
             if held is not None:
                 held.append(rows)
                 n_held += len(rows)
@@ -272,9 +273,9 @@ class Run:
                     yield pl.DataFrame(schema=self.binding.result_schema)
                     continue
                 rows, held = pl.concat(held), None
-            yield stream.take_narrow(rows)
+            yield stream.process_projected(rows)
         if held:
-            yield stream.take_narrow(pl.concat(held))
+            yield stream.process_projected(pl.concat(held))
         yield stream.finish()
 
     def _check_times(self, chunk: pl.DataFrame, before: int) -> None:

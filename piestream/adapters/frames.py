@@ -11,7 +11,8 @@ import polars as pl
 
 from piestream.adapters.records import frame_of, listed, types_of
 from piestream.compiled.layout import INT64_MAX
-from piestream.engine.stream import OnLate, Stream, Ties
+from piestream.engine.reordering import OnLate, Ties
+from piestream.engine.stream import Stream
 from piestream.errors import SchemaError
 from piestream.language.model import Query
 from piestream.language.symbols import DurationLike
@@ -107,7 +108,7 @@ def run_polars(
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
     stream = Stream(binding, ties=ties, lateness=None, whole=not cut, threads=threads)
-    results = _in_pieces(stream, needed) if cut else [stream.take(needed)]
+    results = _in_pieces(stream, needed) if cut else [stream.process(needed)]
     results.append(stream.finish())
     result = pl.concat(results)
     return result.lazy() if lazy else result
@@ -129,7 +130,7 @@ def _in_pieces(stream: Stream, frame: pl.DataFrame) -> list[pl.DataFrame]:
     results = []
     first, rows = 0, _FIRST_ROWS
     while first < len(frame):
-        results.append(stream.take(frame[first : first + rows]))
+        results.append(stream.process(frame[first : first + rows]))
         first += rows
         fitting = rows * _PIECE_MATCHES // max(len(results[-1]), 1)
         rows = max(_LEAST_ROWS, min(fitting, 4 * rows, CHUNK_ROWS))

@@ -17,7 +17,7 @@ from typing import Any
 from piestream.adapters.files import FORMATS, TYPES, Run, Source, open_source
 from piestream.adapters.text_files import has_come
 from piestream.cli.output import Output, TableOutput, open_output
-from piestream.engine.stream import Statistics
+from piestream.engine.statistics import Statistics
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.durations import as_duration
 from piestream.language.model import Query
@@ -107,7 +107,7 @@ def _work(query: Query, source: Source, options: Options, format: Any) -> None:
         with _interrupts() as interrupted, _progress(source, options.quiet) as tick:
             for rows in job.results():
                 output.write(rows)
-                tick(job.stream.seen)
+                tick(job.stream.progress)
                 interrupted()
         output.close()
     except BaseException:

@@ -8,8 +8,8 @@ from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
-from piestream.language.model import Where
 from piestream.language.draft import SymbolSpec
+from piestream.language.model import Where
 
 __all__ = ["read_definitions"]
 

@@ -17,7 +17,7 @@ from piestream.relations import Relation
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
-    from piestream.engine.stream import OnLate, Ties
+    from piestream.engine.reordering import OnLate, Ties
     from piestream.expressions.predicate import Predicate
     from piestream.language.symbols import DurationLike
     from piestream.spark.worker_plan import Partitioning
@@ -57,7 +57,7 @@ class Constraint:
 class Aggregate:
     """``AVG(s.speed) AS avg_s_speed``; ``COUNT(s)`` has no column."""
 
-    function: str  # FIRST LAST MIN MAX SUM AVG COUNT STDDEV
+    function: str  # a name of language.aggregates.AGGREGATES
     symbol: str
     column: str | None
     alias: str

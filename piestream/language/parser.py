@@ -15,8 +15,8 @@ from piestream.expressions.durations import NANOSECONDS, tick_unit
 from piestream.expressions.tokens import Kind, tokenize
 from piestream.language.clauses import CLAUSES, Clause, clauses_of
 from piestream.language.cursor import Cursor
-from piestream.language.draft import QueryDraft
 from piestream.language.definitions import read_definitions
+from piestream.language.draft import QueryDraft
 from piestream.language.model import Emit, Query
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import Names, read_returns

@@ -71,6 +71,12 @@ class Tables:
     n_outputs: int
     plan: Plan = field(repr=False)
 
+    def same_layout(self, other: Tables) -> bool:
+        """Whether state and result rows of one can be read by the other."""
+        return self.code.size == other.code.size and [*self.words.values()] == [
+            *other.words.values()
+        ]
+
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
         """How a match is completed, by what was decided last, before anything has been seen."""

@@ -13,7 +13,7 @@ from piestream.language.model import Query
 from piestream.language.options import named_options
 
 if TYPE_CHECKING:
-    from piestream.engine.stream import OnLate, Ties
+    from piestream.engine.reordering import OnLate, Ties
     from piestream.language.symbols import DurationLike
     from piestream.spark.worker_plan import Partitioning
 

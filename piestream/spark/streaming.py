@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from piestream.adapters.frames import lateness_ticks
-from piestream.engine.stream import OnLate, Ties
+from piestream.engine.reordering import OnLate, Ties
 from piestream.language.model import Query
 from piestream.language.symbols import DurationLike
 from piestream.spark.clock import EventClock, time_sql

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from piestream.adapters.frames import bound
-from piestream.engine.stream import Ties
+from piestream.engine.reordering import Ties
 from piestream.language.model import Query
 from piestream.plan.binding import Binding
 from piestream.spark.codec.columns import polars_schema, zone_of
