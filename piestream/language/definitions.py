@@ -148,16 +148,8 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
     before, _ = read_predicate(text[tokens[0].span.start : tokens[start].span.start])
     while isinstance(before, (tree.And, tree.Or, tree.Not)):
         before = before.operand if isinstance(before, tree.Not) else before.operands[-1]
-    truths = (tree.Between, tree.OneOf, tree.Like, tree.Is)
-    compares = isinstance(before, tree.Operation) and before.sign in (
-        "=",
-        "<>",
-        "<",
-        "<=",
-        ">",
-        ">=",
-    )
-    return start if compares or isinstance(before, truths) else None
+    conditions = (tree.Comparison, tree.Between, tree.OneOf, tree.Like, tree.Is)
+    return start if isinstance(before, conditions) else None
 
 
 def _bounds(
