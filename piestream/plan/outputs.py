@@ -196,15 +196,20 @@ class RelationName(Output):
             if self.allowed & wide and self.allowed & precise
         ]
 
-    def column(self, found: ResultRows) -> pl.Series:
-        """An open end is later than every known one; of two open ends, none is."""
-        xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
-        order = _endpoint_orders(xs, xe, ys, ye)
+    @cached_property
+    def _names(self) -> pl.Series:
+        """The name for each order of the endpoints, by the order's number."""
         named = [next(iter(names(relation)), "") for relation in RELATIONS_BY_ORDER]
         for wide, precise in PRECISE_FORM.items():
             if self.allowed & precise and not self.allowed & wide:
                 named[ENDPOINT_ORDER[wide].number] = names(precise)[0]
-        column = pl.Series(named, dtype=pl.String).gather(pl.Series(order.astype(np.uint32)))
+        return pl.Series(named, dtype=pl.String)
+
+    def column(self, found: ResultRows) -> pl.Series:
+        """An open end is later than every known one; of two open ends, none is."""
+        xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
+        order = _endpoint_orders(xs, xe, ys, ye)
+        column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
