@@ -13,7 +13,8 @@ import polars as pl
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.errors import TimeError
 from piestream.expressions.predicate import Predicate
-from piestream.plan.binding import CODE, FLOAT, Binding
+from piestream.plan.binding import Binding
+from piestream.plan.columns import CODE, FLOAT
 
 TIME = "time"
 KEY = "key:"

@@ -30,8 +30,9 @@ from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, SchemaError
 from piestream.joins.records import Phase, ResultRow
-from piestream.plan.binding import CODE, FLOAT, Binding
-from piestream.plan.outputs import result_frame
+from piestream.plan.binding import Binding
+from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
 
@@ -403,7 +404,8 @@ class Stream:
         self._counts.matches += int((found[:, _PHASE] == Phase.TRIGGER).sum())
         keys = self._partitions.keys(found[:, _PARTITION])
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
-        return result_frame(self.binding, found, keys, values)
+        rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
+        return result_frame(self.binding.outputs, rows)
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
         some = [result for result in results if len(result)]

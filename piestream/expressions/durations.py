@@ -17,6 +17,7 @@ __all__ = [
     "duration_of",
     "meant",
     "printed",
+    "tick_unit",
     "unit_named",
 ]
 
@@ -97,6 +98,16 @@ def unit_named(word: str) -> int | None:
     60000000000
     """
     return UNIT_SPELLINGS.get(word.lower())
+
+
+def tick_unit(word: str) -> str | None:
+    """The canonical name of the unit of a time column's ticks, however it is spelt, or None.
+
+    >>> tick_unit("Minutes"), tick_unit("weeks")
+    ('min', None)
+    """
+    nanoseconds = unit_named(word)
+    return next((name for name, length in NANOSECONDS.items() if length == nanoseconds), None)
 
 
 def duration_of(number: str, unit: str | None) -> Duration | str:

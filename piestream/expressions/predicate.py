@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
-from piestream.expressions.syntax import Node, columns_of, sql
+from piestream.expressions.syntax import Node, columns_of
 
 if TYPE_CHECKING:
     import polars as pl
 
     from piestream.expressions.backends.python import MaskFunction, PredicateFunction
-    from piestream.expressions.typed import Core
+    from piestream.expressions.typed import Expression
 
 __all__ = ["PREVIOUS_PREFIX", "Predicate", "compile_mask"]
 
@@ -66,7 +66,7 @@ class Predicate:
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, of a text that stands at ``offset`` in a query's source; faults are given
         back with their places in the source."""
-        from piestream.expressions.keywords import EXPRESSION_WORDS
+        from piestream.expressions.canonical import canonical_text
         from piestream.expressions.parse import read_predicate
         from piestream.expressions.typecheck import lowered
 
@@ -74,7 +74,7 @@ class Predicate:
         try:
             if tree is not None:
                 _, diagnostics = lowered(tree, None)
-                canonical = sql(tree, EXPRESSION_WORDS)
+                canonical = canonical_text(tree)
         except RecursionError:
             diagnostics = [Diagnostic(Span(0, len(text)), "this predicate is nested too deeply")]
         if tree is None or diagnostics:
@@ -167,15 +167,15 @@ class Predicate:
 
         return truth_function(self._lowered(schema))
 
-    def _lowered(self, schema: Mapping[str, Any] | None) -> Core:
+    def _lowered(self, schema: Mapping[str, Any] | None) -> Expression:
         from piestream.expressions.typecheck import lowered
 
         assert self.tree is not None
-        core, diagnostics = lowered(self.tree, schema)
+        expression, diagnostics = lowered(self.tree, schema)
         if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
-        return core
+        return expression
 
     def _own_expression(self, schema: Mapping[str, Any]) -> pl.Expr:
         import io

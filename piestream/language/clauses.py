@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from piestream.expressions.diagnostics import Diagnostic, Span
 from piestream.expressions.tokens import Kind, Token
-from piestream.language.cursor import Reader, depths
+from piestream.language.cursor import Cursor, depths
 
 __all__ = ["CLAUSES", "Clause", "clauses_of"]
 
@@ -46,11 +46,11 @@ _ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "PARTITION BY", "ORDER BY", "MAX GAP
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One clause: its keyword, where that stands, and a reader over the rest."""
+    """One clause: its keyword, where that stands, and a cursor over the rest."""
 
     keyword: str
     span: Span
-    reader: Reader
+    cursor: Cursor
 
 
 def clauses_of(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Clause]:
@@ -101,7 +101,7 @@ def clauses_of(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Claus
         closing = tokens[stop].span if stop < len(tokens) else Span(last, last + 1)
         if stop == len(tokens):
             closing = Span(min(last, end.span.start), min(last, end.span.start) + 1)
-        clauses.append(Clause(keyword, span, Reader(inside, closing, diagnostics)))
+        clauses.append(Clause(keyword, span, Cursor(inside, closing, diagnostics)))
     return clauses
 
 

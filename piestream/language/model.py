@@ -57,7 +57,7 @@ class Constraint:
 class Aggregate:
     """``AVG(s.speed) AS avg_s_speed``; ``COUNT(s)`` has no column."""
 
-    function: str  # FIRST LAST MIN MAX SUM AVG COUNT STDDEV
+    function: str  # a name of language.aggregates.AGGREGATES
     symbol: str
     column: str | None
     alias: str

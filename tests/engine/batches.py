@@ -12,7 +12,8 @@ from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import Detector
 from piestream.joins.records import ResultRow
-from piestream.plan.binding import FLOAT, Binding, bind
+from piestream.plan.binding import Binding, bind
+from piestream.plan.columns import FLOAT
 
 __all__ = ["batch_of", "by_partition", "detector_of", "masks_of", "one_by_one"]
 
