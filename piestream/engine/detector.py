@@ -291,7 +291,7 @@ class Detector:
         return self._view
 
     def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
-        self.pool, self.waiting, *found = loops.detect(
+        self.pool, self.waiting, rows, count, steps, visits = loops.detect(
             self.code,
             (self.parts, self.pool, self.waiting),
             (batch.partitions, batch.row_offsets, batch.times, batch.columns, batch.known),
@@ -300,7 +300,7 @@ class Detector:
             self._space(),
             False,
         )
-        return self._rows(*found)
+        return self._rows(rows, count, steps, visits)
 
     def detect_whole(self, batch: Batch, now: int, threads: int = 1) -> Words:
         """Work through partitions of which these are all the rows, up to the time ``now``.

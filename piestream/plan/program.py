@@ -269,7 +269,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -
         automaton = compile_pair(relations, same_predicate)
         first = len(transition_words) // Transition.size
         for state, decides in zip(
-            automaton.next_state.ravel(), automaton.decides.ravel(), strict=True
+            automaton.next_state.ravel().tolist(), automaton.decides.ravel().tolist(), strict=True
         ):
             transition_words.extend(Transition.packed(state=state, decides=decides))
         return first
