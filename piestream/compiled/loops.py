@@ -1,14 +1,15 @@
-"""What the compiled loops share.
+"""What the compiled loops share: how they are compiled, and what they can do that Python cannot.
 
 Inside, they pass pointers instead of arrays. Numba counts references, atomically, at every call
 that passes an array, and looks at every index whether it is negative; the first alone took nine
-tenths of the detector's time. Whoever takes a pointer keeps the array it came from.
+tenths of the detector's time. Whoever takes a pointer keeps the array alive (`keep_alive`).
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
@@ -17,50 +18,39 @@ from numba.cpython.unsafe.numbers import leading_zeros as leading_zeros
 from numba.cpython.unsafe.numbers import trailing_zeros as trailing_zeros
 from numba.extending import intrinsic
 
-#: Times are often a view of a column that is not ours to write.
-TIMES = types.Array(types.int64, 1, "C", readonly=True)
+from piestream.compiled import interpreted
+from piestream.compiled.cache import KernelCache
+from piestream.compiled.interpreted import INTERPRETED
+
+#: Words of state or of a program, and flags a byte each.
+WORDS = types.CPointer(types.int64)
+FLAGS = types.CPointer(types.uint8)
 
 
 class Address(types.Type):
-    """The Numba type of a record or of rows (shapes.py)."""
+    """The Numba type of a record or of rows (lowering.py)."""
 
 
-#: Run the loops in Python, to step through them or to have every place they look at checked.
-INTERPRETED = bool(os.environ.get("PIESTREAM_INTERPRETED"))
-
-
-#: Words of state or tables, and flags a byte each.
-WORDS = types.CPointer(types.int64)
-FLAGS = types.CPointer(types.uint8)
-ARRAY = types.int64[::1]
-INT = types.int64
-BOOL = types.boolean
-NOTHING = types.void
-
-
-def compiled(result, *arguments):
+def compile_loop(function: Callable[..., Any], signature: Any) -> Any:
     """Compile a loop ahead of its first call, keep it on disk, and let other threads run.
 
     One that takes pointers is called by other loops only: it is compiled when one of them asks for
     it, as a part of that one, and neither kept on disk nor loaded from there.
     """
-    within = any(isinstance(argument, (types.CPointer, Address)) for argument in arguments)
-    if INTERPRETED and (within or any(isinstance(a, types.Array) for a in arguments)):
-        return lambda function: function
-
-    def decorate(function):
-        options = {"nogil": True, "no_cpython_wrapper": within, "no_cfunc_wrapper": True}
-        if not within:
-            return njit(result(*arguments), cache=True, **options)(function)
-        dispatcher = njit(**options)(function)
-        dispatcher.declared = result(*arguments)
+    inner = any(isinstance(argument, types.CPointer | Address) for argument in signature.args)
+    options = {"nogil": True, "no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
+    dispatcher = njit(**options)(function)
+    if inner:
+        dispatcher.declared = signature
         dispatcher.get_call_template = partial(_template, dispatcher)
-        return dispatcher
+    else:
+        dispatcher._cache = KernelCache(function)
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return dispatcher
 
-    return decorate
 
-
-def made(dispatcher):
+def machine_code(dispatcher: Any) -> Any:
     """The machine code of a loop, which is made when it is first asked for."""
     if not dispatcher.overloads:
         dispatcher.compile(dispatcher.declared)
@@ -68,17 +58,17 @@ def made(dispatcher):
     return next(iter(dispatcher.overloads.values()))
 
 
-def _template(dispatcher, arguments, keywords):
-    made(dispatcher)
+def _template(dispatcher: Any, arguments: Any, keywords: Any) -> Any:
+    machine_code(dispatcher)
     return type(dispatcher).get_call_template(dispatcher, arguments, keywords)
 
 
 @intrinsic
-def pointer(typingctx, array):
+def pointer(typingctx: Any, array: Any) -> Any:
     """Where an array's elements begin."""
     signature = types.CPointer(array.dtype)(array)
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = cgutils.create_struct_proxy(array)(context, builder, value=arguments[0])
         return view.data
 
@@ -86,32 +76,53 @@ def pointer(typingctx, array):
 
 
 @intrinsic
-def at_word(typingctx, words, count):
-    """The pointer ``count`` elements on, from a pointer, a record or rows."""
-    bare = isinstance(words, types.CPointer)
-    signature = (words if bare else WORDS)(words, types.int64)
+def keep_alive(typingctx: Any, array: Any) -> Any:
+    """Keep an array at least until here: Numba frees it after the last use that it knows of."""
 
-    def generate(context, builder, signature, arguments):
-        place = arguments[0] if bare else builder.extract_value(arguments[0], 0)
-        return builder.gep(place, [arguments[1]])
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_dummy_value()
 
-    return signature, generate
+    return types.void(array), generate
+
+
+def _address(words: Any, builder: Any, value: Any) -> Any:
+    """The address in a pointer, a record or rows."""
+    return value if isinstance(words, types.CPointer) else builder.extract_value(value, 0)
 
 
 @intrinsic
-def as_floats(typingctx, words):
+def at_word(typingctx: Any, words: Any, count: Any) -> Any:
+    """The pointer ``count`` elements on, from a pointer, a record or rows."""
+    result = words if isinstance(words, types.CPointer) else WORDS
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.gep(_address(words, builder, arguments[0]), [arguments[1]])
+
+    return result(words, types.int64), generate
+
+
+@intrinsic
+def within(typingctx: Any, words: Any, at: Any, count: Any) -> Any:
+    """The pointer ``at`` elements on; only the next ``count`` are meant, which Python checks."""
+    result = words if isinstance(words, types.CPointer) else WORDS
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.gep(_address(words, builder, arguments[0]), [arguments[1]])
+
+    return result(words, types.int64, types.int64), generate
+
+
+@intrinsic
+def as_floats(typingctx: Any, words: Any) -> Any:
     """The same words read as floating-point numbers."""
-    floats = types.CPointer(types.float64)
-    signature = floats(words)
 
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType().as_pointer())
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(_address(words, builder, arguments[0]), ir.DoubleType().as_pointer())
 
-    return signature, generate
+    return types.CPointer(types.float64)(words), generate
 
 
 if INTERPRETED:
-    from piestream.compiled import interpreted as places
-
-    pointer, at_word, as_floats = places.pointer, places.at_word, places.as_floats
-    leading_zeros, trailing_zeros = places.leading_zeros, places.trailing_zeros
+    pointer, at_word, within = interpreted.pointer, interpreted.at_word, interpreted.within
+    as_floats, keep_alive = interpreted.as_floats, interpreted.keep_alive
+    leading_zeros, trailing_zeros = interpreted.leading_zeros, interpreted.trailing_zeros
