@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from piestream.adapters.records import frame_of, listed, types_of
-from piestream.compiled.layout import INT64_MAX
+from piestream.compiled.constants import INT64_MAX
 from piestream.engine.reordering import OnLate, Ties
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from piestream.expressions.durations import printed
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.language.model import (
     Aggregate,
@@ -33,7 +32,7 @@ def canonical_text(query: Query) -> str:
     PATTERN a
     WITHIN 2 min
     """
-    lines = [_source(query), _define(query), _pattern(query), f"WITHIN {printed(query.within)}"]
+    lines = [_source(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
     if query.emit is not Emit.TRIGGER:
         lines.append(f"EMIT ON {query.emit.value}")
     if query.returns != default_returns(query.symbols):
@@ -77,7 +76,7 @@ def _source(query: Query) -> str:
         unit = f" UNIT {query.time_unit}" if query.time_unit else ""
         parts.append(f"ORDER BY {name(query.order_by)}{unit}")
     if query.max_gap is not None:
-        parts.append(f"MAX GAP {printed(query.max_gap)}")
+        parts.append(f"MAX GAP {query.max_gap}")
     return " ".join(parts)
 
 
@@ -87,11 +86,11 @@ def _define(query: Query) -> str:
         bounds = ""
         least, most = symbol.at_least, symbol.at_most
         if least and most and not (least.in_ticks and most.in_ticks):
-            bounds = f" BETWEEN {printed(least)} AND {printed(most)}"
+            bounds = f" BETWEEN {least} AND {most}"
         else:
             # Bare ticks after BETWEEN could be read as a part of the predicate.
-            bounds += f" AT LEAST {printed(least)}" if least else ""
-            bounds += f" AT MOST {printed(most)}" if most else ""
+            bounds += f" AT LEAST {least}" if least else ""
+            bounds += f" AT MOST {most}" if most else ""
         items.append(f"{name(symbol.name)} AS {symbol.predicate}{bounds}")
     return "DEFINE " + ",\n       ".join(items)
 

@@ -8,7 +8,6 @@ from html import escape
 from typing import TYPE_CHECKING, Literal
 
 from piestream.automata import DecisionPoint, closure, compile_pair, decision_points
-from piestream.compiled import layout as at
 from piestream.expressions.predicate import Predicate
 from piestream.language.model import Aggregate, Constraint, Emit, Query
 from piestream.plan.join_order import Step
@@ -249,7 +248,7 @@ def _set_text(relations: Relation) -> str:
 def _plan(query: Query, binding: Binding) -> Iterator[str]:
     """What completes a match from each thing that may be decided last."""
     symbols = [symbol.name for symbol in query.symbols]
-    steps = binding.tables.steps
+    steps = binding.compiled.steps
     for constraint in query.constraints:
         x, y = constraint.x, constraint.y
         if range_free(constraint.relations, _same(query, constraint)):
@@ -280,23 +279,21 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
 
 def _state(query: Query, binding: Binding) -> Iterator[str]:
     """What is kept, and how large it is."""
-    code = binding.tables.code
+    compiled = binding.compiled
     ticks = " ticks" * query.within.in_ticks
     yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
     yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
-    partition = int(code[at.PARTITION_WORDS])
-    yield f"a partition: {_words(partition)}"
-    for number, symbol in enumerate(query.symbols):
-        first = int(code[at.SYMBOLS_AT]) + number * at.SYM_WORDS
-        text = f"an interval of {symbol.name}: {_words(int(code[first + at.SYM_WIDTH]))}"
+    yield f"a partition: {_words(compiled.partition_words)}"
+    for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):
+        text = f"an interval of {symbol.name}: {_words(words)}"
         least = symbol.at_least
         if least is not None and least.amount and least.in_ticks == query.within.in_ticks:
             most = query.within.amount // least.amount + 1
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
     if query.emit is Emit.BOTH:
-        record = 1 + 2 * len(query.symbols) + binding.tables.n_outputs
-        yield f"a match from its trigger to its completion: {_words(record)}"
+        words = compiled.waiting_match_words
+        yield f"a match from its trigger to its completion: {_words(words)}"
 
 
 def _words(count: int) -> str:
