@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import numpy as np
-
-from piestream.compiled.loops import as_floats, at_word
+from piestream.compiled.primitives import as_floats, at_word, signed
 from piestream.compiled.records import Carried, Flags, Record, Words, kernel
 
 
@@ -88,7 +86,7 @@ def add_rows(cell: Cell, words: Words, columns: Columns, row: int, row_end: int)
         words[0] += row_end - row
     elif kind == CellKind.COUNT:
         for r in range(row, row_end):
-            words[0] += np.int64(known[r])
+            words[0] += signed(known[r])
     elif kind == CellKind.SUM_INT:
         for r in range(row, row_end):
             if known[r]:
@@ -120,10 +118,10 @@ def add_rows(cell: Cell, words: Words, columns: Columns, row: int, row_end: int)
                 sums[1] = floats[r]
     elif kind == CellKind.FIRST:
         if words[0] == UNKNOWN_YET:
-            words[0] = np.int64(known[row])
+            words[0] = signed(known[row])
             words[1] = column[row]
     elif kind == CellKind.LAST:
-        words[0] = np.int64(known[row_end - 1])
+        words[0] = signed(known[row_end - 1])
         words[1] = column[row_end - 1]
     elif kind == CellKind.SPREAD:  # by Welford's update
         for r in range(row, row_end):

@@ -17,16 +17,24 @@ from piestream.relations import names, relation_named
 
 __all__ = ["alias_of", "canonical_text", "default_returns"]
 
-#: What FROM says when a query names no stream.
+#: The name of the stream in FROM when a query names none.
 UNNAMED_STREAM = "stream"
 
 
 def canonical_text(query: Query) -> str:
-    """The query as text, every clause in SPEC's order, defaults left out."""
+    """The query as text: the clauses in one order, defaults left out.
+
+    >>> import piestream as ps
+    >>> query = ps.query("DEFINE a AS (x>1) WITHIN 120 s PATTERN a FROM s RETURN a.ts, a.te")
+    >>> print(canonical_text(query))
+    FROM s
+    DEFINE a AS x > 1
+    PATTERN a
+    WITHIN 2 min
+    """
     lines = [_source(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
     if query.emit is not Emit.TRIGGER:
-        of = {Emit.COMPLETION: "ON COMPLETION", Emit.BOTH: "ON BOTH"}
-        lines.append(f"EMIT {of[query.emit]}")
+        lines.append(f"EMIT ON {query.emit.value}")
     if query.returns != default_returns(query.symbols):
         lines.append("RETURN " + ", ".join(_return(item) for item in query.returns))
     return "\n".join(lines)
@@ -51,7 +59,7 @@ def alias_of(function: str, *operands: str | None) -> str:
 
 
 def name(word: str) -> str:
-    """A name as it must be written: quoted if it could be read as anything else."""
+    """A name as it must be written: in quotes if it could mean anything else."""
     reads_as_relation = relation_named(word) is not None or word.lower() == "by"
     return word if is_plain_name(word) and not reads_as_relation else quoted(word)
 
