@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,11 +23,9 @@ from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import make_room, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.errors import LateEventError, OrderError, SchemaError, TieError
+from piestream.language.options import OnLate, Ties
 from piestream.plan.binding import CODE, FLOAT, Binding, stack_bits
 from piestream.plan.outputs import result_frame
-
-Ties = Literal["error", "first", "last"]
-OnLate = Literal["error", "drop"]
 
 Words = NDArray[np.int64]
 

@@ -19,12 +19,13 @@ import pyarrow as pa
 
 from piestream.compiled.layout import INT64_MIN
 from piestream.engine.projection import TIME
-from piestream.engine.stream import Stream, Ties
+from piestream.engine.stream import Stream
 from piestream.language.model import Query
+from piestream.language.options import SparkBoundedOptions
 from piestream.spark.clock import time_sql
 from piestream.spark.codec.rows import Outgoing
 from piestream.spark.slices import Slices, sliced
-from piestream.spark.worker_plan import BUCKETS, Plan, planned, sql_functions
+from piestream.spark.worker_plan import Plan, planned, sql_functions
 
 __all__ = ["run_bounded"]
 
@@ -32,22 +33,16 @@ __all__ = ["run_bounded"]
 _ROWS = 1 << 18
 
 
-def run_bounded(
-    query: Query,
-    frame: Any,
-    *,
-    ties: Ties = "error",
-    buckets: int = BUCKETS,
-    slices: int | None = None,
-) -> Any:
+def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
     """Every match in a bounded Spark frame, as a Spark frame."""
+    slices = options.slices
     bound = planned(query, frame)
     binding = bound.binding
-    plan, send, read = bound.plan(ties, (1, 0))
+    plan, send, read = bound.plan(options.ties, (1, 0))
     columns = [*send, f"{time_sql(binding, bound.types)} AS time"]
     order = ["time"]
     source = frame
-    if ties != "error":
+    if options.ties != "error":
         # A frame has no order but that of its Spark partitions and of the rows in them.
         columns.append("monotonically_increasing_id() AS place")
         order.append("place")
@@ -65,7 +60,7 @@ def run_bounded(
         order.insert(0, "slice")
     elif query.partition_by:
         tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        rows = rows.repartition(min(buckets, tasks), *plan.incoming.key_columns)
+        rows = rows.repartition(min(options.buckets, tasks), *plan.incoming.key_columns)
     else:
         rows = rows.repartition(1)
     found = rows.sortWithinPartitions(*order).mapInArrow(Worker(plan, cut), plan.outgoing.ddl)

@@ -4,58 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from piestream.adapters.frames import lateness_ticks
-from piestream.engine.stream import OnLate, Ties
+from piestream.adapters.binding import lateness_ticks
 from piestream.language.model import Query
-from piestream.language.symbols import DurationLike
+from piestream.language.options import Partitioning, SparkStreamOptions
 from piestream.spark.clock import EventClock, time_sql
 from piestream.spark.codec.rows import key_sql
 from piestream.spark.metrics import KIND, observed
 from piestream.spark.state import STATE, BucketStep
-from piestream.spark.worker_plan import BUCKETS, Bound, Partitioning, planned, sql_functions
+from piestream.spark.worker_plan import Bound, planned, sql_functions
 
 __all__ = ["run_streaming"]
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark notes a watermark in a column's metadata
 
 
-def run_streaming(
-    query: Query,
-    frame: Any,
-    *,
-    ties: Ties = "first",
-    lateness: DurationLike | None = None,
-    on_late: OnLate = "drop",
-    buckets: int = BUCKETS,
-    partitioning: Partitioning = "bucket",
-    metrics: str = "piestream",
-) -> Any:
+def run_streaming(query: Query, frame: Any, options: SparkStreamOptions) -> Any:
     """Every match in a streaming Spark frame, as a streaming frame that appends.
 
     ``lateness`` is how far rows may be out of order; a frame with a watermark on the time column
     keeps that. ``partitioning="key"`` keeps a state for each key rather than for each of a number
     of ``buckets``. ``metrics`` names the metrics that appear in the query's progress.
     """
-    if on_late != "drop":
-        raise ValueError("on a Spark stream late rows are dropped and counted: on_late is 'drop'")
-    if ties not in ("error", "first", "last"):
-        raise ValueError(f"ties is one of 'error', 'first', 'last', not {ties!r}")
-    if partitioning not in ("bucket", "key"):
-        raise ValueError(f"partitioning is 'bucket' or 'key', not {partitioning!r}")
-    if buckets < 1:
-        raise ValueError(f"buckets is {buckets}; it must be at least 1")
+    buckets, partitioning = options.buckets, options.partitioning
     bound = planned(query, frame)
     binding = bound.binding
     own_delay = bound.metadata[binding.time.name].get(_DELAY)
-    ticks = _lateness(bound, lateness, own_delay)
+    ticks = _lateness(bound, options.lateness, own_delay)
     clock = EventClock.of(binding, ticks, own_delay)
-    plan, send, read = bound.plan(ties, clock.crossing)
+    plan, send, read = bound.plan(options.ties, clock.crossing)
     rows, groups = _watermarked(bound, clock, send, buckets, partitioning, own_delay is not None)
     step = BucketStep(plan, clock, buckets if partitioning == "bucket" else 0)
     found = rows.groupBy(*groups).applyInPandasWithState(
         step, f"{KIND} int, {plan.outgoing.ddl}", STATE, "append", "EventTimeTimeout"
     )
-    found = found.observe(metrics, *observed(sql_functions(frame)))
+    found = found.observe(options.metrics, *observed(sql_functions(frame)))
     return found.where(f"{KIND} = 0").selectExpr(*read)
 
 

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from piestream.adapters.frames import bound
-from piestream.engine.stream import Ties
+from piestream.adapters.binding import bound
 from piestream.language.model import Query
+from piestream.language.options import Ties
 from piestream.plan.binding import Binding
 from piestream.spark.codec.columns import polars_schema, zone_of
 from piestream.spark.codec.rows import Incoming, Outgoing, arrivals, departures
 
-__all__ = ["BUCKETS", "Partitioning", "Plan", "planned", "sql_functions"]
-
-#: How many buckets the partitions are hashed into. On two cores 16 are a little quicker and 64 a tenth
-#: slower; more than cores that will ever work on a query are wanted.
-BUCKETS = 32
-
-Partitioning = Literal["bucket", "key"]
+__all__ = ["Plan", "planned", "sql_functions"]
 
 
 @dataclass(frozen=True)

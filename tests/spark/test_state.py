@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import types as spark
 
-from piestream.adapters.frames import bound
+from piestream.adapters.binding import bound
 from piestream.errors import StateError
 from piestream.language import parse
 from piestream.spark.bounded import Worker

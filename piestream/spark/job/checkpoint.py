@@ -13,8 +13,9 @@ from piestream.engine.snapshot import VERSION as SNAPSHOT
 from piestream.errors import StateError
 from piestream.language import QueryError, parse
 from piestream.language.model import Query
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.state import VERSION as STATE
-from piestream.spark.worker_plan import BUCKETS, planned
+from piestream.spark.worker_plan import planned
 
 __all__ = ["RECORD", "begun", "check_record"]
 
@@ -32,18 +33,16 @@ _SPOKEN = {
 }
 
 
-def begun(query: Query, frame: Any, options: dict[str, Any]) -> dict[str, Any]:
+def begun(query: Query, frame: Any, options: SparkStreamOptions) -> dict[str, Any]:
     """What a job begins with, as JSON takes it."""
     bound = planned(query, frame)
-    partitioning = options.get("partitioning", "bucket")
-    lateness = options.get("lateness")
     return {
         "query": str(query),
         "columns": {name: bound.types[name].simpleString() for name in bound.binding.columns},
-        "buckets": options.get("buckets", BUCKETS) if partitioning == "bucket" else None,
-        "partitioning": partitioning,
-        "lateness": None if lateness is None else str(lateness),
-        "ties": options.get("ties", "first"),
+        "buckets": options.buckets if options.partitioning == "bucket" else None,
+        "partitioning": options.partitioning,
+        "lateness": None if options.lateness is None else str(options.lateness),
+        "ties": options.ties,
         "state": f"{STATE}.{SNAPSHOT}",
     }
 

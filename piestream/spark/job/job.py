@@ -6,14 +6,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from piestream.language.model import Query
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.job.checkpoint import begun, check_record
 from piestream.spark.job.connectors import KAFKA_HINT, Connector
+from piestream.spark.streaming import run_streaming
 
 __all__ = ["Job", "progress_line", "run_job"]
 
@@ -35,15 +37,15 @@ class Job:
     available_now: bool = False
     every: str | None = None  # the pace of micro-batches, such as '5 seconds'
     rest: Connector | None = None  # where what the end of the stream makes known is written
-    options: Mapping[str, Any] = field(default_factory=dict)  # of run_streaming
+    options: SparkStreamOptions = field(default_factory=SparkStreamOptions)
 
 
 def run_job(spark: Any, job: Job, say: Callable[[str], None] | None = None) -> None:
     """Run a job until its source ends, it is told to stop, or it fails."""
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
     frame = _opened(spark, job)
-    found = job.query.run(frame, **job.options)
-    check_record(spark, job.checkpoint, begun(job.query, frame, dict(job.options)))
+    found = run_streaming(job.query, frame, job.options)
+    check_record(spark, job.checkpoint, begun(job.query, frame, job.options))
     with _explained(job.sink):
         running = job.sink.start(found, job.checkpoint, _pace(job))
     stopped = threading.Event()
