@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from piestream.expressions.diagnostics import QueryError, did_you_mean, plain
+from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
 
 __all__ = [
     "NANOSECONDS",
@@ -55,7 +55,8 @@ class Duration:
         if nanoseconds_per_tick is None:
             raise QueryError(
                 (
-                    plain(
+                    Diagnostic(
+                        None,
                         f"{what} is {self}, but the time column is an integer column "
                         "whose unit was not declared",
                         "declare the unit of a tick with `ORDER BY ts UNIT s`, "
@@ -66,12 +67,8 @@ class Duration:
         whole, rest = divmod(self.amount, nanoseconds_per_tick)
         if rest:
             raise QueryError(
-                (
-                    plain(
-                        f"{what} is {self}, which is not a whole number of ticks: "
-                        f"one tick is {Duration(nanoseconds_per_tick)}"
-                    ),
-                )
+                f"{what} is {self}, which is not a whole number of ticks: "
+                f"one tick is {Duration(nanoseconds_per_tick)}"
             )
         return whole
 

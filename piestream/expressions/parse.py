@@ -58,7 +58,7 @@ _FUNCTION_NODES = {
     "Floor": "FLOOR",
     "Greatest": "GREATEST",
     "Least": "LEAST",
-    "DurationOf": "LENGTH",
+    "Length": "LENGTH",
     "Ln": "LN",
     "Lower": "LOWER",
     "Nullif": "NULLIF",

@@ -52,7 +52,7 @@ class Predicate:
         """
         predicate, diagnostics = cls.read(text, text, 0)
         if predicate is None:
-            raise QueryError([located(f, text) for f in diagnostics], text)
+            raise QueryError([located(d, text) for d in diagnostics], text)
         return predicate
 
     @classmethod
@@ -78,10 +78,7 @@ class Predicate:
         except RecursionError:
             diagnostics = [Diagnostic(Span(0, len(text)), "this predicate is nested too deeply")]
         if tree is None or diagnostics:
-            return None, [
-                Diagnostic(f.span.moved(offset) if f.span else None, f.message, f.hint)
-                for f in diagnostics
-            ]
+            return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
         names = dict.fromkeys(column.name for column in columns_of(tree))
         return cls(canonical, None, tree, source, offset, tuple(names)), []
 
@@ -177,17 +174,8 @@ class Predicate:
         core, diagnostics = lowered(self.tree, schema)
         if diagnostics:
             source = self.source if self.source is not None else self.text
-            raise QueryError(
-                [
-                    located(Diagnostic(self._place(f.span), f.message, f.hint), source)
-                    for f in diagnostics
-                ],
-                source,
-            )
+            raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
         return core
-
-    def _place(self, span: Span | None) -> Span | None:
-        return None if span is None else span.moved(self.offset)
 
     def _own_expression(self, schema: Mapping[str, Any]) -> pl.Expr:
         import io

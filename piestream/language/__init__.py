@@ -5,7 +5,7 @@
 <Query of a: 0 constraints, within 60, 2 returns>
 """
 
-from piestream.expressions.diagnostics import Fault, QueryError
+from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate, compile_mask
 from piestream.language.builder import as_query, define, pattern
@@ -14,9 +14,9 @@ from piestream.language.parser import parse
 
 __all__ = [
     "PREVIOUS_PREFIX",
+    "Diagnostic",
     "Duration",
     "Emit",
-    "Fault",
     "Predicate",
     "Query",
     "QueryError",

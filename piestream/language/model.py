@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
-from piestream.expressions.diagnostics import Diagnostic, Fault, Origin, QueryError, located
+from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
 from piestream.language.inputs import Events, Frame, SparkFrame
 from piestream.language.options import (
@@ -163,7 +163,7 @@ class Query:
     def faults(self, found: Sequence[tuple[Where | None, str, str | None]]) -> QueryError:
         """One error of several faults, each as in `fault`."""
         origin = self.origin
-        placed: list[Fault] = []
+        placed: list[Diagnostic] = []
         for where, message, hint in found:
             span = origin.spans.get(where) if origin is not None and where is not None else None
             text = origin.text if origin is not None else None

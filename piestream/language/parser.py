@@ -10,7 +10,6 @@ from piestream.expressions.diagnostics import (
     Span,
     did_you_mean,
     located,
-    plain,
 )
 from piestream.expressions.durations import NANOSECONDS, unit_named
 from piestream.expressions.tokens import Kind, tokenize
@@ -38,7 +37,13 @@ def parse(text: str) -> Query:
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)
         raise QueryError(
-            [plain(f"{path} is a path and no query", f"write ps.query(Path({path!r}).read_text())")]
+            [
+                Diagnostic(
+                    None,
+                    f"{path} is a path and no query",
+                    f"write ps.query(Path({path!r}).read_text())",
+                )
+            ]
         )
     if not isinstance(text, str):
         raise TypeError(f"a query is a text, not {type(text).__name__}")
