@@ -204,9 +204,9 @@ class Query:
         frame; ``buckets`` and what follows it are for Spark frames.
         """
         if type(frame).__module__.startswith("pyspark.sql"):
-            from piestream.spark import run as run_on_spark
+            from piestream import spark
 
-            return run_on_spark(self, frame, **options)  # type: ignore[misc]
+            return spark.run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files
 
         if frame is None:

@@ -6,6 +6,7 @@ run in the JVM; the workers run the same detector as the embedded engine.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Unpack
 
@@ -28,13 +29,18 @@ def run(query: Query, frame: Any, **options: Unpack[SparkKeywords]) -> Any:
     a streaming one (see `run_streaming`), and so are ``lateness`` and ``on_late``, which change
     nothing for a bounded frame: it is sorted.
     """
+    return run_frame(query, frame, options)
+
+
+def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
+    """As `run`, where the names of the options are known already."""
     if frame.isStreaming:
         from piestream.spark.streaming import run_streaming
 
-        return run_streaming(query, frame, SparkStreamOptions.of(options))
+        return run_streaming(query, frame, SparkStreamOptions.of(keywords))
     from piestream.spark.bounded import run_bounded
 
-    return run_bounded(query, frame, SparkBoundedOptions.of(options))
+    return run_bounded(query, frame, SparkBoundedOptions.of(keywords))
 
 
 _PLACES = {

@@ -22,7 +22,7 @@ def main(folder: Path) -> None:
     """Work on the folder's files, a file a micro-batch, until all are done."""
     from piestream.language import parse
     from piestream.language.options import SparkStreamOptions
-from piestream.spark import session
+    from piestream.spark import session
     from piestream.spark.job.connectors import Connector
     from piestream.spark.job.job import Job, run_job
 

@@ -60,7 +60,7 @@ def test_messages_become_matches_and_a_restart_goes_on(
     spark: Any, producer: Any, tmp_path: Path
 ) -> None:
     from piestream.language.options import SparkStreamOptions
-from piestream.spark import flush
+    from piestream.spark import flush
     from piestream.spark.job.connectors import parsed_end
     from piestream.spark.job.job import Job, run_job
 
@@ -102,6 +102,7 @@ from piestream.spark import flush
 
 
 def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Path) -> None:
+    from piestream.language.options import SparkStreamOptions
     from piestream.spark.job.connectors import parsed_end
     from piestream.spark.job.job import Job, run_job
 
