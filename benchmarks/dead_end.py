@@ -61,5 +61,5 @@ def pairs_only(binding: Binding) -> Binding:
 
 def _through(binding: Binding, frame: pl.DataFrame) -> int:
     stream = Stream(binding, lateness=None)
-    found = sum(len(stream.take(chunk)) for chunk in frame.iter_slices(CHUNK_ROWS))
+    found = sum(len(stream.process(chunk)) for chunk in frame.iter_slices(CHUNK_ROWS))
     return found + len(stream.finish())

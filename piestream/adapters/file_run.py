@@ -49,7 +49,7 @@ class FileRun:
         for chunk in self.source.chunks(self.binding.columns):
             self._check_times(chunk, n_rows)
             n_rows += len(chunk)
-            rows = stream.narrow(chunk)
+            rows = stream.project(chunk)
             if held is not None:
                 held.append(rows)
                 n_held += len(rows)
@@ -57,9 +57,9 @@ class FileRun:
                     yield pl.DataFrame(schema=self.binding.result_schema)
                     continue
                 rows, held = pl.concat(held), None
-            yield stream.take_narrow(rows)
+            yield stream.process_projected(rows)
         if held:
-            yield stream.take_narrow(pl.concat(held))
+            yield stream.process_projected(pl.concat(held))
         yield stream.finish()
 
     def _check_times(self, chunk: pl.DataFrame, before: int) -> None:

@@ -56,7 +56,7 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
     stream = Stream(binding, ties=options.ties, lateness=None, whole=not cut, threads=threads)
-    results = _in_pieces(stream, needed) if cut else [stream.take(needed)]
+    results = _in_pieces(stream, needed) if cut else [stream.process(needed)]
     results.append(stream.finish())
     return pl.concat(results)
 
@@ -77,7 +77,7 @@ def _in_pieces(stream: Stream, frame: pl.DataFrame) -> list[pl.DataFrame]:
     results = []
     first, rows = 0, _FIRST_ROWS
     while first < len(frame):
-        results.append(stream.take(frame[first : first + rows]))
+        results.append(stream.process(frame[first : first + rows]))
         first += rows
         fitting = rows * _PIECE_MATCHES // max(len(results[-1]), 1)
         rows = max(_LEAST_ROWS, min(fitting, 4 * rows, CHUNK_ROWS))

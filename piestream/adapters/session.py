@@ -12,7 +12,8 @@ from piestream.adapters.event_columns import Event, column_of, frame_of, listed,
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.engine.snapshot import restore, schema_of, snapshot
-from piestream.engine.stream import Statistics, Stream
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
 from piestream.language.model import Query
 from piestream.language.options import OrderKeywords, OrderOptions, takes_options
@@ -126,7 +127,7 @@ class Session:
             return self._push_events(events) if events else []
         columns, self._kind = as_polars(rows)
         stream = self._typed(columns.schema)
-        return as_kind(self._kind, stream.take(self._checked(columns, stream.binding)))
+        return as_kind(self._kind, stream.process(self._checked(columns, stream.binding)))
 
     def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
         """The stream, bound to columns of these types as far as it knew none yet."""
@@ -143,7 +144,7 @@ class Session:
         known = self._stream is not None and not self._untyped
         stream = self._stream if known else self._typed(types_of(events, self.query))
         assert stream is not None
-        return stream.take(frame_of(events, stream.binding)).to_dicts()
+        return stream.process(frame_of(events, stream.binding)).to_dicts()
 
     def _push_event(self, event: Event) -> list[dict[str, Any]]:
         stream = self._stream
@@ -154,10 +155,10 @@ class Session:
             read = reader.read(event)
             if read is not None:
                 values = reader.attributes(event)
-                known = stream.take_one(*read, values, reader.attribute_floats)
+                known = stream.process_event(*read, values, reader.attribute_floats)
                 if known is not None:
                     return known.to_dicts() if len(known) else []
-        return stream.take(frame_of([event], stream.binding)).to_dicts()
+        return stream.process(frame_of([event], stream.binding)).to_dicts()
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:

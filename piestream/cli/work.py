@@ -19,7 +19,7 @@ from piestream.adapters.files import TYPES, Source, open_source
 from piestream.adapters.formats import FORMATS, Format, TypeName
 from piestream.adapters.text_files import has_come
 from piestream.cli.output import Output, Schema, TableOutput, open_output
-from piestream.engine.stream import Statistics
+from piestream.engine.statistics import Statistics
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
@@ -104,7 +104,7 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
         with _interrupts() as interrupted, _progress(source, request.quiet) as tick:
             for rows in run.results():
                 output.write(rows)
-                tick(run.stream.seen)
+                tick(run.stream.progress)
                 interrupted()
         output.close()
     except BaseException:

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled import layout as at
+from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
+from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins import batch as loops
 from piestream.joins.rings import ring_words, unwritten
@@ -165,13 +167,9 @@ class Detector:
         return states
 
     @property
-    def next_silence(self) -> int:
-        """No silence is over before or at this time."""
+    def next_timeout(self) -> int:
+        """MAX GAP ends nothing before or at this time."""
         return self.silences.earliest
-
-    @next_silence.setter
-    def next_silence(self, time: int) -> None:
-        self.silences.earliest = time
 
     def last_time(self, partition: int) -> int:
         """The time of the last event of a partition."""
@@ -223,7 +221,7 @@ class Detector:
     def advance(self, now: int) -> Words:
         """Time is ``now`` in all partitions: end what silence has ended."""
         none = np.empty((0, self.result_words), np.int64)
-        if self.gap == at.NOWHERE or now <= self.next_silence:
+        if self.gap == at.NOWHERE or now <= self.next_timeout:
             return none
         silent = self.silences.over(now, self._states)
         self.work.deadlines = self.silences.looked_at
@@ -395,7 +393,7 @@ class Detector:
         found: Words = columns[:, :count].T
         return found
 
-    def forget(self, now: int) -> Words:
+    def compact(self, now: int) -> Words:
         """Free what can no longer take part in a match; gives the partitions that hold nothing."""
         idle: Words
         self.pool, idle = _state().compact(self.code, self.parts, self.n_partitions, self.pool, now)
@@ -425,29 +423,52 @@ class Detector:
         record = 1 + 2 * self.tables.n_symbols + self.tables.n_outputs
         return 8 * int(words + self.waiting[at.WAITING_USED] * record)
 
+    def export_state(self, partitions: Sequence[int]) -> DetectorState:
+        """The words of these partitions, and of all that they refer to."""
+        return DetectorState(
+            partitions=self._states[np.array(partitions, np.int64)],
+            pool=self.pool[: self.pool[at.POOL_USED]],
+            waiting=self._used_waiting(),
+            next_timeout=self.next_timeout,
+            layout=self.layout,
+        )
+
+    def restore_state(self, state: DetectorState) -> Words:
+        """Take over an exported state, in a detector without partitions; gives their numbers."""
+        if state.layout != self.layout:
+            raise StateError(
+                "this state was written by another version of piestream, laid out otherwise"
+            )
+        partitions = self.add_partitions(state.partitions.size // self.words)
+        self.parts[: state.partitions.size] = state.partitions.ravel()
+        self.pool = state.pool
+        self.waiting = state.waiting
+        self.silences.earliest = state.next_timeout
+        return partitions
+
     @property
-    def layout(self) -> list[int]:
+    def layout(self) -> tuple[int, ...]:
         """The sizes of what the state is made of; a stored state must agree with them."""
         first = int(self.code[at.SYMBOLS_AT])
         widths = self.code[first + at.SYM_WIDTH :: at.SYM_WORDS][: self.tables.n_symbols]
         beside = ring_words(_LARGE_RING, 0)  # the bits beside the slots of a ring
         sizes = [self.words, int(self.code[at.N_READERS]), self.tables.n_outputs, beside]
-        return [*sizes, *widths.tolist()]
+        return (*sizes, *widths.tolist())
 
-    def used_waiting(self) -> Words:
+    def _used_waiting(self) -> Words:
         """The waiting matches without the room kept for more."""
         record = 1 + 2 * self.tables.n_symbols + self.tables.n_outputs
         return self.waiting[: at.WAITING_WORDS + self.waiting[at.WAITING_USED] * record]
 
-    def recode(self, column: int, moved: Words) -> None:
-        """Values of a column have new codes: ``moved[old]`` is the new one."""
-        self._visit(column, moved, np.zeros(moved.size, np.int64), True)
+    def remap_codes(self, column: int, new_codes: Words) -> None:
+        """Values of a column have other codes now: ``new_codes[old]``."""
+        self._visit(column, new_codes, np.zeros(new_codes.size, np.int64), True)
 
-    def held_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
-        """Which codes of a column anything still holds."""
-        held = np.zeros(n_codes, np.int64)
-        self._visit(column, held, held, False)
-        return held > 0
+    def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
+        """Which codes of a column occur in the state."""
+        used = np.zeros(n_codes, np.int64)
+        self._visit(column, used, used, False)
+        return used > 0
 
     def _visit(self, column: int, moved: Words, held: Words, rename: bool) -> None:
         _state().visit_codes(

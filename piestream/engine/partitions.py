@@ -76,7 +76,13 @@ class Partitions:
             ]
         )
 
-    def forget(self, numbers: NDArray[np.int64]) -> None:
+    def restore(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> None:
+        """Enter the keys of a stored state, under the numbers that the detector gives them."""
+        values = self.hashable(keys) if self.schema else [()] * len(numbers)
+        self.key_of = list(values)
+        self.number_of = dict(zip(values, numbers.tolist(), strict=True))
+
+    def release(self, numbers: NDArray[np.int64]) -> None:
         """Drop the keys of partitions that hold nothing."""
         for number in numbers.tolist():
             del self.number_of[self.key_of[number]]

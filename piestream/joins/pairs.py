@@ -7,28 +7,36 @@ whole index of a constraint (layout.WALK_*), whatever the number of pairs.
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
+
 from piestream.compiled.layout import NOWHERE, OPEN, WALK_ALL, WALK_ENDS
 from piestream.compiled.loops import INT, compiled
 from piestream.compiled.records import kernel
 from piestream.joins.records import Constraint, Slot
-from piestream.relations import Relation
+from piestream.relations import (
+    PRECISE_FORM,
+    RELATIONS_BY_ORDER,
+    Relation,
+    relations_ordered,
+)
 
-_FOLLOWED_BY = int(Relation.FOLLOWED_BY)
-_MEETS = int(Relation.MEETS)
-_OVERLAPS = int(Relation.OVERLAPS)
-_FINISHED_BY = int(Relation.FINISHED_BY)
-_CONTAINS = int(Relation.CONTAINS)
-_STARTS = int(Relation.STARTS)
-_EQUALS = int(Relation.EQUALS)
-_STARTED_BY = int(Relation.STARTED_BY)
-_DURING = int(Relation.DURING)
-_FINISHES = int(Relation.FINISHES)
-_OVERLAPPED_BY = int(Relation.OVERLAPPED_BY)
-_MET_BY = int(Relation.MET_BY)
-_FOLLOWS = int(Relation.FOLLOWS)
-_STARTS_FIRST = _OVERLAPS | _FINISHED_BY | _CONTAINS
-_STARTS_TOGETHER = _STARTS | _EQUALS | _STARTED_BY
-_STARTS_LAST = _DURING | _FINISHES | _OVERLAPPED_BY
+
+def _in_the_pair_index(relations: Relation) -> int:
+    """A set of Allen's relations; two intervals that lie apart are in it as successors only."""
+    for wide, precise in PRECISE_FORM.items():
+        if relations & wide:
+            relations = relations & ~wide | precise
+    return int(relations)
+
+
+#: The relations of every order of the endpoints (`EndpointOrder.number`).
+_ENDED = np.array([_in_the_pair_index(relations) for relations in RELATIONS_BY_ORDER])
+#: The same where both are open, so that their ends cannot be compared yet.
+_OPEN = np.array(
+    [_in_the_pair_index(relations_ordered(*signs)) for signs in product((-1, 0, 1), repeat=3)]
+)
 
 
 @compiled(INT, INT, INT, INT, INT)
@@ -37,25 +45,10 @@ def possible_relations(xs, xe, ys, ye):
 
     What lies apart is taken for immediate succession: nothing else comes into the pair index.
     """
-    if xe < ys:
-        return _FOLLOWED_BY
-    if ye < xs:
-        return _FOLLOWS
-    if xe == ys:
-        return _MEETS
-    if ye == xs:
-        return _MET_BY
-    if xs < ys:
-        if xe == OPEN and ye == OPEN:
-            return _STARTS_FIRST
-        return _OVERLAPS if xe < ye else (_CONTAINS if ye < xe else _FINISHED_BY)
-    if xs > ys:
-        if xe == OPEN and ye == OPEN:
-            return _STARTS_LAST
-        return _DURING if xe < ye else (_OVERLAPPED_BY if ye < xe else _FINISHES)
+    order = 9 * ((xs > ys) - (xs < ys)) + 3 * ((xs > ye) - (xs < ye)) + (xe > ys) - (xe < ys) + 13
     if xe == OPEN and ye == OPEN:
-        return _STARTS_TOGETHER
-    return _STARTS if xe < ye else (_STARTED_BY if ye < xe else _EQUALS)
+        return _OPEN[order]
+    return _ENDED[3 * order + (xe > ye) - (xe < ye) + 1]
 
 
 @kernel

@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
 from piestream.expressions.durations import NANOSECONDS, Duration, as_duration, unit_named
+from piestream.language.aggregates import ReturnBuilder
 from piestream.language.model import Emit, Endpoint, Query, Return
 from piestream.language.patterns import ConstraintSpec
 from piestream.language.printer import UNNAMED_STREAM
@@ -22,7 +23,6 @@ from piestream.language.symbols import (
     EndpointBuilder,
     Pair,
     PatternBuilder,
-    ReturnBuilder,
     SymbolBuilder,
     as_pattern,
     define,

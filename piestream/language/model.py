@@ -69,7 +69,7 @@ class Constraint:
 class Aggregate:
     """``AVG(s.speed) AS avg_s_speed``; ``COUNT(s)`` has no column."""
 
-    function: str  # FIRST LAST MIN MAX SUM AVG COUNT STDDEV
+    function: str  # a name of language.aggregates.AGGREGATES
     symbol: str
     column: str | None
     alias: str
@@ -204,9 +204,9 @@ class Query:
         frame; ``buckets`` and what follows it are for Spark frames.
         """
         if type(frame).__module__.startswith("pyspark.sql"):
-            from piestream import spark
+            from piestream.spark import run_frame
 
-            return spark.run_frame(self, frame, options)
+            return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files
 
         if frame is None:

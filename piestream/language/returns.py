@@ -7,16 +7,20 @@ from dataclasses import dataclass
 
 from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import Token
+from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.cursor import Reader
 from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from piestream.language.printer import alias_of
 
-__all__ = ["AGGREGATES", "Names", "read_returns"]
+__all__ = ["FUNCTIONS", "Names", "read_returns"]
 
-AGGREGATES = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV")
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 
-_OTHER_SPELLINGS = {"MEAN": "AVG", "STD": "STDDEV", "STDDEV_SAMP": "STDDEV"}
+_OTHER_SPELLINGS = {
+    spelling: function.name
+    for function in AGGREGATES.values()
+    for spelling in function.other_spellings
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,46 +126,76 @@ def _call(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names)
     symbol = item.name("a symbol")
     if symbol is None:
         return None
-    column: Token | None = None
-    other: Token | None = None
     if name == "RELATION":
-        if not item.sign(","):
-            item.fault(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
-            return None
-        other = item.name("a symbol")
-        if other is None:
-            return None
-    elif item.sign("."):
+        return _relation(item, symbol.text)
+    if name == "DURATION":
+        return _duration(item, symbol.text)
+    return _aggregate(item, AGGREGATES[name], symbol, column_spans, names)
+
+
+def _relation(item: Reader, x: str) -> RelationOf | None:
+    """RELATION behind its first symbol."""
+    if not item.sign(","):
+        item.fault(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
+        return None
+    y = item.name("a symbol")
+    if y is None:
+        return None
+    alias = _closed(item, alias_of("RELATION", x, y.text))
+    return None if alias is None else RelationOf(x, y.text, alias)
+
+
+def _duration(item: Reader, symbol: str) -> DurationOf | None:
+    """DURATION behind its symbol."""
+    if item.sign("."):
+        column = item.name("a column")
+        if column is not None:
+            item.fault(column, "DURATION takes a symbol", f"write DURATION({symbol})")
+        return None
+    alias = _closed(item, alias_of("DURATION", symbol))
+    return None if alias is None else DurationOf(symbol, alias)
+
+
+def _aggregate(
+    item: Reader,
+    function: AggregateFunction,
+    symbol: Token,
+    column_spans: dict[tuple[str, ...], Span],
+    names: Names,
+) -> Aggregate | None:
+    """An aggregate behind its symbol."""
+    column: Token | None = None
+    if item.sign("."):
         column = item.name("a column")
         if column is None:
             return None
-        if name == "DURATION":
-            item.fault(column, "DURATION takes a symbol", f"write DURATION({symbol.text})")
-            return None
-    elif name not in ("DURATION", "COUNT"):
-        if symbol.text in names.symbols:
-            message = f"{name} needs a column of {symbol.text}'s events"
-            hint = f"write for example {name}({symbol.text}.speed)"
-        else:
-            message = f"{name}({symbol.text}) does not say over the events of which symbol"
-            hint = f"write {name}({names.example}.{symbol.text})"
-        item.fault(symbol, message, hint)
+    elif function.needs_column:
+        item.fault(symbol, *_without_column(function.name, symbol.text, names))
         return None
-    if not item.sign(")"):
-        item.fault(item.peek(), ") is missing here")
-        return None
-    operand = column or other
-    default = alias_of(name, symbol.text, operand.text if operand else None)
-    alias = _alias(item, default)
+    operand = column.text if column else None
+    alias = _closed(item, alias_of(function.name, symbol.text, operand))
     if alias is None:
         return None
     if column is not None:
         column_spans.setdefault(("column", alias), symbol.span.joined(column.span))
-    if name == "DURATION":
-        return DurationOf(symbol.text, alias)
-    if other is not None:
-        return RelationOf(symbol.text, other.text, alias)
-    return Aggregate(name, symbol.text, column.text if column else None, alias)
+    return Aggregate(function.name, symbol.text, operand, alias)
+
+
+def _without_column(function: str, operand: str, names: Names) -> tuple[str, str]:
+    """What is wrong with an aggregate of one name, and what to write."""
+    if operand in names.symbols:
+        message = f"{function} needs a column of {operand}'s events"
+        return message, f"write for example {function}({operand}.speed)"
+    message = f"{function}({operand}) does not say over the events of which symbol"
+    return message, f"write {function}({names.example}.{operand})"
+
+
+def _closed(item: Reader, default: str) -> str | None:
+    """The closing bracket, and the name of the item."""
+    if item.sign(")"):
+        return _alias(item, default)
+    item.fault(item.peek(), ") is missing here")
+    return None
 
 
 def _alias(item: Reader, default: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Union
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Union
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import Duration, as_duration
 from piestream.expressions.predicate import Predicate
+from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
-from piestream.language.model import Aggregate, DurationOf, RelationOf, Return
+from piestream.language.model import DurationOf, RelationOf
 from piestream.language.options import named_options
 from piestream.language.printer import alias_of
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_named
@@ -24,7 +25,6 @@ __all__ = [
     "EndpointBuilder",
     "Pair",
     "PatternBuilder",
-    "ReturnBuilder",
     "SymbolBuilder",
     "as_pattern",
     "define",
@@ -74,7 +74,7 @@ def define(
 
 
 @dataclass(frozen=True)
-class SymbolBuilder:
+class SymbolBuilder(AggregateMethods):
     """A symbol that can be related to others and returned from; see `define`."""
 
     name: str
@@ -172,42 +172,6 @@ class SymbolBuilder:
         """The end: to compare or to return."""
         return EndpointBuilder(self, "te")
 
-    def _aggregate(self, function: str, column: str | None) -> ReturnBuilder:
-        alias = alias_of(function, self.name, column)
-        return ReturnBuilder(Aggregate(function, self.name, column, alias))
-
-    def first(self, column: str) -> ReturnBuilder:
-        """The column at the interval's first event."""
-        return self._aggregate("FIRST", column)
-
-    def last(self, column: str) -> ReturnBuilder:
-        """The column at the interval's last known event."""
-        return self._aggregate("LAST", column)
-
-    def min(self, column: str) -> ReturnBuilder:
-        """The least value over the interval."""
-        return self._aggregate("MIN", column)
-
-    def max(self, column: str) -> ReturnBuilder:
-        """The greatest value over the interval."""
-        return self._aggregate("MAX", column)
-
-    def sum(self, column: str) -> ReturnBuilder:
-        """The sum over the interval."""
-        return self._aggregate("SUM", column)
-
-    def avg(self, column: str) -> ReturnBuilder:
-        """The mean over the interval."""
-        return self._aggregate("AVG", column)
-
-    def stddev(self, column: str) -> ReturnBuilder:
-        """The sample standard deviation over the interval."""
-        return self._aggregate("STDDEV", column)
-
-    def count(self, column: str | None = None) -> ReturnBuilder:
-        """The number of events, or of values of a column that are not NULL."""
-        return self._aggregate("COUNT", column)
-
     def duration(self) -> ReturnBuilder:
         """te - ts."""
         return ReturnBuilder(DurationOf(self.name, alias_of("DURATION", self.name)))
@@ -216,17 +180,6 @@ class SymbolBuilder:
         """The name of the relation that holds: ``RELATION(self, other)``."""
         alias = alias_of("RELATION", self.name, other.name)
         return ReturnBuilder(RelationOf(self.name, other.name, alias))
-
-
-@dataclass(frozen=True)
-class ReturnBuilder:
-    """Something that a match returns; its name comes from `returning`, or is the default."""
-
-    item: Return
-
-    def alias(self, name: str) -> ReturnBuilder:
-        """The same under another name."""
-        return ReturnBuilder(replace(self.item, alias=name))
 
 
 class EndpointBuilder:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.automata.minterm import compile_pair
+from piestream.automata import compile_pair, read_by_automaton
 from piestream.compiled import layout as at
 from piestream.intervals.aggregates import CELL_SIZE
 from piestream.language.model import Emit, Query
@@ -70,6 +70,12 @@ class Tables:
     n_symbols: int
     n_outputs: int
     plan: Plan = field(repr=False)
+
+    def same_layout(self, other: Tables) -> bool:
+        """Whether state and result rows of one can be read by the other."""
+        return self.code.size == other.code.size and [*self.words.values()] == [
+            *other.words.values()
+        ]
 
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
@@ -159,11 +165,7 @@ def _signed(bits: int) -> int:
 
 def range_free(relations: Relation, same_predicate: bool) -> Relation:
     """What of a constraint is kept as pairs: not before and after, nor what they include."""
-    pairs = relations & ~(_BEFORE | _AFTER)
-    if relations & _BEFORE:
-        pairs &= ~Relation.FOLLOWED_BY
-    if relations & _AFTER:
-        pairs &= ~Relation.FOLLOWS
+    pairs = read_by_automaton(relations)
     return pairs & _PRECISE if same_predicate else pairs
 
 

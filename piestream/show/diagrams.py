@@ -7,7 +7,7 @@ a hollow one where it is completed.
 from __future__ import annotations
 
 from piestream.automata.letters import LETTERS, LL, LP, PL
-from piestream.automata.minterm import PairAutomaton
+from piestream.automata.pair_automaton import PairAutomaton
 from piestream.relations import ALL_NAMES, names
 
 __all__ = ["dot", "mermaid"]

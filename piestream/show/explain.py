@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from piestream.automata import closure, compile_pair, decision_points
-from piestream.automata.minterm import DecisionPoint
+from piestream.automata import DecisionPoint, closure, compile_pair, decision_points
 from piestream.compiled import layout as at
 from piestream.expressions.predicate import Predicate
 from piestream.language.model import Aggregate, Constraint, Emit, Query

@@ -18,7 +18,6 @@ import polars as pl
 import pyarrow as pa
 
 from piestream.compiled.layout import INT64_MIN
-from piestream.engine.projection import TIME
 from piestream.engine.stream import Stream
 from piestream.language.model import Query
 from piestream.language.options import SparkBoundedOptions
@@ -103,11 +102,9 @@ class Worker:
         for chunk in chunks:
             if "latest" in chunk.columns:
                 latest = int(chunk["latest"][0])
-            rows = self.plan.incoming.narrow(chunk)
-            stream.projection.check_times(rows[TIME])
-            yield stream.take_narrow(rows)
+            yield stream.process_projected(self.plan.incoming.narrow(chunk))
         if self.plan.query.max_gap is not None:
-            stream.latest = max(stream.latest, latest)
+            stream.observe_time(latest)
         yield stream.finish()
 
 

@@ -62,5 +62,5 @@ class _Last:
         for batch in batches:
             for kept in batch.column(0).to_pylist():
                 stream = opened_state(self.plan, kept, None)
-                stream.latest = max(stream.latest, self.latest)
+                stream.observe_time(self.latest)
                 yield stream.finish()

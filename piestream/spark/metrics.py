@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from piestream.engine.stream import Statistics, Stream
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream
 
 __all__ = ["COUNTED", "KIND", "observed", "statistics_frame"]
 
@@ -23,12 +24,12 @@ def statistics_frame(
 ) -> pd.DataFrame | None:
     """A row for each count that is not 0; the count stands in the first word of the mask.
 
-    ``columns`` are those of a result frame; ``before`` is what the stream had seen before the call.
+    ``columns`` are those of a result frame; ``before`` is the stream's progress before the call.
     """
-    seen = stream.seen  # Stream.statistics would also walk through all that it holds
-    counts = {name: getattr(seen, name) - getattr(before, name) for name in COUNTED[:4]}
-    counts["waiting"] = 0 if stream.buffer is None else len(stream.buffer)
-    counts["partitions"] = len(stream.partitions.number_of)
+    progress = stream.progress
+    counts = {name: getattr(progress, name) - getattr(before, name) for name in COUNTED[:4]}
+    counts["waiting"] = progress.waiting
+    counts["partitions"] = progress.partitions
     counts["state_bytes"] = state_bytes
     kinds = [number for number, name in enumerate(COUNTED, 1) if counts[name]]
     if not kinds:

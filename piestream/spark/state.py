@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
-from piestream.engine.projection import TIME
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
 from piestream.errors import StateError
@@ -45,13 +43,13 @@ class BucketStep:
         self, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any
     ) -> Iterator[pd.DataFrame]:
         stream = self.opened(state)
-        before = replace(stream.seen)
+        before = stream.progress
         parts = [self.plan.incoming.narrow(_columns(frame)) for frame in frames if len(frame)]
         if not parts:
-            parts = [stream.narrow(pl.DataFrame(schema=dict(self.plan.binding.schema)))]
+            parts = [stream.project(pl.DataFrame(schema=dict(self.plan.binding.schema)))]
         rows = parts[0] if len(parts) == 1 else pl.concat(parts)
         watermark = int(state.getCurrentWatermarkMs())
-        found = stream.take_watermarked(rows, self.clock.seen(watermark))
+        found = stream.process_unordered(rows, self.clock.seen(watermark))
         held = self.store(stream, state, watermark)
         plain = _pandas(self.plan.outgoing.plain(found))
         counts = statistics_frame(plain, before, stream, held)
@@ -77,7 +75,7 @@ class BucketStep:
 
     def store(self, stream: Stream, state: Any, watermark: int) -> int:
         """Keep the stream, and have Spark call again when its time has come."""
-        if not self.buckets and not _holds(stream):
+        if not self.buckets and stream.is_empty:
             state.remove()  # there is no end of keys, but of buckets
             return 0
         kept = _HEAD.pack(_MAGIC, VERSION, self.buckets) + snapshot(stream)
@@ -90,17 +88,10 @@ class BucketStep:
 
     def due(self, stream: Stream) -> int | None:
         """The watermark of Spark at which a quiet bucket has something to do."""
-        ticks = []
-        if stream.buffer is not None and len(stream.buffer):
-            first = int(stream.buffer[TIME].min())  # type: ignore[arg-type]
-            ticks.append(first + (stream.ties == "last"))
-        if stream.detector.next_silence != INT64_MAX:
-            ticks.append(stream.detector.next_silence + 1)
-        if stream.partitions.number_of and stream.swept != INT64_MIN:
-            ticks.append(stream.swept + stream.detector.window // 2 + 1)
-        if not ticks:
+        deadline = stream.next_deadline
+        if deadline is None:
             return None
-        due = self.clock.due(bounded(min(ticks) + self.clock.lateness))
+        due = self.clock.due(bounded(deadline + self.clock.lateness))
         return due if due < _NEVER else None
 
 
@@ -124,11 +115,6 @@ def opened_state(plan: Plan, kept: bytes, buckets: int | None) -> Stream:
 
 def _spoken(buckets: int) -> str:
     return f"buckets={buckets}" if buckets else "partitioning='key'"
-
-
-def _holds(stream: Stream) -> bool:
-    waiting = stream.buffer is not None and len(stream.buffer) > 0
-    return waiting or bool(stream.partitions.number_of)
 
 
 def _columns(frame: pd.DataFrame) -> pl.DataFrame:

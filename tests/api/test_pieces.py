@@ -27,13 +27,13 @@ def test_pieces_follow_the_matches_and_lose_none(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(runs, "_LEAST_ROWS", 10)
     monkeypatch.setattr(runs, "_PIECE_MATCHES", 500)
     taken: list[int] = []
-    take = Stream.take
+    process = Stream.process
 
     def noted(stream: Stream, rows: pl.DataFrame) -> pl.DataFrame:
         taken.append(len(rows))
-        return take(stream, rows)
+        return process(stream, rows)
 
-    monkeypatch.setattr(Stream, "take", noted)
+    monkeypatch.setattr(Stream, "process", noted)
     assert QUERY.run(frame).equals(whole)
     assert sum(taken) == len(frame)
     assert taken[0] == 100

@@ -8,9 +8,9 @@ from itertools import combinations, pairwise, permutations
 
 import pytest
 
-from piestream.automata import clash, closure, compose, converse, relation_of
+from piestream.automata import clash, closure, compose, converse
 from piestream.automata.allen import allen_of
-from piestream.relations import ALLEN, Relation
+from piestream.relations import ALLEN, Relation, relation_of
 
 R = Relation
 Pair = tuple[str, str]

@@ -9,6 +9,7 @@ import pytest
 from piestream.expressions.durations import UNIT_SPELLINGS
 from piestream.expressions.parse import ALLOWED_FUNCTIONS
 from piestream.expressions.syntax import FUNCTIONS
+from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.clauses import CLAUSES
 from piestream.language.returns import FUNCTIONS as RETURNED
 from piestream.relations import ALL_NAMES
@@ -24,6 +25,16 @@ _WORDS = {
     "functions of RETURN": set(RETURNED),
     "relations": set(ALL_NAMES),
 }
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES.values(), ids=AGGREGATES)
+def test_the_table_says_of_an_aggregate_what_its_declaration_says(
+    aggregate: AggregateFunction,
+) -> None:
+    name = aggregate.name
+    assert aggregate.summary
+    row = f"| `{name}(s.v)` | {aggregate.summary} | `{name.lower()}_s_v` |"
+    assert row in _PAGE.splitlines()
 
 
 @pytest.mark.parametrize("kind", _WORDS)

@@ -9,8 +9,10 @@ import polars as pl
 
 import piestream as ps
 from piestream.compiled.layout import ROW_PARTITION
+from piestream.engine.bits import stack_bits
 from piestream.engine.detector import Batch, Detector
-from piestream.plan.binding import FLOAT, Binding, bind, stack_bits
+from piestream.plan.binding import Binding, bind
+from piestream.plan.columns import FLOAT
 
 __all__ = ["batch_of", "by_partition", "detector_of", "masks_of", "one_by_one"]
 

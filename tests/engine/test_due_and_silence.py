@@ -115,7 +115,7 @@ def test_silences_end_what_is_open_in_many_partitions(emit: str, gap: int) -> No
             assert all(row[at.ROW_TIME] == now - 1 for row in rows)
         found += rows
     # everything is closed now
-    assert detector.next_silence == at.INT64_MAX
+    assert detector.next_timeout == at.INT64_MAX
     assert not detector.parts.reshape(-1, detector.words)[: len(pieces), at.MASK].any()
     parts = by_partition(found)
     met = 0
@@ -143,7 +143,7 @@ def test_a_deadline_costs_what_is_due_whatever_else_is_open() -> None:
     for now in range(gap + count // 2, 2 * gap + count + 1):
         said += detector.advance(now)[:, at.ROW_PARTITION].tolist()
     assert said == list(range(count))
-    assert detector.next_silence == at.INT64_MAX
+    assert detector.next_timeout == at.INT64_MAX
     assert detector.work.deadlines <= 2 * count
 
 

@@ -135,7 +135,7 @@ def test_the_numbers_of_a_detector_take_no_deadline_with_them() -> None:
     for time in range(200, 260, 10):
         for row in ({"ts": [time], "a": [True]}, {"ts": [time + 1], "a": [False]}):
             detector.detect(batch_of(binding, [(0, pl.DataFrame(row))]))
-        idle = detector.forget(time + 9)
+        idle = detector.compact(time + 9)
         assert idle.tolist() == [0]
         detector.release(idle)
         assert detector.add_partitions(1).tolist() == [0]

@@ -155,7 +155,7 @@ def test_runs_on_threads_give_the_rows_of_one(emit: str) -> None:
     results = []
     for threads in (1, 2, 3):
         stream = Stream(bind(keyed, mixed.schema), lateness=None, whole=True, threads=threads)
-        results.append(pl.concat([stream.take(mixed), stream.finish()]))
+        results.append(pl.concat([stream.process(mixed), stream.finish()]))
     assert results[0].equals(results[1])
     assert results[0].equals(results[2])
     for k, frame in enumerate(frames):
@@ -172,6 +172,6 @@ def test_a_detector_goes_on_from_a_snapshot_as_if_there_had_been_none(name: str)
     binding = bind(query, frame.schema)
     stream, other = Stream(binding), Stream(binding)
     for row in range(len(frame)):
-        one, two = stream.take(frame[row : row + 1]), other.take(frame[row : row + 1])
+        one, two = stream.process(frame[row : row + 1]), other.process(frame[row : row + 1])
         assert one.equals(two)
         other = restore(binding, snapshot(other))

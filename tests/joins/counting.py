@@ -106,7 +106,7 @@ def _query(pattern: str, within: int) -> ps.Query:
 
 def _run(binding: Binding, frame: pl.DataFrame) -> tuple[pl.DataFrame, Stream]:
     stream = Stream(binding, lateness=None)
-    return pl.concat([stream.take(frame), stream.finish()]), stream
+    return pl.concat([stream.process(frame), stream.finish()]), stream
 
 
 def _blind(binding: Binding) -> Binding:

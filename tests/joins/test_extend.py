@@ -209,7 +209,7 @@ def test_a_walk_looks_at_few_more_than_it_finds() -> None:
         }
         pattern = Pattern((f"a {words} b", "a overlaps c"), 10**6)
         stream = opened(pattern, stream_of(spans))
-        rows = stream.take(stream_of(spans)).rows()
+        rows = stream.process(stream_of(spans)).rows()
         assert rows == expected(pattern.query, stream_of(spans))
         assert len(rows) == 2
         assert stream.detector.work.steps <= most
@@ -263,6 +263,6 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
     stream = opened(pattern, frame)
     seen = set()
     for first in range(0, len(frame), 8):
-        stream.take(frame[first : first + 8])
+        stream.process(frame[first : first + 8])
         seen.add(stream.detector.code.tobytes())
     assert len(seen) > 1, "the plan never changed"

@@ -104,7 +104,7 @@ def test_the_index_holds_the_decided_pairs_at_every_moment(name: str, bounds: st
         stream = opened(pattern, frame)
         moments = [*range(5, 50, 5), *range(50, 70)]
         for first, row in pairwise([-1, *moments]):
-            stream.take(frame[first + 1 : row + 1])
+            stream.process(frame[first + 1 : row + 1])
             wanted = {
                 (b_start, a_start)
                 for _, b_start, _, a_start, _ in expected(pattern.query, frame[: row + 1])

@@ -76,7 +76,7 @@ def test_the_rarer_of_two_is_bound_first(
     query = _query("a before b AND a before c AND b before c", 2_000)
     stream = Stream(bind(query, frame.schema), lateness=0)
     for rows in frame.iter_slices(1_000):
-        stream.take(rows)
+        stream.process(rows)
     steps = stream.detector.tables.plan.steps(stream.detector.estimate)["c"]
     assert ["abc"[step.target] for step in steps] == [first, *({"a", "b"} - {first})]
 

@@ -9,9 +9,9 @@ number; it is made NULL where it is read and wherever a calculation may make one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime
 from typing import Any
 
+from piestream.expressions.backends import spark_text
 from piestream.expressions.typed import (
     NUMBER,
     NUMERIC,
@@ -80,7 +80,7 @@ class _Writer:
                 listed = ", ".join(_constant(v, operand.type.kind) for v in values)
                 return f"({self.clean(operand)} IN ({listed}))"
             case LikeText(operand, parts):
-                return f"({self.write(operand)} LIKE {_text(_like_pattern(parts))} ESCAPE '!')"
+                return f"({self.write(operand)} LIKE {spark_text.string(_like_pattern(parts))} ESCAPE '!')"
             case Case(branches, otherwise):
                 whens = "".join(f" WHEN {self.write(c)} THEN {self.clean(r)}" for c, r in branches)
                 return f"(CASE{whens} ELSE {self.clean(otherwise)} END)"
@@ -107,7 +107,7 @@ class _Writer:
 
     def _field(self, name: str, previous: bool, kind: Kind) -> str:
         whole = self.previous_prefix + name if previous else name
-        column = "`" + whole.replace("`", "``") + "`"
+        column = spark_text.column(whole)
         if kind is Kind.FLOAT:
             return f"nullif(CAST({column} AS DOUBLE), {_NAN})"
         if kind is Kind.INT:
@@ -139,12 +139,11 @@ class _Writer:
         written = self.clean(operand)
         to = _TYPES[kind]
         if operand.type.kind is Kind.STRING:
-            pattern = WHOLE_NUMBER if kind is Kind.INT else NUMBER
-            text = f"trim({written})"
             # Java's $ also stands before a last line break; (?!.) excludes that.
-            return (
-                f"(CASE WHEN {text} RLIKE '(?s){pattern}(?!.)' THEN try_cast({text} AS {to}) END)"
-            )
+            number = WHOLE_NUMBER if kind is Kind.INT else NUMBER
+            pattern = spark_text.string(f"(?s){number}(?!.)")
+            text = f"trim({written})"
+            return f"(CASE WHEN {text} RLIKE {pattern} THEN try_cast({text} AS {to}) END)"
         if kind is Kind.BOOL and operand.type.kind in NUMERIC:
             return f"({written} <> 0)"
         if kind is Kind.FLOAT:
@@ -185,35 +184,7 @@ _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 def _constant(value: Any, kind: Kind) -> str:
     if value is None:
         return f"CAST(NULL AS {_TYPES[kind]})" if kind in _TYPES else "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    if isinstance(value, int):
-        # The smallest integer cannot be written: its digits without the sign do not fit.
-        return f"({value + 1}L - 1L)" if value == -(2**63) else f"{value}L"
-    return f"{value!r}D"
-
-
-def _text(value: str) -> str:
-    """A string literal; quotes and backslashes are spelt by chr, for Spark reads them variously."""
-    if "'" not in value and "\\" not in value:
-        return f"'{value}'"
-    parts: list[str] = []
-    plain = ""
-    for character in value:
-        if character in "'\\":
-            parts += [f"'{plain}'"] if plain else []
-            parts.append(f"chr({ord(character)})")
-            plain = ""
-        else:
-            plain += character
-    parts += [f"'{plain}'"] if plain else []
-    return f"concat({', '.join(parts)})"
+    return spark_text.literal(value)
 
 
 def _like_pattern(parts: Sequence[tuple[bool, str]]) -> str:

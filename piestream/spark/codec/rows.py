@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from pyspark.sql import types as spark
 
 from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, TIME
-from piestream.language.model import Aggregate, Endpoint
-from piestream.plan.binding import CODE, FLOAT, Binding
+from piestream.plan.binding import Binding
+from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.outputs import Output
 from piestream.spark.codec.columns import (
     DOUBLE,
     FIELDS,
@@ -177,36 +178,23 @@ def departures(binding: Binding, types: dict[str, spark.DataType]) -> tuple[Outg
     """How a query's result crosses, and the Spark SQL that reads it."""
     way = Way.empty()
     columns, expressions = [], []
-    own = dict(zip((o.item.alias for o in binding.outputs), binding.outputs, strict=True))
-    for name, dtype in binding.result_schema.items():
-        crossing = way.planned(dtype)
-        output = own.get(name)
-        data_type = _result_type(
-            dtype, binding, types, name, None if output is None else output.item
-        )
-        columns.append((name, crossing))
-        expressions.append(f"{inward(crossing, data_type)} AS {quoted(name)}")
+    for output in binding.outputs:
+        crossing = way.planned(output.dtype)
+        columns.append((output.name, crossing))
+        data_type = _result_type(output, types)
+        expressions.append(f"{inward(crossing, data_type)} AS {quoted(output.name)}")
     return Outgoing(tuple(columns), tuple(way.types), way.words), expressions
 
 
-def _result_type(
-    dtype: pl.DataType, binding: Binding, types: dict[str, spark.DataType], name: str, item: object
-) -> spark.DataType:
+def _result_type(output: Output, types: dict[str, spark.DataType]) -> spark.DataType:
     """The Spark type of a result column: that of the input column whose values it holds."""
-    if item is None:
-        if name in binding.query.partition_by:
-            return types[name]
-        return spark.StringType() if name == "phase" else types[binding.time.name]
-    if isinstance(item, Endpoint):
-        return types[binding.time.name]
-    if isinstance(item, Aggregate) and item.function in ("FIRST", "LAST", "MIN", "MAX"):
-        assert item.column is not None
-        return types[item.column]
-    if dtype == pl.Int64:
+    if output.values_of is not None:
+        return types[output.values_of]
+    if output.dtype == pl.Int64:
         return spark.LongType()
-    if dtype == pl.Float64:
+    if output.dtype == pl.Float64:
         return spark.DoubleType()
-    return spark.DayTimeIntervalType() if dtype.is_temporal() else spark.StringType()
+    return spark.DayTimeIntervalType() if output.dtype.is_temporal() else spark.StringType()
 
 
 def _spread(
