@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.projection import TIME, Projection
 from piestream.errors import LateEventError, TieError
-
-Ties = Literal["error", "first", "last"]
-OnLate = Literal["error", "drop"]
+from piestream.language.options import OnLate, Ties
 
 
 class ReorderBuffer:

@@ -8,20 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
-from piestream.language.options import named_options
+from piestream.language.inputs import Events, Frame, SparkFrame
+from piestream.language.options import (
+    AnyKeywords,
+    FileKeywords,
+    FileOptions,
+    OrderKeywords,
+    OrderOptions,
+    RunKeywords,
+    RunOptions,
+    SparkBoundedOptions,
+    SparkKeywords,
+    SparkStreamOptions,
+    takes_options,
+)
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from piestream import show
     from piestream.adapters.session import Session
-    from piestream.engine.reordering import OnLate, Ties
     from piestream.expressions.predicate import Predicate
-    from piestream.language.symbols import DurationLike
-    from piestream.spark.worker_plan import Partitioning
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -219,60 +231,48 @@ class Query:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None
 
-    @named_options
-    def run(
-        self,
-        frame: Any = None,
-        *,
-        ties: Ties | None = None,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        threads: int | None = None,
-        delimiter: str | None = None,
-        decimal_comma: bool | None = None,
-        buckets: int | None = None,
-        partitioning: Partitioning | None = None,
-        slices: int | None = None,
-        metrics: str | None = None,
-    ) -> Any:
+    @overload
+    def run(self, frame: None = None, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: pl.DataFrame, **options: Unpack[RunKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: pl.LazyFrame, **options: Unpack[RunKeywords]) -> pl.LazyFrame: ...
+    @overload
+    def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
+    @overload
+    def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
+    @overload
+    def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
+
+    @takes_options(FileOptions, SparkBoundedOptions, SparkStreamOptions)
+    def run(self, frame: Any = None, **options: Unpack[AnyKeywords]) -> Any:
         """Every match in a frame, as a frame of the same kind; without one, FROM's files.
 
         ``delimiter`` and ``decimal_comma`` are for CSV files, ``threads`` for what is no Spark
         frame; ``buckets`` and what follows it are for Spark frames.
         """
-        from piestream.adapters import frames
+        if type(frame).__module__.startswith("pyspark.sql"):
+            from piestream.spark.frames import run_frame
 
-        return frames.run(
-            self,
-            frame,
-            ties=ties,
-            lateness=lateness,
-            on_late=on_late,
-            threads=threads,
-            delimiter=delimiter,
-            decimal_comma=decimal_comma,
-            buckets=buckets,
-            partitioning=partitioning,
-            slices=slices,
-            metrics=metrics,
-        )
+            return run_frame(self, frame, options)
+        from piestream.adapters.run import run, run_files
 
-    @named_options
+        if frame is None:
+            return run_files(self, FileOptions.of(options))
+        return run(self, frame, RunOptions.of(options))
+
+    @takes_options(OrderOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
+        **options: Unpack[OrderKeywords],
     ) -> Session:
         """A session: push events, get the matches that became known."""
         from piestream.adapters import session
 
-        return session.Session(
-            self, state=state, lateness=lateness, on_late=on_late, ties=ties, schema=schema
-        )
+        return session.Session(self, state=state, schema=schema, **options)
 
     def explain(self) -> show.Explanation:
         """How the query will be executed: predicates, automata, decision points, join plan, state.

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from piestream.demo.fleet import fleet
 from piestream.errors import StateError
 from piestream.language import Query, parse
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.job.checkpoint import RECORD
 from piestream.spark.job.connectors import parse_connector
 from piestream.spark.job.job import Job, run_job
@@ -182,7 +183,7 @@ def test_a_restart_that_differs_is_refused_before_anything_runs(spark: Any, tmp_
     def run(query: Query = CARS, **options: Any) -> None:
         job = _job(
             tmp_path, f"parquet:{source}", f"parquet:{tmp_path / 'sink'}", query=query,
-            available_now=True, options={"buckets": 3, "lateness": "5 s", **options},
+            available_now=True, options=SparkStreamOptions.of({"buckets": 3, "lateness": "5 s", **options}),
         )  # fmt: skip
         run_job(spark, job, lambda line: None)
 
@@ -213,7 +214,7 @@ def test_a_checkpoint_that_no_job_began_is_left_to_its_states(spark: Any, tmp_pa
     player = Player(spark, CARS, cars, tmp_path, buckets=3)
     player.play(cars.head(40))
     job = _job(tmp_path, f"parquet:{player.source}", f"parquet:{tmp_path / 'sink'}",
-               available_now=True, options={"buckets": 3})  # fmt: skip
+               available_now=True, options=SparkStreamOptions(buckets=3))  # fmt: skip
     run_job(spark, job, lambda line: None)
     assert not (tmp_path / "checkpoint" / RECORD).exists()
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from piestream.language import parse
+from piestream.language.options import SparkStreamOptions
 from tests.spark.streams import rows_of
 
 confluent_kafka = pytest.importorskip(
@@ -76,7 +77,7 @@ def test_messages_become_matches_and_a_restart_goes_on(
         schema="k bigint, t timestamp_ntz, x bigint",
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
-        options={"lateness": "90 s", "buckets": 2},
+        options=SparkStreamOptions(lateness="90 s", buckets=2),
     )
     said: list[str] = []
     run_job(spark, job, said.append)
@@ -115,7 +116,7 @@ def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Pa
         rest=sink,
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
-        options={"lateness": "5 s", "buckets": 2},
+        options=SparkStreamOptions(lateness="5 s", buckets=2),
     )
     run_job(spark, job, lambda line: None)
     expected = QUERY.run(rows)
