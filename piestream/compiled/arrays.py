@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.loops import at_word, keep_alive, pointer
+from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
 
 __all__ = ["copy_words", "ensure_capacity", "ensure_column_capacity", "uninitialized"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.loops import trailing_zeros
+from piestream.compiled.primitives import signed, trailing_zeros
 from piestream.compiled.records import Carried, Record, kernel, method
 
 __all__ = ["BitSet", "bit_set_words"]
@@ -82,7 +82,7 @@ class BitSet(Record):
                 looked += 1
                 rest = np.uint64(self[first + (number >> 6)]) >> np.uint64(number & 63)
                 if rest:
-                    number += np.int64(trailing_zeros(rest))
+                    number += signed(trailing_zeros(rest))
                     break
             if n_bits <= 64:
                 return self.n_bits, looked
@@ -98,5 +98,5 @@ class BitSet(Record):
                 n_bits = _words_of(n_bits)
                 first += n_bits
             looked += 1
-            number = (number << 6) + np.int64(trailing_zeros(np.uint64(self[first + number])))
+            number = (number << 6) + signed(trailing_zeros(np.uint64(self[first + number])))
         return number, looked

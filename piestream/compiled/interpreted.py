@@ -46,15 +46,45 @@ class Place:
         return self._at + word
 
 
+class Words(Place):
+    """Words that have no names."""
+
+
+class BitWords(Place):
+    """Words of 64 bits, which have no sign."""
+
+    def __getitem__(self, word: int) -> np.uint64:  # type: ignore[override]
+        return np.uint64(super().__getitem__(word))
+
+
+class Flags(Place):
+    """Flags, a byte each."""
+
+
+class Floats(Place):
+    """Words that are floating-point numbers."""
+
+    def __getitem__(self, word: int) -> float:  # type: ignore[override]
+        return super().__getitem__(word)
+
+
+_PLACES = {"int64": Words, "uint64": BitWords, "uint8": Flags, "float64": Floats}
+
+
 def pointer(array: Any) -> Place:
     """Where an array's elements begin."""
     words = array.reshape(-1)
-    return Place(words, 0, 0, words.size)
+    return _PLACES[words.dtype.name](words, 0, 0, words.size)
+
+
+def _like(place: Place) -> type[Place]:
+    """What a place in the same array is that is no record."""
+    return _PLACES[place._array.dtype.name]
 
 
 def at_word(place: Place, count: int) -> Place:
     """The place ``count`` elements on."""
-    return Place(place._array, place._at + count, place._first, place._end)
+    return _like(place)(place._array, place._at + count, place._first, place._end)
 
 
 def within(place: Place, at: int, count: int) -> Place:
@@ -64,12 +94,12 @@ def within(place: Place, at: int, count: int) -> Place:
         raise IndexError(
             f"words [{first}, {first + count}) are not in [{place._first}, {place._end})"
         )
-    return Place(place._array, first, first, first + count)
+    return _like(place)(place._array, first, first, first + count)
 
 
 def as_floats(place: Place) -> Place:
     """The same words read as floating-point numbers."""
-    return Place(place._array.view(np.float64), place._at, place._first, place._end)
+    return Floats(place._array.view(np.float64), place._at, place._first, place._end)
 
 
 def keep_alive(array: Any) -> None:

@@ -21,7 +21,8 @@ from numba.extending import (
     register_model,
 )
 
-from piestream.compiled.loops import WORDS, Address, machine_code
+from piestream.compiled.compiler import Address, machine_code
+from piestream.compiled.intrinsics import WORDS
 
 if TYPE_CHECKING:
     from piestream.compiled.records import Record

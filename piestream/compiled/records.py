@@ -44,9 +44,37 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from piestream.compiled.interpreted import INTERPRETED, Place, at_word, within
-from piestream.compiled.loops import FLAGS, WORDS, compile_loop
+from piestream.compiled.compiler import compile_loop
+from piestream.compiled.interpreted import (
+    INTERPRETED,
+    BitWords,
+    Flags,
+    Place,
+    Words,
+    at_word,
+    within,
+)
+from piestream.compiled.intrinsics import WORDS
 from piestream.compiled.lowering import RecordType, RowsType, register
+
+__all__ = [
+    "Array",
+    "BitRows",
+    "BitWords",
+    "Carried",
+    "FlagRows",
+    "Flags",
+    "Record",
+    "Rows",
+    "Table",
+    "Times",
+    "WordRows",
+    "WordTable",
+    "Words",
+    "assemble",
+    "kernel",
+    "method",
+]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,18 +90,6 @@ FlagRows = Annotated[NDArray[np.uint8], "2-D"]
 BitRows = Annotated[NDArray[np.uint64], "2-D"]
 
 
-class Words(Place):
-    """Words that have no names."""
-
-
-class BitWords(Place):
-    """Words of 64 bits, which have no sign."""
-
-
-class Flags(Place):
-    """Flags, a byte each."""
-
-
 _PLAIN = {
     int: types.int64,
     bool: types.boolean,
@@ -81,7 +97,7 @@ _PLAIN = {
     np.uint64: types.uint64,
     Words: WORDS,
     BitWords: types.CPointer(types.uint64),
-    Flags: FLAGS,
+    Flags: types.CPointer(types.uint8),
     Array: types.int64[::1],
     Times: types.Array(types.int64, 1, "C", readonly=True),
     WordRows: types.int64[:, ::1],
@@ -90,21 +106,20 @@ _PLAIN = {
 }
 
 
-class Rows(Place, Generic[T]):
-    """Records that lie one behind the other; or words."""
+class Rows(Words, Generic[T]):
+    """Records that lie one behind the other."""
 
     _element: Any
 
     def __getitem__(self, number: int) -> T:  # type: ignore[override]
-        if self._element is None:
-            return super().__getitem__(number)  # type: ignore[return-value]
         size = self._element.size
         row: T = self._element(within(self, number * size, size))
         return row
 
 
-#: Rows that lie elsewhere: the word says where, counted from the beginning of the record.
+#: Rows, or words, that lie elsewhere: the word says where, from the beginning of the record.
 Table = Annotated[Rows[T], "elsewhere"]
+WordTable = Annotated[Words, "elsewhere"]
 #: What goes with a record without being in memory.
 Carried = Annotated[T, "carried"]
 
@@ -123,7 +138,7 @@ class Field:
     count: int | None = None
 
 
-class Record(Place):
+class Record(Words):
     """A place in memory. ``record[n]`` is its n-th word, whether that has a name or not."""
 
     size: ClassVar[int]  # in words, with all fields
@@ -158,11 +173,11 @@ class Record(Place):
         elif note == ["elsewhere"]:
             cls.fields[name] = Field("table", cls.size, numba_type(what))
             cls.size += 1
-        elif get_origin(what) is Rows:  # without a number they are the last, and of any number
-            count = note[0] if note else None
+        elif what is Words or get_origin(what) is Rows:
+            count = note[0] if note else None  # without a number they are the last, and of any
             cls.fields[name] = Field("rows", cls.size, numba_type(what), count)
-            (row,) = get_args(what)
-            cls.size += (count or 0) * getattr(row, "size", 1)
+            size = 1 if what is Words else get_args(what)[0].size
+            cls.size += (count or 0) * size
         else:
             cls.fields[name] = Field("word", cls.size, numba_type(what))
             cls.size += 1
@@ -289,8 +304,7 @@ def numba_type(hint: Any) -> Any:
     if get_origin(hint) is list:
         return types.List(numba_type(get_args(hint)[0]))
     if get_origin(hint) is Rows:
-        (row,) = get_args(hint)
-        return WORDS if row is int else RowsType(row.type)
+        return RowsType(get_args(hint)[0].type)
     if isinstance(hint, type) and issubclass(hint, Record):
         return hint.type
     return _PLAIN[hint]

@@ -6,9 +6,7 @@ somebody looks: at its end, at a report, at the end of a batch. So every row is 
 
 from __future__ import annotations
 
-import numpy as np
-
-from piestream.compiled.loops import as_floats, at_word
+from piestream.compiled.primitives import as_floats, at_word, signed
 from piestream.compiled.records import Carried, Flags, Record, Words, kernel
 
 ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = (
@@ -71,7 +69,7 @@ def add_rows(cell: Cell, words: Words, columns: Columns, row: int, row_end: int)
         words[0] += row_end - row
     elif kind == COUNT:
         for r in range(row, row_end):
-            words[0] += np.int64(known[r])
+            words[0] += signed(known[r])
     elif kind == SUM_INT:
         for r in range(row, row_end):
             if known[r]:
@@ -103,10 +101,10 @@ def add_rows(cell: Cell, words: Words, columns: Columns, row: int, row_end: int)
                 sums[1] = floats[r]
     elif kind == FIRST:
         if words[0] == UNKNOWN_YET:
-            words[0] = np.int64(known[row])
+            words[0] = signed(known[row])
             words[1] = column[row]
     elif kind == LAST:
-        words[0] = np.int64(known[row_end - 1])
+        words[0] = signed(known[row_end - 1])
         words[1] = column[row_end - 1]
     else:  # SPREAD, by Welford's update
         for r in range(row, row_end):

@@ -10,7 +10,7 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity
 from piestream.compiled.constants import NONE
-from piestream.compiled.loops import at_word, keep_alive, pointer, trailing_zeros
+from piestream.compiled.primitives import at_word, keep_alive, pointer, signed, trailing_zeros
 from piestream.compiled.records import Array, BitRows, BitWords, Times, Words, kernel
 
 _ONE = np.uint64(1)
@@ -66,7 +66,7 @@ def find_changes(
     bit_of_symbol = pointer(bit_of_symbol_array)
     row_offsets = pointer(row_offsets_array)
     times = pointer(times_array)
-    n_predicates = bits_array.shape[0]
+    n_predicates: int = bits_array.shape[0]
     n_groups = row_offsets_array.size - 1
     n_rows = row_offsets[n_groups]
     n_words = bits_array.shape[1]
@@ -116,12 +116,12 @@ def find_changes(
             changed &= changed - _ONE
             mask ^= turned[shift]
             turned[shift] = np.uint64(0)
-            row = first + np.int64(shift)
+            row = first + signed(shift)
             while group < n_groups and row_offsets[group] <= row:
                 change_offsets[group] = found
                 group += 1
             rows[found] = row
-            masks[found] = np.int64(mask)
+            masks[found] = signed(mask)
             found += 1
     while group <= n_groups:
         change_offsets[group] = found

@@ -25,4 +25,4 @@ def plus(time: int, length: int) -> int:
 @kernel
 def lasts(start: int, time: int, length: int) -> bool:
     """Whether ``time - start`` reaches ``length``; the difference may exceed 63 bits."""
-    return np.uint64(time) - np.uint64(start) >= np.uint64(length)
+    return bool(np.uint64(time) - np.uint64(start) >= np.uint64(length))

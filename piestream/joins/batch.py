@@ -8,13 +8,12 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
 from piestream.compiled.constants import NONE
-from piestream.compiled.loops import keep_alive, pointer, within
+from piestream.compiled.primitives import keep_alive, pointer, within
 from piestream.compiled.records import (
     Array,
     Carried,
     FlagRows,
     Record,
-    Rows,
     Times,
     WordRows,
     Words,
@@ -78,7 +77,7 @@ class _EventCursor(Record):
 class _BatchRows(Record):
     """The rows of a batch: their times, and at which of them a mask changes."""
 
-    times: Rows[int]
+    times: Words
 
     change_rows: Carried[Words]
     change_masks: Carried[Words]

@@ -8,7 +8,7 @@ once, at its last item.
 from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, NONE
-from piestream.compiled.loops import trailing_zeros
+from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from piestream.compiled.constants import NONE
-from piestream.compiled.loops import at_word
+from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, kernel, method
 from piestream.joins.pairs import is_pair, possible_relations
 from piestream.joins.partition import Partition

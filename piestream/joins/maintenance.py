@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from piestream.compiled.constants import NONE
-from piestream.compiled.loops import at_word, keep_alive, pointer, within
+from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import FIRST, LAST, MAX_INT, MIN_INT, Cell
 from piestream.intervals.ticks import minus

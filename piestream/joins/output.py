@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from piestream.compiled.constants import NONE
-from piestream.compiled.loops import at_word, keep_alive, pointer
+from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import Matches
 from piestream.joins.partition import Partition

@@ -47,8 +47,8 @@ def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
     """
     order = 9 * _compare(xs, ys) + 3 * _compare(xs, ye) + _compare(xe, ys) + 13
     if xe == OPEN and ye == OPEN:
-        return _OPEN[order]
-    return _ENDED[3 * order + _compare(xe, ye) + 1]
+        return int(_OPEN[order])
+    return int(_ENDED[3 * order + _compare(xe, ye) + 1])
 
 
 @kernel

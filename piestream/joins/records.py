@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Annotated
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.compiled.loops import at_word
-from piestream.compiled.records import Record, Rows, Table, method
+from piestream.compiled.primitives import at_word
+from piestream.compiled.records import Record, Rows, Table, Words, WordTable, method
 from piestream.intervals.aggregates import Cell
 
 #: The bound of an interval whose partners allow no match: earlier than every time.
@@ -142,7 +142,7 @@ class Side(Record):
 class Constraint(Record):
     """A constraint. Its automaton reads the letters of its two symbols."""
 
-    symbols: Annotated[Rows[int], 2]  # x and y
+    symbols: Annotated[Words, 2]  # x and y
     automaton: int  # its first transition; NONE if the constraint has no automaton
     naming: int  # 1: the automaton only tells followed-by from before, for RELATION
     seed: int  # of a decided pair
@@ -216,7 +216,7 @@ class Program(Record):
     steps: Table[Step]
     checks: Table[Check]
     outputs: Table[Output]
-    sort_order: Table[int]  # symbols in the order in which their starts sort result rows
+    sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
     has_cells: int
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
@@ -233,7 +233,7 @@ class ResultRow(Record):
     partition: int
     time: int  # of the report
     phase: int  # Phase
-    outputs: Rows[int]  # the output words
+    outputs: Words  # the output words
 
 
 class SideSample(Record):
@@ -288,7 +288,7 @@ class Item(Record):
     constraint: int  # of PAIR, RANGE and END
     side: int  # of the interval in the constraint, of RANGE and END
     last: int  # of RANGE: the last partner that ended before
-    ids: Annotated[Rows[int], 2]  # of PAIR: of x and of y
+    ids: Annotated[Words, 2]  # of PAIR: of x and of y
 
 
 class Scratch(Record):
@@ -305,7 +305,7 @@ class Scratch(Record):
     cached_end: int
     n_items: int
     cursors: Table[ScanCursor]  # by depth
-    aggregated: Table[int]  # by symbol: the row up to which its aggregates are up to date
+    aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     items: Table[Item]
     bound: Rows[Bound]  # by symbol
 

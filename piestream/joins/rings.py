@@ -10,7 +10,14 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity
 from piestream.compiled.bits import BitSet, bit_set_words
-from piestream.compiled.loops import at_word, keep_alive, pointer, trailing_zeros, within
+from piestream.compiled.primitives import (
+    at_word,
+    keep_alive,
+    pointer,
+    signed,
+    trailing_zeros,
+    within,
+)
 from piestream.compiled.records import Array, Carried, Words, kernel, method
 from piestream.joins.records import PoolHeader, RingHeader, Slot
 
@@ -94,7 +101,7 @@ class Ring(RingHeader):
         place = slot_id & (capacity - 1)
         rest = np.uint64(candidates[place >> 6]) >> np.uint64(place & 63)
         if rest:  # nearly always
-            return min(slot_id + np.int64(trailing_zeros(rest)), last + 1), 0
+            return min(slot_id + signed(trailing_zeros(rest)), last + 1), 0
         found, looked = candidates.next_from(place)
         slot_id += found - place
         if found == capacity and slot_id <= last:  # the ring goes on at its beginning

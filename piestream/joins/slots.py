@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from piestream.compiled.constants import NONE, OPEN
-from piestream.compiled.loops import at_word, trailing_zeros
+from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.joins.pairs import drop_partner

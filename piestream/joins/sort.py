@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.loops import keep_alive, leading_zeros, pointer
+from piestream.compiled.primitives import keep_alive, leading_zeros, pointer, signed
 from piestream.compiled.records import Array, Record, Rows, Words, kernel
 
 __all__ = ["sorted_places"]
@@ -74,7 +74,7 @@ def _merge_sorted(keys: Words, places: Array, order: Words, n: int) -> Array:
 @kernel
 def _bits(number: int) -> int:
     """How many bits a number without sign takes."""
-    return 64 - np.int64(leading_zeros(np.uint64(number)))
+    return 64 - signed(leading_zeros(np.uint64(number)))
 
 
 @kernel

@@ -6,8 +6,8 @@ A match hangs in a list of each of its intervals that are open; free records are
 from __future__ import annotations
 
 from piestream.compiled.constants import NONE
-from piestream.compiled.loops import at_word
-from piestream.compiled.records import Carried, Record, Rows, Words, method
+from piestream.compiled.primitives import at_word
+from piestream.compiled.records import Carried, Record, Words, method
 from piestream.joins.records import Program
 
 
@@ -15,7 +15,7 @@ class WaitingMatch(Record):
     """A match: starts of its intervals by symbol, links of its lists by symbol, output words."""
 
     n_open: int  # how many of its intervals are open; 0: the record is free
-    words: Rows[int]
+    words: Words
 
     program: Carried[Program]
 
@@ -43,7 +43,7 @@ class WaitingStore(Record):
 
     free: int  # the first free record, or NONE
     used: int  # how many records have ever been taken
-    matches: Rows[int]
+    matches: Words
 
     program: Carried[Program]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from piestream.compiled.loops import pointer
+from piestream.compiled.primitives import pointer
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.runs import find_changes, first_row_at
 

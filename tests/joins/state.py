@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from piestream.compiled.constants import OPEN
-from piestream.compiled.loops import at_word, pointer
+from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream

@@ -7,7 +7,7 @@ import pytest
 
 import piestream as ps
 from piestream.compiled import layout as at
-from piestream.compiled.loops import pointer
+from piestream.compiled.primitives import pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.records import Program
 from piestream.joins.sort import sorted_places

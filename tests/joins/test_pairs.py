@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from piestream.compiled import layout as at
-from piestream.compiled.loops import at_word, pointer
+from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
 from piestream.joins.records import Partners

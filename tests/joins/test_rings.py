@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from piestream.compiled.loops import pointer
+from piestream.compiled.primitives import pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.records import PoolHeader, RingHeader
 from piestream.joins.rings import Ring as RingRecord
