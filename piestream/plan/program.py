@@ -69,7 +69,7 @@ class Cell:
     """One running aggregate: of which symbol, which kind (intervals.aggregates), which column."""
 
     symbol: int
-    kind: int
+    kind: aggregates.CellKind
     column: int
 
 
@@ -433,7 +433,7 @@ class _Compiler:
         fields["cell"] = len(self.cells)
         for cell in dict.fromkeys(w.what for w in self.outputs if isinstance(w.what, Cell)):
             if cell.symbol == symbol:
-                word = self.slots.take(symbol, aggregates.CELL_SIZE.get(cell.kind, 1))
+                word = self.slots.take(symbol, aggregates.CELL_SIZE[cell.kind])
                 self.cell_words[cell] = word
                 packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
                 self.cells.append(packed)
