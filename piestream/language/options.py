@@ -35,12 +35,10 @@ from typing import (
 )
 
 from piestream.expressions.diagnostics import did_you_mean
-from piestream.expressions.durations import as_duration
+from piestream.expressions.durations import DurationLike, as_duration
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from piestream.language.symbols import DurationLike
 
 __all__ = [
     "AnyKeywords",
