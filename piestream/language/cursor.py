@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
-from piestream.expressions.durations import UNIT_SPELLINGS, Duration, duration_of, meant, unit_named
+from piestream.expressions.durations import (
+    UNIT_SPELLINGS,
+    Duration,
+    duration_of,
+    rewritten,
+    unit_named,
+)
 from piestream.expressions.tokens import RESERVED, Kind, Token
 
 __all__ = ["Cursor"]
@@ -110,7 +116,7 @@ class Cursor:
         """A hint for a duration of another style: how to write it here."""
         rest = self.tokens[self.position :]
         stop = next((i for i, t in enumerate(rest) if t.upper in _AFTER_DURATION), len(rest))
-        written = meant(" ".join(token.text for token in rest[:stop]))
+        written = rewritten(" ".join(token.text for token in rest[:stop]))
         return _EXAMPLE if written is None else f"write it as {written}"
 
     def expect_end(self, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span
-from piestream.expressions.durations import NANOSECONDS, Duration, printed
+from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.language.draft import QueryDraft
 from piestream.language.model import Aggregate, Query, RelationOf, Return, Symbol
 from piestream.language.printer import default_returns
@@ -71,8 +71,8 @@ def _validate_definitions(validation: Validation) -> None:
         elif spec.at_least and spec.at_most and _exceeds(validation, spec.at_least, spec.at_most):
             validation.report_at(
                 ("at_most", spec.name),
-                f"{spec.name} must last at least {printed(spec.at_least)} and at most "
-                f"{printed(spec.at_most)}, which no interval can",
+                f"{spec.name} must last at least {spec.at_least} and at most "
+                f"{spec.at_most}, which no interval can",
             )
 
 
@@ -86,8 +86,8 @@ def _validate_durations(validation: Validation) -> None:
         if spec.at_least and _exceeds(validation, spec.at_least, draft.within):
             validation.report_at(
                 ("within",),
-                f"the window of {printed(draft.within)} is shorter than {spec.name} must "
-                f"last: {printed(spec.at_least)}",
+                f"the window of {draft.within} is shorter than {spec.name} must "
+                f"last: {spec.at_least}",
             )
 
 

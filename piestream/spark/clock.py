@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.expressions.backends import spark_text
 from piestream.plan.binding import Binding
 from piestream.spark.codec.rows import WireTime
