@@ -27,5 +27,9 @@ class SchemaError(StreamError):
     """Rows whose columns are not those that the query was bound to."""
 
 
+class FileError(StreamError):
+    """A file whose rows cannot be read."""
+
+
 class StateError(ValueError):
     """A stored state that cannot be read: damaged, of another version, or of another query."""

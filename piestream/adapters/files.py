@@ -17,10 +17,11 @@ from typing import BinaryIO, Protocol
 import polars as pl
 
 from piestream.adapters.formats import TABS, Format, TypeName, format_of, suffix_of
-from piestream.adapters.text_files import Filed, FileError, Piped, TextSource, first_line
+from piestream.adapters.text_files import Filed, Piped, TextSource, first_line
+from piestream.errors import FileError
 from piestream.language.options import FileOptions
 
-__all__ = ["TYPES", "FileError", "Source", "open_source"]
+__all__ = ["TYPES", "Source", "open_source"]
 
 #: Rows worked on at a time where an input can be cut: enough to amortise, and few enough for the cache.
 CHUNK_ROWS = 1 << 18

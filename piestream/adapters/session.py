@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, Unpack, cast, overload
 
 import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
-from piestream.adapters.event_columns import Event, column_of, frame_of, listed, type_of, types_of
+from piestream.adapters.event_columns import column_of, frame_of, listed, type_of, types_of
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
+from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
 from piestream.language.options import OrderKeywords, OrderOptions, takes_options
 from piestream.plan.binding import Binding
@@ -102,6 +103,13 @@ class Session:
                     f"{what} is {held} in this state, not {asked}: a session goes on with the "
                     "options that it was opened with, so leave them out"
                 )
+
+    @overload
+    def push(self, rows: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame: ...
+    @overload
+    def push(self, rows: Event | Events) -> list[dict[str, Any]]: ...
+    @overload
+    def push(self, rows: Frame) -> Frame: ...
 
     def push(self, rows: Any) -> Any:
         """Take in an event, a list of them or a frame; gives the matches that became known."""

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from piestream.adapters.text_times import as_moments, is_moment, moment_type
-from piestream.errors import StreamError
+from piestream.errors import FileError
 
-__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource", "first_line", "has_come"]
+__all__ = ["BLOCK_BYTES", "Filed", "Piped", "TextSource", "first_line", "has_come"]
 
 #: Bytes of text parsed at a time.
 BLOCK_BYTES = 16 << 20
@@ -32,10 +32,6 @@ _LONGEST_FIELD = 4 * BLOCK_BYTES
 
 #: How long a live stream may be silent before what has come is worked on.
 _PATIENCE_SECONDS = 0.02
-
-
-class FileError(StreamError):
-    """A file whose rows cannot be read."""
 
 
 class Filed:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from piestream.adapters.session import Session
     from piestream.expressions.predicate import Predicate
+    from piestream.show.explain import Explanation
 
 #: Names one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -226,8 +227,8 @@ class Query:
 
         return session.Session(self, state=state, schema=schema, **options)
 
-    def explain(self) -> Any:
+    def explain(self) -> Explanation:
         """How the query will be worked: predicates, automata, decision points, join plan."""
-        from piestream import show
+        from piestream.show.explain import explain
 
-        return show.explain(self)
+        return explain(self)

@@ -14,7 +14,8 @@ import pytest
 
 import piestream as ps
 from piestream.adapters import text_files
-from piestream.adapters.files import FileError, open_source
+from piestream.adapters.files import open_source
+from piestream.errors import FileError
 
 ONE = "DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN a.ts"
 FOUND = [{"detected_at": 2, "a_ts": 2}]
