@@ -23,7 +23,7 @@ class TimeError(StreamError):
     >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
     >>> query.run([{"t": 1, "x": 5}, {"t": None, "x": 0}])
     Traceback (most recent call last):
-    piestream.errors.TimeError: the time column t is NULL in row 2; ...
+    piestream.errors.TimeError: the time column t is NULL in row 1 of the rows given; ...
     """
 
 
