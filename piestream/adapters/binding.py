@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from piestream.compiled.layout import INT64_MAX
+from piestream.compiled.constants import INT64_MAX
 from piestream.expressions.durations import as_duration
 from piestream.language.model import Query
 from piestream.language.symbols import DurationLike

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.errors import TimeError
 from piestream.expressions.predicate import Predicate
 from piestream.plan.binding import Binding

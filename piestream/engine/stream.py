@@ -16,10 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN, PHASE_TRIGGER, ROW_PARTITION, ROW_PHASE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine import ordering
+from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
-from piestream.engine.detector import Batch, Detector
+from piestream.engine.detector import Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import make_room, with_previous
@@ -28,12 +29,15 @@ from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, SchemaError
+from piestream.joins.records import Phase, ResultRow
 from piestream.language.options import OnLate, Ties
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
+
+_PARTITION, _PHASE = (ResultRow.offset(field) for field in ("partition", "phase"))
 
 #: The state of a bounded input is compacted after so many rows.
 _COMPACT_ROWS = 1 << 22
@@ -65,7 +69,7 @@ class Stream:
         threads: int = 1,
     ) -> None:
         self.binding = binding
-        self.detector = Detector(binding.tables, binding.bit_of_symbol)
+        self.detector = Detector(binding.compiled, binding.bit_of_symbol)
         self._whole = whole
         self._threads = threads
         self._projection = Projection(binding)
@@ -137,12 +141,12 @@ class Stream:
             return None
         if buffer.ties == "last" or buffer.rows is not None:
             return None
-        if self.detector.last_time(partition) >= time:
+        if self.detector.partitions.last_time(partition) >= time:
             return None
         buffer.latest = time
         self._counts.events += 1
         self._since_compaction += 1
-        found = self.detector.detect_one(partition, time, mask, values, is_float)
+        found = self.detector.detect_event(partition, time, mask, values, is_float)
         if time > self.detector.next_timeout or self._compaction_due(time):
             results = [] if found is None else [self._results(found)]
             return self._concat([*results, self._advance_watermark(time)])
@@ -231,7 +235,7 @@ class Stream:
 
     def rebind(self, binding: Binding) -> None:
         """Go on with types for columns that have been NULL in every row so far."""
-        if not binding.tables.same_layout(self.binding.tables):
+        if not binding.compiled.same_layout(self.binding.compiled):
             raise SchemaError(
                 "the type of a column came up too late: say the types when the session is opened, "
                 "query.open(schema={...})"
@@ -253,7 +257,7 @@ class Stream:
         self.binding = binding
         self._projection = self._buffer.projection = projection
         self._no_results = pl.DataFrame(schema=binding.result_schema)
-        self.detector.replace_code(binding.tables.code)
+        self.detector.replace_program(binding.compiled.program)
         self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
         self._dictionaries = {
             n: dictionaries.get(a) or Dictionary(binding.schema[a.name])
@@ -398,10 +402,10 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int((found[:, ROW_PHASE] == PHASE_TRIGGER).sum())
-        keys = self._partitions.keys(found[:, ROW_PARTITION])
+        self._counts.matches += int((found[:, _PHASE] == Phase.TRIGGER).sum())
+        keys = self._partitions.keys(found[:, _PARTITION])
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
-        rows = ResultRows(found, self.binding.tables.words, keys, values)
+        rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
         return result_frame(self.binding.outputs, rows)
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:

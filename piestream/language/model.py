@@ -1,6 +1,6 @@
 """What a query is: one frozen value, made by the parser and by the builder alike.
 
-Nothing here knows of engines or frames. Two queries are equal when they say the same.
+Nothing here knows of engines or frames. Two queries are equal when they mean the same.
 """
 
 from __future__ import annotations
@@ -31,16 +31,21 @@ from piestream.relations import Relation
 if TYPE_CHECKING:
     import polars as pl
 
+    from piestream import show
     from piestream.adapters.session import Session
     from piestream.expressions.predicate import Predicate
-    from piestream.show.explain import Explanation
 
-#: Names one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
+#: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
 
 
 class Emit(Enum):
-    """When a match makes a row."""
+    """When a match makes a row.
+
+    >>> import piestream as ps
+    >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 60 EMIT ON BOTH").emit
+    <Emit.BOTH: 'BOTH'>
+    """
 
     TRIGGER = "TRIGGER"
     COMPLETION = "COMPLETION"
@@ -107,11 +112,23 @@ Return = Union[Aggregate, Endpoint, DurationOf, RelationOf]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Everything a query says, frozen. Its methods hand the work to the rooms that do it.
+    """A query: immutable, hashable, and safe to pickle.
 
-    ``str(query)`` is its canonical text, which parses back into an equal query. A bare FROM name
-    only labels the stream and a text's layout says nothing, so neither takes part in ``==``;
-    the path of a FROM does.
+    ``str(query)`` is its canonical text, which parses back into an equal query. Neither the layout
+    of the text nor the name of the stream in FROM takes part in ``==``; the path of a FROM does.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM cars DEFINE a AS accel > 8, s AS speed > 70 PATTERN s during a WITHIN 60"
+    ... )
+    >>> query
+    <Query of a, s: 1 constraint, within 60, 4 returns>
+    >>> print(query)
+    FROM cars
+    DEFINE a AS accel > 8,
+           s AS speed > 70
+    PATTERN a contains s
+    WITHIN 60
     """
 
     symbols: tuple[Symbol, ...]  # in DEFINE order; all of them appear in the pattern
@@ -147,7 +164,13 @@ class Query:
         )
 
     def symbol(self, name: str) -> Symbol:
-        """The symbol of that name; KeyError if there is none."""
+        """The symbol of that name; KeyError if there is none.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 AT LEAST 5 PATTERN a WITHIN 60")
+        >>> query.symbol("a").at_least
+        Duration(amount=5, in_ticks=True)
+        """
         for symbol in self.symbols:
             if symbol.name == name:
                 return symbol
@@ -156,13 +179,31 @@ class Query:
     def fault(self, where: Where | None, message: str, hint: str | None = None) -> QueryError:
         """An error at one part of this query, with carets if the query came from text.
 
-        ``where`` names the part as `Origin` does; a part that the text does not show
-        (a default RETURN, the builder) gives an error without a place.
+        ``where`` names the part as `Origin` does. If the part has no place in a text (a default
+        RETURN, a query of the builder), neither has the error.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+        >>> print(query.fault(("predicate", "a"), "there is no column accel"))
+        line 1, column 23: there is no column accel
+          1 | FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60
+            |                       ^^^^^^^^^
         """
         return self.faults([(where, message, hint)])
 
     def faults(self, found: Sequence[tuple[Where | None, str, str | None]]) -> QueryError:
-        """One error of several faults, each as in `fault`."""
+        """One error of several faults, each given as to `fault`.
+
+        >>> import piestream as ps
+        >>> query = ps.pattern(ps.define("a", "accel > 8")).within(60).query
+        >>> print(query.faults([(None, "one fault", None), (None, "another", "with a hint")]))
+        2 faults in the query
+        <BLANKLINE>
+        one fault
+        <BLANKLINE>
+        another
+          = with a hint
+        """
         origin = self.origin
         placed: list[Diagnostic] = []
         for where, message, hint in found:
@@ -172,7 +213,13 @@ class Query:
         return QueryError(placed, origin.text if origin is not None else None)
 
     def ticks(self, where: Where, duration: Duration, nanoseconds_per_tick: int | None) -> int:
-        """`Duration.ticks` of a duration of this query, with a fault that stands in its place."""
+        """`Duration.ticks` of a duration of this query; an error has carets at its place.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 5 min")
+        >>> query.ticks(("within",), query.within, 1_000_000)
+        300000
+        """
         what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
             where[0], where[0].upper()
         )
@@ -245,7 +292,7 @@ class Query:
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
         if type(frame).__module__.startswith("pyspark.sql"):
-            from piestream.spark import run_frame
+            from piestream.spark.frames import run_frame
 
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files
@@ -302,18 +349,16 @@ class Query:
 
         return session.Session(self, state=state, schema=schema, **options)
 
-    def explain(self) -> Explanation:
-        """How the query will be worked: predicates, automata, decision points, join plan.
+    def explain(self) -> show.Explanation:
+        """How the query will be executed: predicates, automata, decision points, join plan, state.
 
         >>> import piestream as ps
         >>> query = ps.query(
-        ...     "FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 9"
+        ...     "FROM cars DEFINE a AS accel > 8, s AS speed > 70 PATTERN a before s WITHIN 60"
         ... )
-        >>> print(query.explain().section("Constraints"))
-        a meets b
-          automaton of 3 states; partners by the pair index
-          meets: decided at b.ts = a.te
+        >>> print(query.explain().section("Join plan"))
+        s begins or becomes valid: a from s
         """
-        from piestream.show.explain import explain
+        from piestream import show
 
-        return explain(self)
+        return show.explain(self)

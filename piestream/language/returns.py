@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import Token
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
-from piestream.language.cursor import Reader
+from piestream.language.cursor import Cursor
 from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from piestream.language.printer import alias_of
 
@@ -38,16 +38,16 @@ class Names:
 
 
 def read_returns(
-    reader: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
+    cursor: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names
 ) -> list[tuple[Return, Span | None]]:
-    """The items of a RETURN clause with their places; faults go to the reader's list."""
-    if reader.at_end:
-        reader.fault(reader.peek(), "RETURN is empty", "leave it out, or write RETURN a.ts, a.te")
+    """The items of a RETURN clause with their places; faults go to the cursor's list."""
+    if cursor.at_end:
+        cursor.report(cursor.peek(), "RETURN is empty", "leave it out, or write RETURN a.ts, a.te")
         return []
     found: list[tuple[Return, Span | None]] = []
-    for item in reader.parts(","):
+    for item in cursor.split(","):
         if not item.tokens:
-            reader.fault(item.end, "something to return is missing here")
+            cursor.report(item.end, "something to return is missing here")
             continue
         read = _item(item, column_spans, names)
         if read is not None:
@@ -55,26 +55,26 @@ def read_returns(
     return found
 
 
-def _item(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
+def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     first = item.peek()
     if first.is_sign("*"):
-        item.fault(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
+        item.report(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
         return None
     if item.peek(1).is_sign("("):
         return _call(item, column_spans, names)
-    symbol = item.name("a symbol")
+    symbol = item.take_name("a symbol")
     if symbol is None:
         return None
-    if not item.sign("."):
-        item.fault(symbol, *_bare(symbol.text, names))
+    if not item.take_sign("."):
+        item.report(symbol, *_bare(symbol.text, names))
         return None
-    which = item.name("ts or te")
+    which = item.take_name("ts or te")
     if which is None:
         return None
     end = which.text.lower()
     if end not in ("ts", "te"):
         operand = f"{symbol.text}.{which.text}"
-        item.fault(
+        item.report(
             symbol.span.joined(which.span),
             f"an interval has many values of {which.text}: one must be chosen",
             f"write FIRST({operand}), LAST({operand}), AVG({operand}) or another of "
@@ -113,17 +113,17 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
     )
 
 
-def _call(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
+def _call(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     function = item.take()
     name = function.upper
     if name not in FUNCTIONS:
         meant = _OTHER_SPELLINGS.get(name)
         near = f"did you mean {meant}?" if meant else did_you_mean(name, FUNCTIONS)
         hint = near or f"the functions are {', '.join(FUNCTIONS)}"
-        item.fault(function, f"RETURN has no function {function.text}", hint)
+        item.report(function, f"RETURN has no function {function.text}", hint)
         return None
-    item.sign("(")
-    symbol = item.name("a symbol")
+    item.take_sign("(")
+    symbol = item.take_name("a symbol")
     if symbol is None:
         return None
     if name == "RELATION":
@@ -133,31 +133,31 @@ def _call(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names)
     return _aggregate(item, AGGREGATES[name], symbol, column_spans, names)
 
 
-def _relation(item: Reader, x: str) -> RelationOf | None:
+def _relation(item: Cursor, x: str) -> RelationOf | None:
     """RELATION behind its first symbol."""
-    if not item.sign(","):
-        item.fault(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
+    if not item.take_sign(","):
+        item.report(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
         return None
-    y = item.name("a symbol")
+    y = item.take_name("a symbol")
     if y is None:
         return None
     alias = _closed(item, alias_of("RELATION", x, y.text))
     return None if alias is None else RelationOf(x, y.text, alias)
 
 
-def _duration(item: Reader, symbol: str) -> DurationOf | None:
+def _duration(item: Cursor, symbol: str) -> DurationOf | None:
     """DURATION behind its symbol."""
-    if item.sign("."):
-        column = item.name("a column")
+    if item.take_sign("."):
+        column = item.take_name("a column")
         if column is not None:
-            item.fault(column, "DURATION takes a symbol", f"write DURATION({symbol})")
+            item.report(column, "DURATION takes a symbol", f"write DURATION({symbol})")
         return None
     alias = _closed(item, alias_of("DURATION", symbol))
     return None if alias is None else DurationOf(symbol, alias)
 
 
 def _aggregate(
-    item: Reader,
+    item: Cursor,
     function: AggregateFunction,
     symbol: Token,
     column_spans: dict[tuple[str, ...], Span],
@@ -165,12 +165,12 @@ def _aggregate(
 ) -> Aggregate | None:
     """An aggregate behind its symbol."""
     column: Token | None = None
-    if item.sign("."):
-        column = item.name("a column")
+    if item.take_sign("."):
+        column = item.take_name("a column")
         if column is None:
             return None
     elif function.needs_column:
-        item.fault(symbol, *_without_column(function.name, symbol.text, names))
+        item.report(symbol, *_without_column(function.name, symbol.text, names))
         return None
     operand = column.text if column else None
     alias = _closed(item, alias_of(function.name, symbol.text, operand))
@@ -190,25 +190,25 @@ def _without_column(function: str, operand: str, names: Names) -> tuple[str, str
     return message, f"write {function}({names.example}.{operand})"
 
 
-def _closed(item: Reader, default: str) -> str | None:
+def _closed(item: Cursor, default: str) -> str | None:
     """The closing bracket, and the name of the item."""
-    if item.sign(")"):
+    if item.take_sign(")"):
         return _alias(item, default)
-    item.fault(item.peek(), ") is missing here")
+    item.report(item.peek(), ") is missing here")
     return None
 
 
-def _alias(item: Reader, default: str) -> str | None:
+def _alias(item: Cursor, default: str) -> str | None:
     alias: str | None = default
-    if item.word("AS"):
-        token = item.name("the name of a column")
+    if item.take_word("AS"):
+        token = item.take_name("the name of a column")
         alias = None if token is None else token.text
     if alias is not None:
         more = item.peek()
         if more.is_sign("+", "-", "*", "/", "%"):
-            item.fault(
+            item.report(
                 more, "RETURN does not calculate", "calculate with the columns of the result"
             )
             return None
-        item.nothing_more("this")
+        item.expect_end("this")
     return alias

@@ -1,4 +1,4 @@
-"""A query meets the columns of its input: types, ticks, compiled tables, output columns.
+"""A query meets the columns of its input: types, ticks, its program, output columns.
 
 Everything here happens once per query and schema. What it makes is handed to the detector, which
 knows of integers only.
@@ -17,7 +17,7 @@ from piestream.expressions.durations import Duration
 from piestream.language.model import Query, Where
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.outputs import Output, report_columns, returned_columns
-from piestream.plan.program import Tables, Ticks, compile_tables
+from piestream.plan.program import CompiledQuery, Ticks, compile_query
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Binding:
     time: TimeColumn
     attributes: tuple[Attribute, ...]
     outputs: tuple[Output, ...]  # the columns of the result
-    tables: Tables = field(repr=False)
+    compiled: CompiledQuery = field(repr=False)
     predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
     previous: tuple[str, ...] = ()  # columns inside PREV(...)
@@ -90,7 +90,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
         time=time,
         attributes=attributes,
         outputs=outputs,
-        tables=compile_tables(query, ticks, words),
+        compiled=compile_query(query, ticks, words),
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),

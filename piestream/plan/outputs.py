@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.layout import OPEN, PHASE_COMPLETION, ROW_OUTPUTS, ROW_PHASE, ROW_TIME
+from piestream.compiled.constants import OPEN
+from piestream.joins import records
 from piestream.language.model import (
     Aggregate,
     DurationOf,
@@ -47,13 +48,23 @@ Words = NDArray[np.int64]
 class ResultRows:
     """Result rows as the loops wrote them, and what their words stand for."""
 
-    rows: Words  # a row a match: the words of layout.ROW_*, then the output words
+    rows: Words  # a row a match, whose words are a `ResultRow`
     place: Mapping[OutputWord, int]  # where each output word is among them
     keys: pl.DataFrame  # the partition columns of each row
     dictionaries: Mapping[int, pl.Series]  # the values that the codes of an attribute stand for
 
     def __getitem__(self, word: OutputWord) -> Words:
-        return self.rows[:, ROW_OUTPUTS + self.place[word]]
+        return self.rows[:, records.ResultRow.offset("outputs") + self.place[word]]
+
+    @property
+    def times(self) -> Words:
+        """The time of each report."""
+        return self.rows[:, records.ResultRow.offset("time")]
+
+    @property
+    def phases(self) -> Words:
+        """What each row reports."""
+        return self.rows[:, records.ResultRow.offset("phase")]
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ class ReportTime(Output):
         return self.time.name
 
     def column(self, found: ResultRows) -> pl.Series:
-        return self.time.as_times(_nullable(found.rows[:, ROW_TIME]))
+        return self.time.as_times(_nullable(found.times))
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,7 @@ class Phase(Output):
         return ()
 
     def column(self, found: ResultRows) -> pl.Series:
-        completed = pl.Series(found.rows[:, ROW_PHASE] == PHASE_COMPLETION)
+        completed = pl.Series(found.phases == records.Phase.COMPLETION)
         return pl.select(
             pl.when(completed).then(pl.lit("completion")).otherwise(pl.lit("trigger"))
         ).to_series()
@@ -196,15 +207,20 @@ class RelationName(Output):
             if self.allowed & wide and self.allowed & precise
         ]
 
-    def column(self, found: ResultRows) -> pl.Series:
-        """An open end is later than every known one; of two open ends, none is."""
-        xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
-        order = _endpoint_orders(xs, xe, ys, ye)
+    @cached_property
+    def _names(self) -> pl.Series:
+        """The name for each order of the endpoints, by the order's number."""
         named = [next(iter(names(relation)), "") for relation in RELATIONS_BY_ORDER]
         for wide, precise in PRECISE_FORM.items():
             if self.allowed & precise and not self.allowed & wide:
                 named[ENDPOINT_ORDER[wide].number] = names(precise)[0]
-        column = pl.Series(named, dtype=pl.String).gather(pl.Series(order.astype(np.uint32)))
+        return pl.Series(named, dtype=pl.String)
+
+    def column(self, found: ResultRows) -> pl.Series:
+        """An open end is later than every known one; of two open ends, none is."""
+        xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
+        order = _endpoint_orders(xs, xe, ys, ye)
+        column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])

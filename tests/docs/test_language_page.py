@@ -7,8 +7,8 @@ import re
 import pytest
 
 from piestream.expressions.durations import UNIT_SPELLINGS
+from piestream.expressions.functions import EXTRACT_PARTS, FUNCTIONS
 from piestream.expressions.parse import ALLOWED_FUNCTIONS
-from piestream.expressions.syntax import FUNCTIONS
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.clauses import CLAUSES
 from piestream.language.returns import FUNCTIONS as RETURNED
@@ -21,7 +21,7 @@ _SAID = set(re.findall(r"[\wµμ-]+", _PAGE))
 _WORDS = {
     "clauses": {word for clause in CLAUSES for word in clause.split()},
     "units": {unit for unit in UNIT_SPELLINGS if unit != "μs"},  # written with either mu
-    "functions of predicates": {*ALLOWED_FUNCTIONS, *(f.split()[-1] for f in FUNCTIONS)},
+    "functions of predicates": {*ALLOWED_FUNCTIONS, *EXTRACT_PARTS},
     "functions of RETURN": set(RETURNED),
     "relations": set(ALL_NAMES),
 }
@@ -40,3 +40,13 @@ def test_the_table_says_of_an_aggregate_what_its_declaration_says(
 @pytest.mark.parametrize("kind", _WORDS)
 def test_every_word_is_on_the_page(kind: str) -> None:
     assert _WORDS[kind] - _SAID == set()
+
+
+def test_the_table_of_functions_is_that_of_the_registry() -> None:
+    _, _, table = _PAGE.partition("| function | result | also written |\n|---|---|---|\n")
+    rows = table.partition("\n\n")[0].splitlines()
+    for row, function in zip(rows, FUNCTIONS.values(), strict=True):
+        _, signature, meaning, aliases, _ = (cell.strip() for cell in row.split("|"))
+        assert signature == f"`{function.signature}`"
+        assert meaning == function.meaning
+        assert aliases == " ".join(f"`{alias}`" for alias in function.aliases)

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled.layout import ROW_PARTITION
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
+from piestream.joins.records import ResultRow
 from piestream.plan.binding import bind
 from tests.engine.batches import batch_of, by_partition, detector_of, one_by_one
 from tests.joins.reference import expected
@@ -76,7 +76,9 @@ def test_all_ways_into_the_detector_agree(name: str, gap: str, bounds: str) -> N
         met += len(wanted)
         # partitions come in the order of the batch
         order = [number for number, _ in pieces]
-        places = [order.index(number) for number in at_once[:, ROW_PARTITION].tolist()]
+        places = [
+            order.index(number) for number in at_once[:, ResultRow.offset("partition")].tolist()
+        ]
         assert places == sorted(places)
 
         # the whole input, on any number of threads: the same array

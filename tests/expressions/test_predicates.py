@@ -189,6 +189,12 @@ def test_roots_powers_and_logarithms_are_null_where_they_are_not_defined() -> No
     assert holds_on("LOG10(x) > 2.99", "x", values)[:4] == [False, False, False, True]
 
 
+def test_a_power_of_zero_has_the_sign_of_the_zero() -> None:
+    values: list[object] = [-0.0, 0.0]
+    assert holds_on("POWER(x, -1) < 0", "x", values) == [True, False]
+    assert holds_on("POWER(x, -2) > 0", "x", values) == [True, True]
+
+
 def test_a_timestamp_without_a_zone_is_read_on_the_clock_of_the_column() -> None:
     moments: list[object] = [datetime(2026, 1, 1, h, tzinfo=UTC) for h in (10, 11, 12)]
     dtype = pl.Datetime("us", "Europe/Berlin")

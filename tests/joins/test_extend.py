@@ -254,7 +254,7 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
     shape: str, emit: Emit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan follows the live state every few events; which symbols are frequent turns round."""
-    monkeypatch.setattr("piestream.engine.detector._SURVEY_STEPS", 0)
+    monkeypatch.setattr("piestream.engine.adaption.SAMPLE_STEPS", 0)
     pattern = Pattern(PLANS[shape], 25, emit.value, bounds={"b": "AT LEAST 2"})
     often = [0.5, 0.1, 0.3, 0.05]
     pieces = [noise(k, "abcd", 80, often[k:] + often[:k]) for k in range(4)]
@@ -264,5 +264,5 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
     seen = set()
     for first in range(0, len(frame), 8):
         stream.process(frame[first : first + 8])
-        seen.add(stream.detector.code.tobytes())
+        seen.add(stream.detector.program.tobytes())
     assert len(seen) > 1, "the plan never changed"

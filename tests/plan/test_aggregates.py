@@ -12,6 +12,7 @@ import piestream as ps
 from piestream.intervals import aggregates as cells
 from piestream.language.aggregates import AGGREGATES
 from piestream.plan.aggregates import AGGREGATIONS, Selection, check_complete
+from piestream.plan.binding import bind
 from piestream.plan.columns import FLOAT
 
 
@@ -105,3 +106,15 @@ def test_what_calculates_takes_numbers_only(name: str, column: str) -> None:
         assert result == pl.Int64
     else:
         assert result == pl.Float64
+
+
+@pytest.mark.parametrize("name", ["FIRST", "LAST", "MIN", "MAX"])
+def test_a_partition_column_needs_no_cell(name: str) -> None:
+    """All its events have the same value, which every row has anyway."""
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS ts > 0 PATTERN a WITHIN 9 "
+        f"RETURN {name}(a.k) AS v"
+    )
+    binding = bind(query, {"ts": pl.Int64(), "k": pl.String()})
+    assert binding.attributes == ()
+    assert query.run(pl.DataFrame({"ts": [1], "k": ["x"]}))["v"].to_list() == ["x"]

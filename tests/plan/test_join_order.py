@@ -7,13 +7,14 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled import layout as at
+from piestream.compiled.constants import NONE
 from piestream.engine.stream import Stream
 from piestream.generators import booleans
-from piestream.joins.maintenance import survey
+from piestream.joins.maintenance import sample_statistics
+from piestream.joins.records import Program
 from piestream.plan.binding import bind
 from piestream.plan.join_order import Edge, Estimate, steps_from
-from piestream.plan.program import Tables
+from piestream.plan.program import CompiledQuery
 from tests.engine.batches import batch_of, detector_of
 
 COLUMNS = {"a1": "a", "a2": "b", "a3": "c"}
@@ -27,15 +28,15 @@ def _query(pattern: str, within: int, emit: str = "TRIGGER") -> ps.Query:
     )
 
 
-def _sides(tables: Tables, names: str) -> set[str]:
-    """Whose best is kept of whom: "b of a" is what partners a offer to b."""
+def _sides(compiled: CompiledQuery, names: str) -> set[str]:
+    """Which bounds are kept: "b of a" is the bound that partners a give to b."""
+    program = Program.over(compiled.program)
     found = set()
-    for number in range(tables.code[at.N_CONSTRAINTS]):
-        entry = tables.code[at.CONSTRAINTS_AT] + number * at.CON_WORDS
-        ends = [names[tables.code[entry + word]] for word in (at.CON_X, at.CON_Y)]
+    for number in range(program.n_constraints):
+        constraint = program.constraints[number]
+        ends = [names[constraint.symbols[side]] for side in range(2)]
         for side in range(2):
-            block = entry + at.CON_SIDES + side * at.SIDE_WORDS
-            if tables.code[block + at.SIDE_BEST] != at.NOWHERE:
+            if constraint.sides[side].bound != NONE:
                 found.add(f"{ends[side]} of {ends[1 - side]}")
     return found
 
@@ -58,9 +59,9 @@ def _sides(tables: Tables, names: str) -> set[str]:
         ("a before b AND b before c", "COMPLETION", {"b of a", "c of b", "a of b", "b of c"}),
     ],
 )
-def test_sides_that_are_asked_for_their_best(pattern: str, emit: str, kept: set[str]) -> None:
+def test_sides_that_have_a_bound(pattern: str, emit: str, kept: set[str]) -> None:
     schema = {"ts": pl.Int64(), **{name: pl.Boolean() for name in "abc"}}
-    assert _sides(bind(_query(pattern, 9, emit), schema).tables, "abc") == kept
+    assert _sides(bind(_query(pattern, 9, emit), schema).compiled, "abc") == kept
 
 
 @pytest.mark.parametrize(
@@ -71,13 +72,13 @@ def test_the_rarer_of_two_is_bound_first(
     ratios: tuple[int, ...], first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen from the c that begins, all a and all b lie before it; seen from a b, half of the a."""
-    monkeypatch.setattr("piestream.engine.detector._SURVEY_STEPS", 0)
+    monkeypatch.setattr("piestream.engine.adaption.SAMPLE_STEPS", 0)
     frame = booleans(3, 20_000, seed=1, ratios=ratios).rename(COLUMNS)
     query = _query("a before b AND a before c AND b before c", 2_000)
     stream = Stream(bind(query, frame.schema), lateness=0)
     for rows in frame.iter_slices(1_000):
         stream.process(rows)
-    steps = stream.detector.tables.plan.steps(stream.detector.estimate)["c"]
+    steps = stream.detector.compiled.join_orders.steps(stream.detector.adaption.estimate)["c"]
     assert ["abc"[step.target] for step in steps] == [first, *({"a", "b"} - {first})]
 
 
@@ -99,7 +100,14 @@ def test_a_survey_counts_what_is_in_the_window() -> None:
     def surveyed(rows: pl.DataFrame) -> list[int]:
         detector.detect(batch_of(binding, [(0, rows)]))
         counts = np.zeros(8, np.int64)
-        survey(detector.code, detector.parts, detector.pool, np.zeros(1, np.int64), 128, counts)
+        sample_statistics(
+            detector.program,
+            detector.partitions.words,
+            detector.pool,
+            np.zeros(1, np.int64),
+            128,
+            counts,
+        )
         return counts.tolist()
 
     # of the a's side, and of the b's: intervals, others beside them, partners, partners of a seed

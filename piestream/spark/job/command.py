@@ -31,31 +31,33 @@ def stream(
             "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console."
         ),
     ],
-    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and state.")],
+    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
     schema: Annotated[
         str | None,
         typer.Option(
             help="Columns of the files, or of the JSON in Kafka: 'car_id int, ts "
-            "timestamp'. Left out: those of the files that are there."
+            "timestamp'. Without it, those of the files that are there."
         ),
     ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option(help="A column made by Spark SQL: 'value % 10 AS car_id'. Then only these."),
+        typer.Option(
+            help="A column in Spark SQL: 'value % 10 AS car_id'. The query reads only these."
+        ),
     ] = None,
     lateness: Annotated[
         str | None, typer.Option(help=help_of(SparkStreamOptions, "lateness"))
     ] = None,
     ties: Annotated[Ties, typer.Option(help=help_of(SparkStreamOptions, "ties"))] = _DEFAULTS.ties,
     available_now: Annotated[
-        bool, typer.Option("--available-now", help="Work on what is there, and end.")
+        bool, typer.Option("--available-now", help="Process what is there, and end.")
     ] = False,
     rest: Annotated[
         str | None,
-        typer.Option(help="At the end, write here what still waits for the watermark."),
+        typer.Option(help="At the end, write to this sink what still waits for the watermark."),
     ] = None,
     every: Annotated[
-        str | None, typer.Option(help="The pace of micro-batches: '5 seconds'.")
+        str | None, typer.Option(help="The interval of micro-batches: '5 seconds'.")
     ] = None,
     buckets: Annotated[
         int, typer.Option(min=1, help=help_of(SparkStreamOptions, "buckets"))
@@ -73,25 +75,25 @@ def stream(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
     ] = None,
     master: Annotated[
-        str | None, typer.Option(help="Spark's master; local[*], or what spark-submit says.")
+        str | None, typer.Option(help="Spark's master: local[*], or that of spark-submit.")
     ] = None,
 ) -> None:
     """Run a query as a streaming job on Spark."""
     from piestream.language import QueryError, parse
-    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
 
     try:
         job = Job(
             query=parse(query_file.read_text()),
-            source=parsed_end(source, _pairs(source_option), is_source=True),
-            sink=parsed_end(sink, _pairs(sink_option), is_source=False),
+            source=parse_connector(source, _pairs(source_option), is_source=True),
+            sink=parse_connector(sink, _pairs(sink_option), is_source=False),
             checkpoint=checkpoint,
             schema=schema,
             select=tuple(select or ()),
             available_now=available_now,
             every=every,
-            rest=None if rest is None else parsed_end(rest, {}, is_source=False),
+            rest=None if rest is None else parse_connector(rest, {}, is_source=False),
             options=SparkStreamOptions(
                 ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning
             ),
@@ -120,11 +122,11 @@ def _session(master: str | None, conf: dict[str, str]) -> Any:
     return opened
 
 
-def _pairs(said: list[str] | None) -> dict[str, str]:
-    found = {}
-    for item in said or []:
+def _pairs(items: list[str] | None) -> dict[str, str]:
+    pairs = {}
+    for item in items or []:
         name, equals, value = item.partition("=")
         if not equals:
             raise ValueError(f"{item}: write NAME=VALUE")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
