@@ -133,7 +133,7 @@ class ReorderBuffer:
 
 
 def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
-    """What is said of a row that has the time of another of its partition."""
+    """The error for a row that has the time of another of its partition."""
     return TieError(
         f"two events of one partition have the same time: {projection.row_name(rows, row)}; "
         "ties='first' keeps the first of them, ties='last' the last"

@@ -33,7 +33,6 @@ _ROWS = 1 << 18
 
 def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
     """Every match in a bounded Spark frame, as a Spark frame."""
-    slices = options.slices
     bound = BoundFrame(query, frame)
     plan = bound.plan(options.ties, WireTime())
     time = ticks_sql(bound.binding, bound.types)
@@ -45,8 +44,8 @@ def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
         columns.append("monotonically_increasing_id() AS row_number")
         order.append("row_number")
     cut: Slices | None = None
-    if not query.partition_by and slices is not None and slices > 1:
-        cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), slices)
+    if not query.partition_by and options.slices is not None and options.slices > 1:
+        cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), options.slices)
     elif query.max_gap is not None:
         # An open run ends by MAX GAP if any partition has an event that is late enough.
         latest = source.selectExpr(f"max({time}) AS latest")

@@ -28,7 +28,7 @@ def run(query: Query, frame: Any, **options: Unpack[SparkKeywords]) -> Any:
 
 
 def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
-    """As `run`, where the names of the options are known already."""
+    """As `run`, where the names of the options are checked already."""
     if frame.isStreaming:
         from piestream.spark.streaming import run_streaming
 

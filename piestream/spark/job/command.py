@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from piestream.language.options import Partitioning, SparkStreamOptions, Ties, help_of
+from piestream.spark.job.connectors import SINKS, SOURCES
 
 __all__ = ["stream"]
 
@@ -19,17 +20,11 @@ def stream(
     query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
     source: Annotated[
         str,
-        typer.Option(
-            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or rate:ROWS."
-        ),
+        typer.Option(help=f"{SOURCES}."),
     ],
     sink: Annotated[
         str,
-        typer.Option(
-            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console."
-        ),
+        typer.Option(help=f"{SINKS}."),
     ],
     checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
     schema: Annotated[
