@@ -8,7 +8,13 @@ from typing import Any, Unpack, cast, overload
 import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
-from piestream.adapters.event_columns import column_of, frame_of, listed, type_of, types_of
+from piestream.adapters.event_columns import (
+    event_list,
+    event_types,
+    events_frame,
+    value_column,
+    value_type,
+)
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.engine.snapshot import restore, schema_of, snapshot
@@ -157,7 +163,7 @@ class Session:
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
             rows = rows.collect()
-        events = listed(rows)
+        events = event_list(rows)
         if events is not None:
             self._kind = "events"
             return self._push_events(events) if events else []
@@ -178,14 +184,14 @@ class Session:
 
     def _push_events(self, events: Sequence[Event]) -> list[dict[str, Any]]:
         known = self._stream is not None and not self._untyped
-        stream = self._stream if known else self._typed(types_of(events, self.query))
+        stream = self._stream if known else self._typed(event_types(events, self.query))
         assert stream is not None
-        return stream.process(frame_of(events, stream.binding)).to_dicts()
+        return stream.process(events_frame(events, stream.binding)).to_dicts()
 
     def _push_event(self, event: Event) -> list[dict[str, Any]]:
         stream = self._stream
         if stream is None or self._untyped:
-            stream = self._typed({name: type_of(value) for name, value in event.items()})
+            stream = self._typed({name: value_type(value) for name, value in event.items()})
         reader = self._reader
         if reader is not None:
             read = reader.read(event)
@@ -194,7 +200,7 @@ class Session:
                 known = stream.process_event(*read, values, reader.attribute_floats)
                 if known is not None:
                     return known.to_dicts() if len(known) else []
-        return stream.process(frame_of([event], stream.binding)).to_dicts()
+        return stream.process(events_frame([event], stream.binding)).to_dicts()
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -245,12 +251,12 @@ class Session:
         if self._stream is None:  # the time's type is not known yet
             if self._advanced is None or _is_after(time, self._advanced):
                 self._advanced = time
-            return self._given(pl.DataFrame())
-        return self._given(self._stream.advance(self._ticks(time, self._stream.binding)))
+            return self._as_pushed(pl.DataFrame())
+        return self._as_pushed(self._stream.advance(self._ticks(time, self._stream.binding)))
 
     @staticmethod
     def _ticks(time: Any, binding: Binding) -> int:
-        column = column_of(binding.time.name, [time], binding.time.dtype)
+        column = value_column(binding.time.name, [time], binding.time.dtype)
         if column.null_count():
             raise SchemaError("time cannot advance to None")
         return int(column.to_physical().cast(pl.Int64)[0])
@@ -278,7 +284,7 @@ class Session:
         """
         self._check_open()
         self._closed = True
-        return self._given(pl.DataFrame() if self._stream is None else self._stream.finish())
+        return self._as_pushed(pl.DataFrame() if self._stream is None else self._stream.finish())
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``.
@@ -324,7 +330,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    def _given(self, result: pl.DataFrame) -> Any:
+    def _as_pushed(self, result: pl.DataFrame) -> Any:
         return as_kind(self._kind, result)
 
     def _check_open(self) -> None:
