@@ -174,7 +174,7 @@ def _orders_taken(binding: Binding, parts: list[pl.DataFrame]) -> list[NDArray[n
     for part in parts:
         for rows in _pushes(part):
             taken.append(stream.detector.code.copy())
-            stream.take(rows)
+            stream.process(rows)
     return taken
 
 
@@ -204,7 +204,7 @@ def _run(
         matches = 0
         for rows in _pushes(part):
             detector.code = next(given, detector.code)
-            matches += len(stream.take(rows))
+            matches += len(stream.process(rows))
         cpu = time.process_time() - before
         told.append(Phase(matches, detector.work.steps - steps, cpu, spent[0]))
     return told

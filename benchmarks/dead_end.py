@@ -16,7 +16,7 @@ import polars as pl
 
 from benchmarks.measure import Row, Scale, Yardstick, compared
 from benchmarks.streams import chain, seed
-from piestream.adapters.frames import CHUNK_ROWS
+from piestream.adapters.files import CHUNK_ROWS
 from piestream.compiled import layout as at
 from piestream.engine.stream import Stream
 from piestream.generators import booleans
@@ -61,5 +61,5 @@ def pairs_only(binding: Binding) -> Binding:
 
 def _through(binding: Binding, frame: pl.DataFrame) -> int:
     stream = Stream(binding, lateness=None)
-    found = sum(len(stream.take(chunk)) for chunk in frame.iter_slices(CHUNK_ROWS))
+    found = sum(len(stream.process(chunk)) for chunk in frame.iter_slices(CHUNK_ROWS))
     return found + len(stream.finish())

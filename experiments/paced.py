@@ -168,8 +168,9 @@ def _detect_each(
             parts[LAST_TIME] = times[row]
             continue
         pool, waiting, rows, count, _, _ = loops.detect(
-            code, parts, pool, waiting, partitions, offsets, times[row : row + 1], row_of,
-            masks[row : row + 1], offsets, columns, known, INT64_MIN, rows, False,
+            code, (parts, pool, waiting),
+            (partitions, offsets, times[row : row + 1], columns, known),
+            (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False,
         )  # fmt: skip
         room = rows.size // width
         for match in range(count):

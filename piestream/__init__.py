@@ -21,15 +21,16 @@ if TYPE_CHECKING:
         TimeError,
     )
     from piestream.expressions.diagnostics import QueryError
-    from piestream.language.builder import define, pattern
+    from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
+    from piestream.language.symbols import define
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "query": ("piestream.language", "parse"),
-    "define": ("piestream.language.builder", "define"),
+    "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
     "Query": ("piestream.language.model", "Query"),
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack, cast
 
 import polars as pl
 
-from piestream.adapters.events import EventReader
-from piestream.adapters.frames import as_kind, as_polars, bound, check_options, lateness_ticks
-from piestream.adapters.records import Event, column_of, frame_of, listed, type_of, types_of
+from piestream.adapters.binding import bound, lateness_ticks
+from piestream.adapters.event_columns import Event, column_of, frame_of, listed, type_of, types_of
+from piestream.adapters.event_reader import EventReader
+from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.engine.snapshot import restore, schema_of, snapshot
-from piestream.engine.stream import OnLate, Statistics, Stream, Ties
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
-from piestream.expressions.durations import as_duration
 from piestream.language.model import Query
-from piestream.language.options import named_options
-from piestream.language.symbols import DurationLike
+from piestream.language.options import OrderKeywords, OrderOptions, takes_options
 from piestream.plan.binding import Binding
 
 
@@ -34,39 +34,37 @@ class Session:
     [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
     """
 
-    @named_options
+    @takes_options(OrderOptions)
     def __init__(
         self,
         query: Query,
         *,
         state: bytes | None = None,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
+        **options: Unpack[OrderKeywords],
     ) -> None:
-        check_options(ties or "error", on_late or "error")
         self.query = query
-        self._options: dict[str, Any] = {"ties": ties or "error", "on_late": on_late or "error"}
-        self._lateness = as_duration(0 if lateness is None else lateness, "the lateness")
+        self._options = OrderOptions.of(options)
         self._stream: Stream | None = None
         self._reader: EventReader | None = None
         self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
-        self._advanced: Any = None  # the time told before the first row
-        self._kind = "polars"  # of what was pushed last: what comes back has it too
+        self._advanced: Any = None  # where time was advanced to before the first row
+        self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
         if state is not None:
-            stored, self._kind = schema_of(state)
+            stored, kind = schema_of(state)
+            self._kind = cast(Kind, kind)
             self._stream = restore(bound(query, stored), state)
             self._note_untyped()
-            self._refuse_other_options(lateness, on_late, ties, schema)
+            self._refuse_other_options(options, schema)
         elif schema is not None:
             self._bind(_types(schema))
 
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
-        lateness = lateness_ticks(binding, self._lateness)
-        stream = Stream(binding, lateness=lateness, **self._options)
+        options = self._options
+        lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
+        stream = Stream(binding, lateness=lateness, ties=options.ties, on_late=options.on_late)
         if self._advanced is not None:
             told, self._advanced = self._advanced, None
             stream.advance(self._ticks(told, binding))
@@ -82,19 +80,17 @@ class Session:
         self._reader = reader if reader.usable else None
 
     def _refuse_other_options(
-        self,
-        lateness: DurationLike | None,
-        on_late: OnLate | None,
-        ties: Ties | None,
-        schema: Mapping[str, Any] | None,
+        self, options: OrderKeywords, schema: Mapping[str, Any] | None
     ) -> None:
         """A restored session has the options of the one that was stored: others are refused."""
         stream = self._stream
         assert stream is not None
         binding = stream.binding
         given: dict[str, tuple[Any, Any]] = {
-            "on_late": (on_late, stream.on_late), "ties": (ties, stream.ties)
-        }  # fmt: skip
+            "on_late": (options.get("on_late"), stream.on_late),
+            "ties": (options.get("ties"), stream.ties),
+        }
+        lateness = options.get("lateness")
         if lateness is not None:
             given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
         types = _types(schema or {})
@@ -131,7 +127,7 @@ class Session:
             return self._push_events(events) if events else []
         columns, self._kind = as_polars(rows)
         stream = self._typed(columns.schema)
-        return as_kind(self._kind, stream.take(self._checked(columns, stream.binding)))
+        return as_kind(self._kind, stream.process(self._checked(columns, stream.binding)))
 
     def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
         """The stream, bound to columns of these types as far as it knew none yet."""
@@ -148,7 +144,7 @@ class Session:
         known = self._stream is not None and not self._untyped
         stream = self._stream if known else self._typed(types_of(events, self.query))
         assert stream is not None
-        return stream.take(frame_of(events, stream.binding)).to_dicts()
+        return stream.process(frame_of(events, stream.binding)).to_dicts()
 
     def _push_event(self, event: Event) -> list[dict[str, Any]]:
         stream = self._stream
@@ -159,10 +155,10 @@ class Session:
             read = reader.read(event)
             if read is not None:
                 values = reader.attributes(event)
-                known = stream.take_one(*read, values, reader.attribute_floats)
+                known = stream.process_event(*read, values, reader.attribute_floats)
                 if known is not None:
                     return known.to_dicts() if len(known) else []
-        return stream.take(frame_of([event], stream.binding)).to_dicts()
+        return stream.process(frame_of([event], stream.binding)).to_dicts()
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:

@@ -12,7 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from piestream.demo.fleet import fleet, fleet_chunks
-from piestream.engine.stream import Statistics, Stream
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream
 from piestream.language import parse
 
 __all__ = ["QUERY", "find", "in_order", "main", "show_demo"]
@@ -43,17 +44,17 @@ def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
     >>> matches.columns
     ['car_id', 'detected_at', 'avg_speed', 's_ts', 's_te', 'how']
     """
-    from piestream.adapters.frames import bound
+    from piestream.adapters.binding import bound
 
     binding = bound(parse(QUERY), fleet(cars, 0).schema)
     # The first use on a machine compiles the loops; that is not the speed of the engine.
-    Stream(binding, lateness=None).take(fleet(1, 10))
+    Stream(binding, lateness=None).process(fleet(1, 10))
     stream = Stream(binding, lateness=None)
     found = []
     worked = 0.0
     for frame in fleet_chunks(cars, seconds, chunk=_CHUNK_SECONDS):
         started = time.perf_counter()
-        found.append(stream.take(frame))
+        found.append(stream.process(frame))
         worked += time.perf_counter() - started
     found.append(stream.finish())
     return in_order(pl.concat(found)), stream.statistics, worked

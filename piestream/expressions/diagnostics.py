@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 __all__ = [
     "Diagnostic",
-    "Fault",
     "Origin",
     "QueryError",
     "Span",
     "did_you_mean",
     "located",
-    "plain",
 ]
 
 
@@ -35,27 +33,33 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong: lines and columns count from 1; None where there is no text."""
-
-    line: int | None
-    column: int | None
-    length: int
-    message: str
-    hint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A fault that has not met its source text yet."""
+    """One thing that is wrong with a query, and perhaps what to do about it.
+
+    ``span`` is its place in the source text, None if it has none. `located` adds line and
+    column, which count from 1.
+    """
 
     span: Span | None
     message: str
     hint: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def length(self) -> int:
+        """How many characters of the source text are at fault."""
+        return 0 if self.span is None else max(1, self.span.end - self.span.start)
+
+    def moved(self, distance: int) -> Diagnostic:
+        """The same of a text that begins ``distance`` characters earlier."""
+        return self if self.span is None else replace(self, span=self.span.moved(distance))
 
 
 class QueryError(ValueError):
     """All the faults that were found in a query, each with its line and carets.
+
+    ``faults`` has a `Diagnostic` for each, ``source`` the text of the query if there is one.
 
     >>> import piestream.language as language
     >>> try:
@@ -68,12 +72,12 @@ class QueryError(ValueError):
         = did you mean WITHIN?
     """
 
-    faults: tuple[Fault, ...]
+    faults: tuple[Diagnostic, ...]
     source: str | None
 
-    def __init__(self, faults: Iterable[Fault] | str, source: str | None = None) -> None:
+    def __init__(self, faults: Iterable[Diagnostic] | str, source: str | None = None) -> None:
         if isinstance(faults, str):
-            faults = (plain(faults),)
+            faults = (Diagnostic(None, faults),)
         self.faults = tuple(faults)
         self.source = source
         super().__init__(self._printed())
@@ -81,11 +85,11 @@ class QueryError(ValueError):
     @classmethod
     def gathered(cls, errors: Sequence[QueryError]) -> QueryError:
         """The faults of several errors about one query as one error, in order of position."""
-        faults = {fault: None for error in errors for fault in error.faults}
+        faults = dict.fromkeys(fault for error in errors for fault in error.faults)
         source = next((error.source for error in errors if error.source is not None), None)
         return cls(sorted(faults, key=lambda f: (f.line or 0, f.column or 0)), source)
 
-    def __reduce__(self) -> tuple[type[QueryError], tuple[tuple[Fault, ...], str | None]]:
+    def __reduce__(self) -> tuple[type[QueryError], tuple[tuple[Diagnostic, ...], str | None]]:
         return type(self), (self.faults, self.source)
 
     def __str__(self) -> str:
@@ -98,35 +102,38 @@ class QueryError(ValueError):
         return "\n\n".join([f"{len(shown)} faults in the query", *shown])
 
 
-def plain(message: str, hint: str | None = None) -> Fault:
-    """A fault of a query that has no text, or of no place in it."""
-    return Fault(None, None, 0, message, hint)
+def located(diagnostic: Diagnostic, source: str | None) -> Diagnostic:
+    """A diagnostic with its line and column in the source text; without a text it has no place.
 
-
-def located(diagnostic: Diagnostic, source: str | None) -> Fault:
-    """A finding with its line and column in the source text."""
+    >>> located(Diagnostic(Span(4, 6), "no such column"), "a >\\nbb").line
+    2
+    """
     if diagnostic.span is None or source is None:
-        return plain(diagnostic.message, diagnostic.hint)
+        return Diagnostic(None, diagnostic.message, diagnostic.hint)
     start = min(diagnostic.span.start, len(source))
     line_start = source.rfind("\n", 0, start) + 1
-    line = source.count("\n", 0, start) + 1
-    length = max(1, diagnostic.span.end - start)
-    return Fault(line, start - line_start + 1, length, diagnostic.message, diagnostic.hint)
+    return replace(
+        diagnostic,
+        span=Span(start, diagnostic.span.end),
+        line=source.count("\n", 0, start) + 1,
+        column=start - line_start + 1,
+    )
 
 
-def _shown(fault: Fault, source: str | None) -> str:
-    if fault.line is None or fault.column is None:
-        return fault.message + (f"\n  = {fault.hint}" if fault.hint else "")
-    parts = [f"line {fault.line}, column {fault.column}: {fault.message}"]
-    margin = " " * (2 + len(str(fault.line)))
+def _shown(diagnostic: Diagnostic, source: str | None) -> str:
+    line, column, hint = diagnostic.line, diagnostic.column, diagnostic.hint
+    if line is None or column is None:
+        return diagnostic.message + (f"\n  = {hint}" if hint else "")
+    parts = [f"line {line}, column {column}: {diagnostic.message}"]
+    margin = " " * (2 + len(str(line)))
     if source is not None:
-        text = source.split("\n")[fault.line - 1].rstrip("\r")
+        text = source.split("\n")[line - 1].rstrip("\r")
         # Tabs are printed as one blank each, so that the carets stand under the fault.
-        carets = "^" * max(1, min(fault.length, len(text) - fault.column + 1))
-        parts.append(f"  {fault.line} | {text}".replace("\t", " "))
-        parts.append(f"{margin} | {' ' * (fault.column - 1)}{carets}")
-    if fault.hint:
-        parts.append(f"{margin} = {fault.hint}")
+        carets = "^" * max(1, min(diagnostic.length, len(text) - column + 1))
+        parts.append(f"  {line} | {text}".replace("\t", " "))
+        parts.append(f"{margin} | {' ' * (column - 1)}{carets}")
+    if hint:
+        parts.append(f"{margin} = {hint}")
     return "\n".join(parts)
 
 

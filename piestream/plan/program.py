@@ -1,31 +1,53 @@
-"""A query as the compiled loops read it: one array of integers (layout.py says what is where)."""
+"""The program: a query as the compiled loops read it, one array of records (`joins.records`).
+
+Most of what is compiled here is *words*: which word of a symbol's slots holds what. Slots of one
+symbol all have the same width.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.automata.minterm import compile_pair
-from piestream.compiled import layout as at
-from piestream.intervals.aggregates import CELL_SIZE
+from piestream.automata import compile_pair
+from piestream.compiled.constants import NONE
+from piestream.compiled.records import Record, assemble
+from piestream.intervals import aggregates
+from piestream.joins import records
+from piestream.joins.partition import Partition
+from piestream.joins.records import (
+    OutputKind,
+    Partners,
+    Program,
+    RingHeader,
+    ScanMode,
+    Slot,
+    Validity,
+)
+from piestream.joins.waiting import WaitingStore
 from piestream.language.model import Emit, Query
 from piestream.plan.join_order import (
+    Check,
     Edge,
     Estimate,
+    JoinOrders,
     Step,
-    asked,
+    bounded_sides,
+    independent_suffix,
     spanning_tree,
-    split_of,
-    steps_from,
 )
 from piestream.relations import Relation, inverse
 
+Words = NDArray[np.int64]
+
 MAX_SYMBOLS = 64
 
-#: The longest length a word can hold: without sign, and apart from NOWHERE.
+#: The longest length a word can hold: without sign, and apart from NONE.
 _LONGEST = (1 << 64) - 2
 
 _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
@@ -47,118 +69,64 @@ class Cell:
     """One running aggregate: of which symbol, which kind (intervals.aggregates), which column."""
 
     symbol: int
-    kind: int
+    kind: aggregates.CellKind
     column: int
 
 
 @dataclass(frozen=True, slots=True)
 class OutputWord:
-    """A word that RETURN needs in a result row. ``what``: "ts", "te", a Cell or a follower."""
+    """A word that RETURN needs in a result row. ``what``: "ts", "te", a Cell or "follows"."""
 
     symbol: int
     what: str | Cell
     part: int = 0  # which word of a cell
-    other: int = 0  # for "follows": the symbol that this one may follow immediately
+    other: int = 0  # of "follows": the symbol that this one may follow immediately
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The compiled query, and in which word of a result row each wanted thing is found."""
+class CompiledQuery:
+    """A query's program, and where in a result row each output word is."""
 
-    code: NDArray[np.int64]
-    words: Mapping[OutputWord, int]
-    n_symbols: int
-    n_outputs: int
-    plan: Plan = field(repr=False)
+    program: Words = field(repr=False)
+    output_words: Mapping[OutputWord, int]
+    ticks: Ticks
+    join_orders: JoinOrders = field(repr=False)
 
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
         """How a match is completed, by what was decided last, before anything has been seen."""
-        return self.plan.steps(Estimate())
+        return self.join_orders.steps(Estimate())
+
+    @property
+    def partition_words(self) -> int:
+        """How many words a partition takes."""
+        return Program.over(self.program).partition_words
+
+    @property
+    def interval_words(self) -> tuple[int, ...]:
+        """How many words an interval of each symbol takes."""
+        header = Program.over(self.program)
+        return tuple(header.symbols[symbol].width for symbol in range(header.n_symbols))
+
+    @property
+    def waiting_match_words(self) -> int:
+        """How many words a match takes that waits for its completion."""
+        store = WaitingStore.over(np.zeros(0, np.int64), program=Program.over(self.program))
+        return int(store.match_words())
+
+    def same_layout(self, other: CompiledQuery) -> bool:
+        """Whether state and result rows of one can be read by the other."""
+        places = [*self.output_words.values()], [*other.output_words.values()]
+        return self.program.size == other.program.size and places[0] == places[1]
 
 
-class Plan:
-    """All seeds of a query, and their steps for any estimate of how many partners there are."""
-
-    def __init__(self, edges: Sequence[Edge], twins: Sequence[frozenset[int]]) -> None:
-        self.edges = edges
-        self.twins = twins
-        self.seeds: dict[str, tuple[int, ...]] = {}
-        #: Without ranges and cycles nothing is entered in vain, so that any order will do.
-        symbols = {s for edge in edges for s in (edge.x, edge.y)}
-        self.matters = any(e.ranged for e in edges) or len(edges) >= len(symbols) > 0
-
-    def seed(self, name: str, bound: tuple[int, ...]) -> int:
-        """Enter a seed that binds these symbols; gives its number."""
-        self.seeds[name] = bound
-        return len(self.seeds) - 1
-
-    def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
-        """The steps of every seed."""
-        return {
-            name: steps_from(bound, self.edges, self.twins, estimate)
-            for name, bound in self.seeds.items()
-        }
-
-
-def _sizes(plan: Plan) -> tuple[int, int, int]:
-    """The words of the tables of seeds, steps and checks, which no estimate changes."""
-    steps = [step for steps in plan.steps(Estimate()).values() for step in steps]
-    return (
-        len(plan.seeds) * at.SEED_WORDS,
-        len(steps) * at.STEP_WORDS,
-        sum(len(step.checks) for step in steps) * at.CHECK_WORDS,
-    )
-
-
-def write_plan(code: NDArray[np.int64], plan: Plan, estimate: Estimate) -> None:
-    """Put the steps that suit an estimate into compiled tables."""
-    seed_words: list[int] = []
-    step_words: list[int] = []
-    check_words: list[int] = []
-    for steps in plan.steps(estimate).values():
-        begin = len(step_words) // at.STEP_WORDS
-        for step in steps:
-            first_check = len(check_words) // at.CHECK_WORDS
-            for check in step.checks:
-                constraint = at.NOWHERE if check.constraint is None else check.constraint
-                check_words += [constraint, check.side, check.other]
-            end_check = len(check_words) // at.CHECK_WORDS
-            step_words += [*_resolved(code, step), first_check, end_check]
-        end = len(step_words) // at.STEP_WORDS
-        seed_words += [begin, end, begin + split_of(steps, plan.edges)]
-    for where, words in zip(_PLAN_TABLES, (seed_words, step_words, check_words), strict=True):
-        code[code[where] : code[where] + len(words)] = words
-
-
-def _resolved(code: NDArray[np.int64], step: Step) -> list[int]:
-    """The words of a step up to its checks, looked up in the tables that it stands for."""
-    con = int(code[at.CONSTRAINTS_AT]) + step.constraint * at.CON_WORDS
-    source = int(code[con + (at.CON_X, at.CON_Y)[step.side]])
-    here = con + at.CON_SIDES + step.side * at.SIDE_WORDS
-    there = con + at.CON_SIDES + (1 - step.side) * at.SIDE_WORDS
-    width = int(code[at.SYMBOLS_AT]) + step.target * at.SYM_WORDS + at.SYM_WIDTH
-    sides = (at.SIDE_LO, at.SIDE_LATER, at.SIDE_EARLIER, at.SIDE_WALK, at.SIDE_ALLOWED)
-    return [
-        step.target,
-        source,
-        at.RINGS + step.target * at.RING_WORDS,
-        int(code[width]),
-        *(int(code[here + side]) for side in sides),
-        int(code[there + at.SIDE_LATER]),
-    ]
-
-
-_PLAN_TABLES = (at.SEEDS_AT, at.STEPS_AT, at.CHECKS_AT)
-
-
-def _signed(bits: int) -> int:
-    """64 bits as a signed word."""
-    return bits - (1 << 64) if bits >> 63 else bits
+def compile_query(query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> CompiledQuery:
+    """Everything that the loops need to know of a query."""
+    return _Compiler(query, ticks, outputs).compiled()
 
 
 def range_free(relations: Relation, same_predicate: bool) -> Relation:
-    """What of a constraint is kept as pairs: not before and after, nor what they include."""
+    """What of a constraint is stored as pairs: not before and after, nor what they include."""
     pairs = relations & ~(_BEFORE | _AFTER)
     if relations & _BEFORE:
         pairs &= ~Relation.FOLLOWED_BY
@@ -167,255 +135,371 @@ def range_free(relations: Relation, same_predicate: bool) -> Relation:
     return pairs & _PRECISE if same_predicate else pairs
 
 
-def walk_of(relations: Relation) -> int:
-    """How an interval's partners lie between the lowest and the highest (layout.WALK_*)."""
+def scan_mode(relations: Relation) -> ScanMode:
+    """How an interval's partners lie between the lowest and the highest."""
     checked = bool(relations & _PRECISE)
     if relations & Relation.CONTAINS:
-        return at.WALK_ALL_CHECKED if checked else at.WALK_ALL
-    return at.WALK_ENDS_CHECKED if checked else at.WALK_ENDS
+        return ScanMode.ALL_CHECKED if checked else ScanMode.ALL
+    return ScanMode.ENDS_CHECKED if checked else ScanMode.ENDS
 
 
-def length_word(ticks: int | None) -> int:
-    """A length in ticks as a word, NOWHERE if there is none. It may exceed 63 bits."""
-    if ticks is None:
-        return at.NOWHERE
-    ticks = min(ticks, _LONGEST)
-    return _signed(ticks)
+def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimate) -> None:
+    """Put the steps that suit an estimate into a program; their number is always the same."""
+    view = Program.over(program)
+
+    @cache
+    def bind(constraint: int, side: int) -> dict[str, int]:
+        """The fields of a step that binds the other side of a constraint."""
+        entry = view.constraints[constraint]
+        source, target = entry.sides[side], entry.sides[1 - side]
+        return {
+            "source": entry.symbols[side],
+            "target": entry.symbols[1 - side],
+            "width": view.symbols[entry.symbols[1 - side]].width,
+            "partners": source.partners,
+            "last_ended_before": source.last_ended_before,
+            "first_starting_after": source.first_starting_after,
+            "scan": source.scan,
+            "allowed": source.allowed,
+            "target_last_ended_before": target.last_ended_before,
+        }
+
+    tables: dict[str, list[list[int]]] = {"seeds": [], "steps": [], "checks": []}
+    seeds, steps, checks = tables.values()
+    for order in join_orders.steps(estimate).values():
+        first = len(steps)
+        for step in order:
+            first_check = len(checks)
+            checks += [_packed_check(check) for check in step.checks]
+            ends = {"check": first_check, "check_end": len(checks)}
+            steps.append(records.Step.packed(**bind(step.constraint, step.side), **ends))
+        independent = first + independent_suffix(order, join_orders.edges)
+        ends = {"step": first, "step_end": len(steps), "independent": independent}
+        seeds.append(records.Seed.packed(**ends))
+    for name, rows in tables.items():
+        first = program[Program.offset(name)]
+        words = [word for row in rows for word in row]
+        program[first : first + len(words)] = words
 
 
-class _Slots:
-    """Hands out the words of each symbol's slot."""
+def _packed_check(check: Check) -> list[int]:
+    constraint = NONE if check.constraint is None else check.constraint
+    return records.Check.packed(constraint=constraint, side=check.side, other=check.other)
+
+
+def _length(ticks: int | None) -> int:
+    """A length in ticks as a word. It may exceed 63 bits: it has no sign."""
+    return NONE if ticks is None else _signed(min(ticks, _LONGEST))
+
+
+def _bits(symbols: Iterable[int]) -> int:
+    """A word with a bit for each of these symbols."""
+    return _signed(sum(1 << symbol for symbol in symbols))
+
+
+def _signed(bits: int) -> int:
+    """64 bits as a signed word."""
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+# -- the parts of a program ------------------------------------------------------------------------
+
+
+class _SlotLayout:
+    """Which words of each symbol's slots are taken."""
 
     def __init__(self, n_symbols: int) -> None:
-        self.widths = [at.SLOT_EDGES] * n_symbols
+        self.widths = [Slot.size] * n_symbols
 
     def take(self, symbol: int, words: int = 1) -> int:
+        """The first of so many words, which are taken from now on."""
         first = self.widths[symbol]
         self.widths[symbol] += words
         return first
 
 
-def _keep_bests(
-    sides: Sequence[tuple[int, int]],
-    edges: Sequence[Edge],
-    blocks: Sequence[list[int]],
-    slots: _Slots,
-    ended_at: int,
-) -> tuple[list[tuple[int, int, int]], int]:
-    """Give words to the best of these sides (reach.py): of constraints, seen from a symbol.
-
-    Gives for each symbol where its bests begin, where those of whole sides end, and where all end;
-    and where the words of a partition end, of which the first is at ``ended_at``.
-    """
-    words = []
-    for symbol in range(len(slots.widths)):
-        mine = [c for c, seen_from in sides if seen_from == symbol]
-        first = slots.take(symbol, len(mine))
-        end = slots.widths[symbol]
-        for best, c in enumerate(mine, first):
-            block = blocks[c]
-            base = at.CON_SIDES + edges[c].side(symbol) * at.SIDE_WORDS
-            later = block[base + at.SIDE_LATER] != at.NOWHERE
-            earlier = block[base + at.SIDE_EARLIER] != at.NOWHERE
-            is_alone = later + earlier == 1 and block[at.CON_NEXT] == at.NOWHERE
-            block[base + at.SIDE_BEST] = best
-            if later:
-                block[base + at.SIDE_BEST_LATER] = best if is_alone else slots.take(symbol)
-                block[base + at.SIDE_ENDED] = ended_at
-                ended_at += 1
-            if earlier:
-                block[base + at.SIDE_BEST_EARLIER] = best if is_alone else slots.take(symbol)
-        words.append((first, end, slots.widths[symbol]))
-    return words, ended_at
+def _blank(record: type[Record]) -> dict[str, int]:
+    return dict.fromkeys(record.fields, NONE)
 
 
-def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -> Tables:
-    """Everything that the loops need to know of a query."""
-    names = [symbol.name for symbol in query.symbols]
-    number = {name: i for i, name in enumerate(names)}
-    n = len(names)
-    constraints = query.constraints
-    same = [
-        query.symbols[number[c.x]].predicate == query.symbols[number[c.y]].predicate
-        for c in constraints
-    ]
-    edges = [
-        Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER))) for c in constraints
-    ]
-    tied = {frozenset((e.x, e.y)) for e in edges}
-    twins = [
-        frozenset((i, j))
-        for i in range(n)
-        for j in range(i)
-        if query.symbols[i].predicate == query.symbols[j].predicate
-        and frozenset((i, j)) not in tied
-    ]
-    # automata that only tell followed-by from before, where somebody asks
-    namers = sorted({(w.symbol, w.other) for w in wanted if w.what == "follows"})
-    naming = [
-        c for c, edge in enumerate(edges) if {(edge.x, edge.y), (edge.y, edge.x)} & set(namers)
-    ]
+@dataclass(slots=True)
+class _Constraint:
+    """A constraint of the program, whose fields become known one after the other."""
 
-    slots = _Slots(n)
-    dfa_words: list[int] = []
-    blocks: list[list[int]] = []
-    plan = Plan(edges, twins)
-    seeds: list[tuple[tuple[int, ...], int | None]] = []
-
-    def reader(relations: Relation, same_predicate: bool) -> tuple[int, int]:
-        automaton = compile_pair(relations, same_predicate)
-        first = len(dfa_words)
-        dfa_words.extend(int(v) for v in automaton.next_state.ravel())
-        second = len(dfa_words)
-        dfa_words.extend(int(v) for v in automaton.decides.ravel())
-        return first, second
-
-    name_word: dict[tuple[int, int], int] = {}
-    for c, constraint in enumerate(constraints):
-        edge = edges[c]
-        pairs = range_free(constraint.relations, same[c])
-        block = [at.NOWHERE] * at.CON_WORDS
-        block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 0
-        if pairs:
-            block[at.CON_NEXT], block[at.CON_DECIDES] = reader(pairs, same[c])
-            seeds.append(((edge.x, edge.y), c))
-        label = f"{constraint.x}, {constraint.y}"
-        block[at.CON_SEED] = plan.seed(label, (edge.x, edge.y))
-        for side, symbol in enumerate((edge.x, edge.y)):
-            seen = constraint.relations if side == 0 else inverse(constraint.relations)
-            kept = pairs if side == 0 else inverse(pairs)
-            base = at.CON_SIDES + side * at.SIDE_WORDS
-            block[base + at.SIDE_LO] = slots.take(symbol, 2)
-            block[base + at.SIDE_WALK] = walk_of(kept)
-            block[base + at.SIDE_ALLOWED] = int(kept)
-            if seen & _BEFORE:
-                block[base + at.SIDE_EARLIER] = slots.take(symbol)
-            if seen & _AFTER:
-                block[base + at.SIDE_LATER] = slots.take(symbol)
-        blocks.append(block)
-    for c in naming:
-        edge = edges[c]
-        block = [at.NOWHERE] * at.CON_WORDS
-        block[at.CON_X], block[at.CON_Y], block[at.CON_NAMES] = edge.x, edge.y, 1
-        block[at.CON_NEXT], block[at.CON_DECIDES] = reader(_PRECISE, same[c])
-        for side, symbol in enumerate((edge.x, edge.y)):
-            word = slots.take(symbol)
-            block[at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_NAME] = word
-            name_word[symbol, edge.other(symbol)] = word
-        blocks.append(block)
-
-    incident: list[list[int]] = [[] for _ in range(n)]
-    for c, block in enumerate(blocks):
-        incident[block[at.CON_X]] += [c, 0]
-        incident[block[at.CON_Y]] += [c, 1]
-
-    deferred: list[int] = []
-    seeded: list[int] = []
-    to_length = 0
-    all_after = 0
-    for s in range(n):
-        deferred.append(at.DEFERRED_NOT)
-        if query.emit is Emit.COMPLETION or ticks.at_most[s] is not None:
-            deferred[s] = at.DEFERRED_TO_END
-        elif ticks.at_least[s] is not None:
-            deferred[s] = at.DEFERRED_TO_LENGTH
-            to_length |= 1 << s
-        later = [
-            blocks[c][at.CON_SIDES + side * at.SIDE_WORDS + at.SIDE_LATER]
-            for c, side in zip(incident[s][::2], incident[s][1::2], strict=True)
-            if not blocks[c][at.CON_NAMES]
-        ]
-        if later and at.NOWHERE not in later:
-            all_after |= 1 << s
-        seeded.append(at.NOWHERE)
-        if deferred[s] != at.DEFERRED_NOT or n == 1 or all_after >> s & 1:
-            seeded[s] = plan.seed(names[s], (s,))
-            seeds.append(((s,), None))
-
-    header = [0] * at.HEADER_WORDS
-    header[at.AUTOMATA_AT] = at.RINGS + n * at.RING_WORDS
-    header[at.ENDED_AT] = header[at.AUTOMATA_AT] + len(blocks)
-    sides = asked(spanning_tree(n, edges), edges, seeds)
-    best, header[at.PARTITION_WORDS] = _keep_bests(sides, edges, blocks, slots, header[at.ENDED_AT])
-
-    symbol_words: list[int] = []
-    watch: list[int] = []
-    cells: dict[Cell, int] = {}
-    cell_words: list[int] = []
-    incident_words: list[int] = []
-    for s in range(n):
-        watch.append(slots.take(s) if query.emit is Emit.BOTH else at.NOWHERE)
-        first_cell = len(cell_words) // at.CELL_WORDS
-        for cell in dict.fromkeys(w.what for w in wanted if isinstance(w.what, Cell)):
-            if cell.symbol == s:
-                cells[cell] = slots.take(s, CELL_SIZE.get(cell.kind, 1))
-                cell_words += [cell.kind, cell.column, cells[cell]]
-        first_incident = len(incident_words) // at.INC_WORDS
-        incident_words += incident[s]
-        symbol_words += [
-            slots.widths[s],
-            length_word(ticks.at_least[s]),
-            length_word(ticks.at_most[s]),
-            deferred[s],
-            first_incident,
-            len(incident_words) // at.INC_WORDS,
-            first_cell,
-            len(cell_words) // at.CELL_WORDS,
-            watch[s],
-            seeded[s],
-            *best[s],
-        ]
-
-    output_words: list[int] = []
-    words: dict[OutputWord, int] = {}
-    for want in dict.fromkeys(wanted):
-        words[want] = len(output_words) // at.OUT_WORDS
-        if isinstance(want.what, Cell):
-            entry = [at.OUT_SLOT_WORD, want.symbol, cells[want.what] + want.part, 0]
-        elif want.what == "follows":
-            entry = [at.OUT_NAMED, want.symbol, name_word[want.symbol, want.other], want.other]
-        else:
-            entry = [at.OUT_SLOT_WORD, want.symbol, at.START if want.what == "ts" else at.END, 0]
-        output_words += entry
-
-    body: list[int] = []
-
-    def place(word: int, words: list[int]) -> None:
-        header[word] = at.HEADER_WORDS + len(body)
-        body.extend(words)
-
-    dfa_at = at.HEADER_WORDS
-    body += dfa_words
-    for block in blocks:
-        if block[at.CON_NEXT] != at.NOWHERE:
-            block[at.CON_NEXT] += dfa_at
-            block[at.CON_DECIDES] += dfa_at
-    place(at.SYMBOLS_AT, symbol_words)
-    place(at.INCIDENT_AT, incident_words)
-    place(at.CONSTRAINTS_AT, [word for block in blocks for word in block])
-    for where, size in zip(_PLAN_TABLES, _sizes(plan), strict=True):
-        place(where, [0] * size)
-    place(at.OUTPUTS_AT, output_words)
-    place(at.ORDER_AT, sorted(range(n), key=names.__getitem__))
-    place(at.CELLS_AT, cell_words)
-    header[at.N_SYMBOLS] = n
-    header[at.N_CONSTRAINTS] = len(constraints)
-    header[at.N_READERS] = len(blocks)
-    header[at.WINDOW] = length_word(ticks.within)
-    header[at.GAP] = length_word(ticks.max_gap)
-    header[at.EMIT_BOTH] = int(query.emit is Emit.BOTH)
-    header[at.N_OUTPUTS] = len(output_words) // at.OUT_WORDS
-    header[at.HAS_CELLS] = int(bool(cell_words))
-    header[at.TO_LENGTH] = _signed(to_length)
-    header[at.ALL_AFTER] = _signed(all_after)
-    ranged = {s for edge in edges if edge.ranged for s in (edge.x, edge.y)}
-    header[at.IN_RANGES] = _signed(sum(1 << s for s in ranged))
-    code = np.array(header + body, np.int64)
-    write_plan(code, plan, Estimate())
-    return Tables(
-        code,
-        words,
-        n,
-        header[at.N_OUTPUTS],
-        plan,
+    edge: Edge
+    automaton: int = NONE
+    naming: bool = False  # only tells followed-by from before
+    seed: int = NONE
+    sides: tuple[dict[str, int], dict[str, int]] = field(
+        default_factory=lambda: (_blank(records.Side), _blank(records.Side))
     )
+
+    def side_of(self, symbol: int) -> dict[str, int]:
+        """The fields of a symbol's side."""
+        return self.sides[self.edge.side(symbol)]
+
+    def packed(self) -> list[int]:
+        """The words of its record."""
+        return records.Constraint.packed(
+            symbols=(self.edge.x, self.edge.y),
+            automaton=self.automaton,
+            naming=self.naming,
+            seed=self.seed,
+            sides=[records.Side.packed(**side) for side in self.sides],
+        )
+
+
+class _Compiler:
+    """Compiles one query: first its constraints, then what of them each symbol keeps."""
+
+    def __init__(self, query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> None:
+        self.query = query
+        self.ticks = ticks
+        self.outputs = tuple(dict.fromkeys(outputs))
+        self.symbols = [_blank(records.Symbol) for _ in query.symbols]
+        number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
+        self.edges = [
+            Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
+            for c in query.constraints
+        ]
+        self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs())
+        #: What each seed binds, and the constraint whose pair it is, if it is one.
+        self.seeds: list[tuple[tuple[int, ...], int | None]] = []
+        self.slots = _SlotLayout(len(self.symbols))
+        self.constraints: list[_Constraint] = []
+        self.incidents: list[list[int]] = []
+        self.transitions: list[list[int]] = []
+        self.cells: list[list[int]] = []
+        self.cell_words: dict[Cell, int] = {}
+
+    def compiled(self) -> CompiledQuery:
+        """The program and what belongs to it."""
+        for number in range(len(self.edges)):
+            self.constraints.append(self._constraint(number))
+        for number in self._named_edges():
+            self.constraints.append(self._naming_constraint(number))
+        for symbol in range(len(self.symbols)):
+            self._add_incidents(symbol)
+            self._add_validity(symbol)
+        self._add_bounds()
+        for symbol in range(len(self.symbols)):
+            self._add_report_words(symbol)
+            self.symbols[symbol]["width"] = self.slots.widths[symbol]
+        program = self._assembled()
+        write_join_orders(program, self.join_orders, Estimate())
+        output_words = {word: column for column, word in enumerate(self.outputs)}
+        return CompiledQuery(program, output_words, self.ticks, self.join_orders)
+
+    # -- constraints ------------------------------------------------------------------------------
+
+    def _same_predicate(self, x: int, y: int) -> bool:
+        return self.query.symbols[x].predicate == self.query.symbols[y].predicate
+
+    def _same_predicate_pairs(self) -> list[frozenset[int]]:
+        """Pairs of symbols with one predicate that no constraint keeps apart."""
+        constrained = {frozenset((edge.x, edge.y)) for edge in self.edges}
+        pairs = combinations(range(len(self.symbols)), 2)
+        return [
+            frozenset(pair)
+            for pair in pairs
+            if self._same_predicate(*pair) and frozenset(pair) not in constrained
+        ]
+
+    def _constraint(self, number: int) -> _Constraint:
+        """A constraint of the query."""
+        edge = self.edges[number]
+        spec = self.query.constraints[number]
+        same_predicate = self._same_predicate(edge.x, edge.y)
+        pairs = range_free(spec.relations, same_predicate)
+        constraint = _Constraint(edge)
+        if pairs:
+            constraint.automaton = self._automaton(pairs, same_predicate)
+            self.seeds.append(((edge.x, edge.y), number))
+        constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
+        for symbol, allowed, stored in (
+            (edge.x, spec.relations, pairs),
+            (edge.y, inverse(spec.relations), inverse(pairs)),
+        ):
+            side = constraint.side_of(symbol)
+            side["partners"] = self.slots.take(symbol, Partners.size)
+            side["scan"] = scan_mode(stored)
+            side["allowed"] = int(stored)
+            if allowed & _BEFORE:
+                side["first_starting_after"] = self.slots.take(symbol)
+            if allowed & _AFTER:
+                side["last_ended_before"] = self.slots.take(symbol)
+        return constraint
+
+    def _named_edges(self) -> list[int]:
+        """Constraints of which a result row tells whether one interval follows the other."""
+        named = {
+            frozenset((word.symbol, word.other)) for word in self.outputs if word.what == "follows"
+        }
+        return [n for n, edge in enumerate(self.edges) if frozenset((edge.x, edge.y)) in named]
+
+    def _naming_constraint(self, number: int) -> _Constraint:
+        """What tells followed-by from before between the symbols of a constraint."""
+        edge = self.edges[number]
+        automaton = self._automaton(_PRECISE, self._same_predicate(edge.x, edge.y))
+        constraint = _Constraint(edge, automaton, naming=True)
+        for symbol in (edge.x, edge.y):
+            constraint.side_of(symbol)["predecessor"] = self.slots.take(symbol)
+        return constraint
+
+    def _automaton(self, relations: Relation, same_predicate: bool) -> int:
+        """The first transition of the automaton that decides these relations."""
+        automaton = compile_pair(relations, same_predicate)
+        first = len(self.transitions)
+        states, decides = automaton.next_state.ravel(), automaton.decides.ravel()
+        self.transitions += [
+            records.Transition.packed(state=state, decides=pairs)
+            for state, pairs in zip(states.tolist(), decides.tolist(), strict=True)
+        ]
+        return first
+
+    # -- symbols ----------------------------------------------------------------------------------
+
+    def _constraints_of(self, symbol: int) -> Iterator[tuple[int, _Constraint]]:
+        for number, constraint in enumerate(self.constraints):
+            if symbol in (constraint.edge.x, constraint.edge.y):
+                yield number, constraint
+
+    def _add_incidents(self, symbol: int) -> None:
+        """The constraints of a symbol, and which side of them it is."""
+        fields = self.symbols[symbol]
+        fields["incident"] = len(self.incidents)
+        for number, constraint in self._constraints_of(symbol):
+            side = constraint.edge.side(symbol)
+            self.incidents.append(records.Incident.packed(constraint=number, side=side))
+        fields["incident_end"] = len(self.incidents)
+
+    def _add_validity(self, symbol: int) -> None:
+        """When intervals become valid (SPEC 4), and whether a match may be completed by one."""
+        fields, ticks = self.symbols[symbol], self.ticks
+        fields["at_least"] = _length(ticks.at_least[symbol])
+        fields["at_most"] = _length(ticks.at_most[symbol])
+        fields["validity"] = Validity.AT_START
+        if self.query.emit is Emit.COMPLETION or ticks.at_most[symbol] is not None:
+            fields["validity"] = Validity.AT_END
+        elif ticks.at_least[symbol] is not None:
+            fields["validity"] = Validity.AT_LENGTH
+        alone = len(self.symbols) == 1
+        if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
+            name = self.query.symbols[symbol].name
+            fields["seed"] = self.join_orders.add_seed(name, (symbol,))
+            self.seeds.append(((symbol,), None))
+
+    def _follows_all(self, symbol: int) -> bool:
+        """Whether all constraints of a symbol allow that it begins after the other has ended."""
+        words = [
+            constraint.side_of(symbol)["last_ended_before"]
+            for _, constraint in self._constraints_of(symbol)
+            if not constraint.naming
+        ]
+        return bool(words) and NONE not in words
+
+    def _add_bounds(self) -> None:
+        """Words for the bounds of the semijoin reduction: of constraints, on the sides they limit."""
+        tree = spanning_tree(len(self.symbols), self.edges)
+        bounded = bounded_sides(tree, self.edges, self.seeds)
+        self.ended_bounds_end = self._ended_bounds_at
+        for symbol, fields in enumerate(self.symbols):
+            mine = [self.constraints[number] for number, s in bounded if s == symbol]
+            fields["bound"] = self.slots.take(symbol, len(mine))
+            fields["bound_end"] = self.slots.widths[symbol]
+            for bound, constraint in enumerate(mine, fields["bound"]):
+                self._add_bound(symbol, constraint, bound)
+            fields["range_bound_end"] = self.slots.widths[symbol]
+
+    def _add_bound(self, symbol: int, constraint: _Constraint, bound: int) -> None:
+        """The words of one bound, and of its parts where partners come from more than one range."""
+        side = constraint.side_of(symbol)
+        earlier = side["last_ended_before"] != NONE
+        later = side["first_starting_after"] != NONE
+        one_range = earlier != later and constraint.automaton == NONE
+        side["bound"] = bound
+        if earlier:
+            side["bound_by_earlier"] = bound if one_range else self.slots.take(symbol)
+            side["bound_by_ended"] = self.ended_bounds_end
+            self.ended_bounds_end += 1
+        if later:
+            side["bound_by_later"] = bound if one_range else self.slots.take(symbol)
+
+    def _add_report_words(self, symbol: int) -> None:
+        """Words for the matches that wait for the interval's end, and for its aggregates."""
+        fields = self.symbols[symbol]
+        if self.query.emit is Emit.BOTH:
+            fields["waiting_list"] = self.slots.take(symbol)
+        fields["cell"] = len(self.cells)
+        for cell in dict.fromkeys(w.what for w in self.outputs if isinstance(w.what, Cell)):
+            if cell.symbol == symbol:
+                word = self.slots.take(symbol, aggregates.CELL_SIZE[cell.kind])
+                self.cell_words[cell] = word
+                packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
+                self.cells.append(packed)
+        fields["cell_end"] = len(self.cells)
+
+    # -- results and the whole --------------------------------------------------------------------
+
+    def _output(self, word: OutputWord) -> list[int]:
+        """The record of an output word."""
+        kind, other = OutputKind.SLOT_WORD, 0
+        if isinstance(word.what, Cell):
+            slot_word = self.cell_words[word.what] + word.part
+        elif word.what == "follows":
+            kind, other = OutputKind.FOLLOWS, word.other
+            (slot_word,) = (
+                constraint.side_of(word.symbol)["predecessor"]
+                for _, constraint in self._constraints_of(word.symbol)
+                if constraint.naming and constraint.edge.other(word.symbol) == word.other
+            )
+        else:
+            slot_word = Slot.offset({"ts": "start", "te": "end"}[word.what])
+        return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
+
+    @property
+    def _automata_at(self) -> int:
+        """The first word of a partition behind its rings."""
+        return Partition.offset("rings") + len(self.symbols) * RingHeader.size
+
+    @property
+    def _ended_bounds_at(self) -> int:
+        """The first word of a partition behind the states of its automata."""
+        return self._automata_at + len(self.constraints)
+
+    def _assembled(self) -> Words:
+        """The program; its join orders are still to be written."""
+        symbols = range(len(self.symbols))
+        names = [symbol.name for symbol in self.query.symbols]
+        orders = [*self.join_orders.steps(Estimate()).values()]
+        n_steps = sum(len(order) for order in orders)
+        n_checks = sum(len(step.checks) for order in orders for step in order)
+        return assemble(
+            Program,
+            n_symbols=len(symbols),
+            n_constraints=len(self.edges),
+            n_automata=len(self.constraints),
+            window=_length(self.ticks.within),
+            gap=_length(self.ticks.max_gap),
+            emit_both=self.query.emit is Emit.BOTH,
+            partition_words=self.ended_bounds_end,
+            n_outputs=len(self.outputs),
+            symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
+            incidents=self.incidents,
+            constraints=[constraint.packed() for constraint in self.constraints],
+            transitions=self.transitions,
+            seeds=[0] * len(orders) * records.Seed.size,
+            steps=[0] * n_steps * records.Step.size,
+            checks=[0] * n_checks * records.Check.size,
+            outputs=[self._output(word) for word in self.outputs],
+            sort_order=sorted(symbols, key=names.__getitem__),
+            cells=self.cells,
+            has_cells=bool(self.cells),
+            valid_at_length=_bits(
+                s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
+            ),
+            in_ranges=_bits({s for e in self.edges if e.ranged for s in (e.x, e.y)}),
+            all_after=_bits(s for s in symbols if self._follows_all(s)),
+            automata_at=self._automata_at,
+            ended_bounds_at=self._ended_bounds_at,
+        )

@@ -13,8 +13,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream as ps
-from piestream.adapters import files, text_files
+from piestream.adapters import file_run, files, text_files
 from piestream.adapters.files import open_source
+from piestream.language.options import FileOptions
 
 from .conftest import QUERY
 
@@ -93,11 +94,11 @@ def test_the_query_may_come_from_standard_input(folder: Path, piestream: Any) ->
 def test_small_pieces_find_what_the_whole_does(
     format: str, ties: Any, folder: Path, matches: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "WHOLE_ROWS", 100)
+    monkeypatch.setattr(file_run, "WHOLE_ROWS", 100)
     monkeypatch.setattr(files, "CHUNK_ROWS", 37)
     monkeypatch.setattr(text_files, "BLOCK_BYTES", 1000)
     source = open_source([str(folder / f"events.{format}")])
-    run = files.Run(ps.query(QUERY), source, ties=ties)
+    run = file_run.FileRun(ps.query(QUERY), source, FileOptions(ties=ties))
     pieces = list(run.results())
     assert len(pieces) > 100
     assert sum(len(piece) > 0 for piece in pieces) > 10  # they came as they became known

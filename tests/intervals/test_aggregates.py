@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.language.aggregates import AGGREGATES
 
 FUNCTIONS = {
     "FIRST": lambda c: pl.col(c).first(),
@@ -22,7 +23,9 @@ FUNCTIONS = {
     "AVG": lambda c: pl.col(c).cast(pl.Float64).mean(),
     # SPEC: the sample's, NULL below two values
     "STDDEV": lambda c: pl.col(c).cast(pl.Float64).std(),
+    "VARIANCE": lambda c: pl.col(c).cast(pl.Float64).var(),
 }
+assert FUNCTIONS.keys() == AGGREGATES.keys()
 WORDS = ("FIRST", "LAST", "COUNT", "MIN", "MAX")
 
 

@@ -6,17 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numba import njit
 
-from piestream.compiled.loops import ARRAY, INT, pointer
+from piestream.compiled.primitives import pointer
+from piestream.compiled.records import Array, kernel
 from piestream.intervals.runs import find_changes, first_row_at
 
 NO_GAP = -1
 
 
-# compiled anew in every process: what is kept on disk would not notice a change in runs.py
-@njit(INT(ARRAY, INT, INT, INT))
-def _first_row_at(times, row, end, due):  # type: ignore[no-untyped-def]
+@kernel
+def _first_row_at(times: Array, row: int, end: int, due: int) -> int:
     return first_row_at(pointer(times), row, end, due)
 
 

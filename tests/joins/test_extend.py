@@ -209,7 +209,7 @@ def test_a_walk_looks_at_few_more_than_it_finds() -> None:
         }
         pattern = Pattern((f"a {words} b", "a overlaps c"), 10**6)
         stream = opened(pattern, stream_of(spans))
-        rows = stream.take(stream_of(spans)).rows()
+        rows = stream.process(stream_of(spans)).rows()
         assert rows == expected(pattern.query, stream_of(spans))
         assert len(rows) == 2
         assert stream.detector.work.steps <= most
@@ -254,7 +254,7 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
     shape: str, emit: Emit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan follows the live state every few events; which symbols are frequent turns round."""
-    monkeypatch.setattr("piestream.engine.detector._SURVEY_STEPS", 0)
+    monkeypatch.setattr("piestream.engine.adaption.SAMPLE_STEPS", 0)
     pattern = Pattern(PLANS[shape], 25, emit.value, bounds={"b": "AT LEAST 2"})
     often = [0.5, 0.1, 0.3, 0.05]
     pieces = [noise(k, "abcd", 80, often[k:] + often[:k]) for k in range(4)]
@@ -263,6 +263,6 @@ def test_orders_of_joins_that_change_in_mid_stream_change_nothing(
     stream = opened(pattern, frame)
     seen = set()
     for first in range(0, len(frame), 8):
-        stream.take(frame[first : first + 8])
-        seen.add(stream.detector.code.tobytes())
+        stream.process(frame[first : first + 8])
+        seen.add(stream.detector.program.tobytes())
     assert len(seen) > 1, "the plan never changed"

@@ -6,13 +6,13 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from numba import njit
 
 from piestream.compiled import layout as at
-from piestream.compiled.loops import ARRAY, INT, NOTHING, pointer
+from piestream.compiled.primitives import at_word, pointer
+from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
-from piestream.joins.records import Slot
-from piestream.plan.program import range_free, walk_of
+from piestream.joins.records import Partners
+from piestream.plan.program import range_free, scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened
@@ -44,8 +44,8 @@ def relations_of(words: str) -> Relation:
 
 def test_each_walk_is_the_walk_of_its_constraint() -> None:
     for name, words in WALKS.items():
-        walk = walk_of(range_free(relations_of(words), same_predicate=False))
-        mirrored = walk_of(Relation(_mirrored(range_free(relations_of(words), False))))
+        walk = scan_mode(range_free(relations_of(words), same_predicate=False))
+        mirrored = scan_mode(Relation(_mirrored(range_free(relations_of(words), False))))
         assert getattr(at, f"WALK_{name}") in (walk, mirrored), name
 
 
@@ -68,9 +68,9 @@ def test_possible_relations_are_those_of_all_futures(x: tuple[int, int]) -> None
         assert possible_relations(*x, *y) == wanted, (x, y)
 
 
-@njit(NOTHING(ARRAY, INT, INT))
-def _drop(pool, walk, partner):  # type: ignore[no-untyped-def]
-    drop_partner(Slot(pointer(pool)), 1, walk, partner)
+@kernel
+def _drop(pool: Array, scan: int, partner: int) -> None:
+    drop_partner(Partners(at_word(pointer(pool), 1)), scan, partner)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_index_holds_the_decided_pairs_at_every_moment(name: str, bounds: st
         stream = opened(pattern, frame)
         moments = [*range(5, 50, 5), *range(50, 70)]
         for first, row in pairwise([-1, *moments]):
-            stream.take(frame[first + 1 : row + 1])
+            stream.process(frame[first + 1 : row + 1])
             wanted = {
                 (b_start, a_start)
                 for _, b_start, _, a_start, _ in expected(pattern.query, frame[: row + 1])

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from piestream.demo.fleet import fleet
 from piestream.errors import StateError
 from piestream.language import Query, parse
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.job.checkpoint import RECORD
-from piestream.spark.job.connectors import parsed_end
+from piestream.spark.job.connectors import parse_connector
 from piestream.spark.job.job import Job, run_job
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import Player, frame_of, rows_of
@@ -36,8 +37,8 @@ def _job(folder: Path, source: str, sink: str, **more: Any) -> Job:
     options = more.pop("source_options", {})
     return Job(
         query=more.pop("query", CARS),
-        source=parsed_end(source, options, is_source=True),
-        sink=parsed_end(sink, {}, is_source=False),
+        source=parse_connector(source, options, is_source=True),
+        sink=parse_connector(sink, {}, is_source=False),
         checkpoint=str(folder / "checkpoint"),
         **more,
     )
@@ -68,7 +69,7 @@ def test_a_job_reads_and_writes(spark: Any, tmp_path: Path, source: str, sink: s
     job = _job(
         tmp_path, f"{source}:{place}", f"{sink}:{out}", available_now=True,
         schema=SCHEMA if source in ("json", "csv") else None, source_options=options,
-        rest=parsed_end(f"{sink}:{out}" + ("" if sink == "table" else "_rest"), {}, is_source=False),
+        rest=parse_connector(f"{sink}:{out}" + ("" if sink == "table" else "_rest"), {}, is_source=False),
     )  # fmt: skip
     said: list[str] = []
     run_job(spark, job, said.append)
@@ -182,7 +183,7 @@ def test_a_restart_that_differs_is_refused_before_anything_runs(spark: Any, tmp_
     def run(query: Query = CARS, **options: Any) -> None:
         job = _job(
             tmp_path, f"parquet:{source}", f"parquet:{tmp_path / 'sink'}", query=query,
-            available_now=True, options={"buckets": 3, "lateness": "5 s", **options},
+            available_now=True, options=SparkStreamOptions.of({"buckets": 3, "lateness": "5 s", **options}),
         )  # fmt: skip
         run_job(spark, job, lambda line: None)
 
@@ -213,7 +214,7 @@ def test_a_checkpoint_that_no_job_began_is_left_to_its_states(spark: Any, tmp_pa
     player = Player(spark, CARS, cars, tmp_path, buckets=3)
     player.play(cars.head(40))
     job = _job(tmp_path, f"parquet:{player.source}", f"parquet:{tmp_path / 'sink'}",
-               available_now=True, options={"buckets": 3})  # fmt: skip
+               available_now=True, options=SparkStreamOptions(buckets=3))  # fmt: skip
     run_job(spark, job, lambda line: None)
     assert not (tmp_path / "checkpoint" / RECORD).exists()
 
@@ -239,12 +240,12 @@ def test_a_micro_batch_with_other_buckets_commits_nothing(spark: Any, tmp_path: 
 
 def test_ends_are_refused_with_what_can_be_written() -> None:
     with pytest.raises(ValueError, match="a number of rows a second"):
-        parsed_end("rate:fast", {}, is_source=True)
+        parse_connector("rate:fast", {}, is_source=True)
     for text, is_source in (("avro:x", True), ("rate:5", False), ("console", True)):
         with pytest.raises(ValueError, match="one of parquet"):
-            parsed_end(text, {}, is_source=is_source)
+            parse_connector(text, {}, is_source=is_source)
     with pytest.raises(ValueError, match="needs a place"):
-        parsed_end("parquet:", {}, is_source=True)
+        parse_connector("parquet:", {}, is_source=True)
 
 
 def test_sparks_connector_for_kafka_is_explained(spark: Any, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.expressions.predicate import compile_mask
-from piestream.plan.binding import CODE, FLOAT, Binding
+from piestream.plan.binding import Binding
+from piestream.plan.columns import CODE, FLOAT
 
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
