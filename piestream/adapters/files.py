@@ -11,16 +11,20 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from glob import glob, has_magic
 from typing import BinaryIO, Protocol
 
 import polars as pl
 
 from piestream.adapters.formats import TABS, Format, TypeName, format_of, suffix_of
-from piestream.adapters.text_files import Filed, FileError, Piped, TextSource, first_line
+from piestream.adapters.text_blocks import TextFile, TextPipe
+from piestream.adapters.text_faults import first_line
+from piestream.adapters.text_files import TextSource
+from piestream.errors import FileError
 from piestream.language.options import FileOptions
 
-__all__ = ["TYPES", "FileError", "Source", "open_source"]
+__all__ = ["TYPES", "Source", "open_source"]
 
 #: Rows worked on at a time where an input can be cut: enough to amortise, and few enough for the cache.
 CHUNK_ROWS = 1 << 18
@@ -72,18 +76,8 @@ def open_source(
     options those count that say how CSV is written.
     """
     options = options or FileOptions()
-    delimiter, decimal_comma = options.delimiter, options.decimal_comma
     if list(names) == ["-"]:
-        if format is None:
-            raise ValueError(
-                "standard input has no name that says what it holds: give the format (--format csv)"
-            )
-        if format == "parquet":
-            spool = _spooled(sys.stdin.buffer)
-            return ScanSource("standard input", pl.scan_parquet(spool), spool)
-        _check_csv(format, delimiter, decimal_comma)
-        piped = Piped(sys.stdin.buffer, live)
-        return TextSource([piped], format == "csv", types or {}, delimiter, decimal_comma)
+        return _standard_input(format, types or {}, live, options)
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
     remote = [name for name in names if "://" in name]
@@ -94,41 +88,62 @@ def open_source(
         kinds = sorted(formats | {"tsv"} if len(tabs) > 1 else formats)
         raise ValueError(f"files of one kind are read together, not {', '.join(kinds)}")
     (kind,) = formats
-    if delimiter is None and tabs == {True}:
-        delimiter = "\t"
-    _check_csv(kind, delimiter, decimal_comma)
+    if options.delimiter is None and tabs == {True}:
+        options = replace(options, delimiter="\t")
+    _check_csv(kind, options)
     label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if kind == "parquet":
         return ScanSource(label, pl.scan_parquet([*remote, *files]))
+    if remote and files:
+        raise ValueError("remote and local text files cannot be read together")
     if remote:
-        if files:
-            raise ValueError("remote and local text files cannot be read together")
-        scanned = (
-            pl.scan_ndjson(remote)
-            if kind == "ndjson"
-            else (
-                pl.scan_csv(
-                    remote,
-                    try_parse_dates=True,
-                    separator=delimiter or ",",
-                    decimal_comma=bool(decimal_comma),
-                )
-            )
-        )
-        return ScanSource(label, scanned)
+        return ScanSource(label, _remote_text(remote, kind, options))
     for name in files:
         if os.path.isdir(name):
             raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
-    texts = [Filed(name) for name in files]
-    return TextSource(texts, kind == "csv", types or {}, delimiter, decimal_comma)
+    return _text(list(map(TextFile, files)), kind, types or {}, options)
 
 
-def _check_csv(kind: str | None, delimiter: str | None, decimal_comma: bool | None) -> None:
-    if delimiter is not None and kind != "csv":
-        raise ValueError(f"a delimiter is for CSV, not for {kind}")
-    if decimal_comma and kind != "csv":
-        raise ValueError(f"decimal commas are for CSV, not for {kind}")
-    if decimal_comma and delimiter in (None, ","):
+def _standard_input(
+    format: Format | None, types: Mapping[str, pl.DataType], live: bool, options: FileOptions
+) -> Source:
+    if format is None:
+        raise ValueError(
+            "standard input has no name that says what it holds: give the format (--format csv)"
+        )
+    if format == "parquet":
+        spool = _spooled(sys.stdin.buffer)
+        return ScanSource("standard input", pl.scan_parquet(spool), spool)
+    _check_csv(format, options)
+    return _text([TextPipe(sys.stdin.buffer, live)], format, types, options)
+
+
+def _text(
+    parts: Sequence[TextFile | TextPipe],
+    format: Format,
+    types: Mapping[str, pl.DataType],
+    options: FileOptions,
+) -> TextSource:
+    return TextSource(parts, format == "csv", types, options.delimiter, options.decimal_comma)
+
+
+def _remote_text(names: list[str], format: Format, options: FileOptions) -> pl.LazyFrame:
+    if format == "ndjson":
+        return pl.scan_ndjson(names)
+    return pl.scan_csv(
+        names,
+        try_parse_dates=True,
+        separator=options.delimiter or ",",
+        decimal_comma=bool(options.decimal_comma),
+    )
+
+
+def _check_csv(format: Format, options: FileOptions) -> None:
+    if options.delimiter is not None and format != "csv":
+        raise ValueError(f"a delimiter is for CSV, not for {format}")
+    if options.decimal_comma and format != "csv":
+        raise ValueError(f"decimal commas are for CSV, not for {format}")
+    if options.decimal_comma and options.delimiter in (None, ","):
         raise ValueError(
             "with decimal commas columns are separated by another sign: say the delimiter"
         )

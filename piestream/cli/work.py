@@ -17,7 +17,7 @@ from typing import Any, Literal
 from piestream.adapters.file_run import FileRun
 from piestream.adapters.files import TYPES, Source, open_source
 from piestream.adapters.formats import FORMATS, Format, TypeName
-from piestream.adapters.text_files import has_come
+from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
 from piestream.engine.statistics import Statistics
 from piestream.expressions.diagnostics import QueryError
@@ -164,7 +164,7 @@ def _interrupts() -> Iterator[Callable[[], None]]:
 
     def came(_: int, frame: FrameType | None) -> None:
         nonlocal wanted
-        if wanted or (frame is not None and frame.f_code is has_come.__code__):
+        if wanted or (frame is not None and frame.f_code is can_read.__code__):
             raise KeyboardInterrupt
         wanted = True
 

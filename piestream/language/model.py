@@ -246,10 +246,50 @@ class Query:
 
     @takes_options(FileOptions, SparkBoundedOptions, SparkStreamOptions)
     def run(self, frame: Any = None, **options: Unpack[AnyKeywords]) -> Any:
-        """Every match in a frame, as a frame of the same kind; without one, FROM's files.
+        """Every match in a frame, as a frame of the same kind.
 
-        ``delimiter`` and ``decimal_comma`` are for CSV files, ``threads`` for what is no Spark
-        frame; ``buckets`` and what follows it are for Spark frames.
+        Parameters
+        ----------
+        frame
+            A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
+            relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
+            order. Left out, the files that FROM names are read.
+        ties
+            Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
+            the ``"last"`` of them counts.
+        lateness, on_late
+            How far the rows of a Spark stream may be out of order, and what happens to those that
+            come later. Everything else is sorted, so nothing in it is late.
+        threads
+            How many threads work on the partitions of a large frame; left out, one for each core.
+            The result does not depend on it.
+        delimiter, decimal_comma
+            For CSV files: what separates the columns, and whether numbers are written like 9,5.
+        buckets, slices, partitioning, metrics
+            For Spark frames: see `piestream.spark.run`.
+
+        Returns
+        -------
+        A row for each match, in a frame of the kind that was given: a list of dicts for a list of
+        dicts, a Polars DataFrame for files. The columns are those of PARTITION BY, the time of
+        the report, and what RETURN says. Rows of one partition come in order of their report.
+
+        Raises
+        ------
+        QueryError
+            The query does not fit the columns: one is missing, or has a type that does not fit.
+        StreamError
+            Rows are wrong: a time is missing (`TimeError`), two events of a partition have the
+            same time (`TieError`), a file cannot be read (`FileError`).
+        TypeError
+            The frame is of no known kind, or an option is not one of this kind of input.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> query.run(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).rows()
+        [(1, 1, None)]
+        >>> query.run([{"t": 1, "x": 5}])
+        [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
         if type(frame).__module__.startswith("pyspark.sql"):
             from piestream.spark.frames import run_frame
@@ -269,7 +309,42 @@ class Query:
         schema: Mapping[str, Any] | None = None,
         **options: Unpack[OrderKeywords],
     ) -> Session:
-        """A session: push events, get the matches that became known."""
+        """A session on a stream that goes on: push events, get the matches that became known.
+
+        Parameters
+        ----------
+        state
+            What `Session.snapshot` gave: the session goes on from there, with the options that
+            it had. Options that are given besides and differ are refused.
+        schema
+            The types of the columns: Polars types, or ``int``, ``float``, ``str``, ``bool``,
+            ``datetime``, ``date``. Left out, the first push decides.
+        ties
+            Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
+            the ``"last"`` of them counts.
+        lateness
+            How far events may be out of order: ``"5 s"``, a timedelta, or an int of ticks. They
+            wait until the watermark, the largest time seen less the lateness, has passed them.
+        on_late
+            An event that is older than the watermark is an ``"error"``, or is left out and
+            counted: ``"drop"``.
+
+        Raises
+        ------
+        StateError
+            The state is damaged, or is that of another version, of another query, or of other
+            options.
+        QueryError
+            The query does not fit the columns of ``schema``.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> session = query.open(lateness=2)
+        >>> session.push({"t": 3, "x": 5})  # waits: an event at 1 or 2 may still come
+        []
+        >>> session.push({"t": 5, "x": 0})
+        [{'detected_at': 3, 'a_ts': 3, 'a_te': None}]
+        """
         from piestream.adapters import session
 
         return session.Session(self, state=state, schema=schema, **options)

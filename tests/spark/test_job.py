@@ -71,8 +71,8 @@ def test_a_job_reads_and_writes(spark: Any, tmp_path: Path, source: str, sink: s
         schema=SCHEMA if source in ("json", "csv") else None, source_options=options,
         rest=parse_connector(f"{sink}:{out}" + ("" if sink == "table" else "_rest"), {}, is_source=False),
     )  # fmt: skip
-    said: list[str] = []
-    run_job(spark, job, said.append)
+    lines: list[str] = []
+    run_job(spark, job, lines.append)
     expected = CARS.run(cars)
     if sink == "table":
         found = spark.table(out)
@@ -84,9 +84,9 @@ def test_a_job_reads_and_writes(spark: Any, tmp_path: Path, source: str, sink: s
     rows = rows_of(found)
     assert rows.columns == order
     assert rows.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
-    assert f"{len(cars):,} rows" in said[0]
-    assert "late" in said[0]
-    assert "matches" in said[0]
+    assert f"{len(cars):,} rows" in lines[0]
+    assert "late" in lines[0]
+    assert "matches" in lines[0]
 
 
 def _command(program: list[str], folder: Path, query: Query, *more: str) -> list[str]:
@@ -123,14 +123,14 @@ def test_rows_at_a_rate_become_matches_on_the_console(tmp_path: Path) -> None:
     try:
         found = _until(job.stdout, 4, r"\|[012] +\|20\d\d-")
         job.send_signal(signal.SIGTERM)
-        _, said = job.communicate(timeout=120)
+        _, log = job.communicate(timeout=120)
     finally:
         _end(job)
-    assert job.returncode == 0, said
+    assert job.returncode == 0, log
     keys = {line.split("|")[1].strip() for line in found}
     assert keys <= {"0", "1", "2"}
     assert len(found) == 4
-    assert " matches" in said
+    assert " matches" in log
 
 
 def _until(lines: IO[str], count: int, pattern: str) -> list[str]:
@@ -163,10 +163,10 @@ def test_spark_submit_runs_the_job(spark: Any, tmp_path: Path) -> None:
         )
     )  # fmt: skip
     try:
-        _, said = job.communicate(timeout=200)
+        _, log = job.communicate(timeout=200)
     finally:
         _end(job)
-    assert job.returncode == 0, said
+    assert job.returncode == 0, log
     found = rows_of(spark.read.parquet(str(tmp_path / "sink"), str(tmp_path / "rest")))
     expected = CARS.run(cars)
     order = expected.columns
@@ -209,7 +209,7 @@ def test_a_restart_that_differs_is_refused_before_anything_runs(spark: Any, tmp_
     assert commits() > before
 
 
-def test_a_checkpoint_that_no_job_began_is_left_to_its_states(spark: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_record_is_left_as_it_is(spark: Any, tmp_path: Path) -> None:
     cars = fleet(cars=3, seconds=30, seed=3)
     player = Player(spark, CARS, cars, tmp_path, buckets=3)
     player.play(cars.head(40))
@@ -238,7 +238,7 @@ def test_a_micro_batch_with_other_buckets_commits_nothing(spark: Any, tmp_path: 
     assert found.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
 
 
-def test_ends_are_refused_with_what_can_be_written() -> None:
+def test_unknown_sources_and_sinks_are_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValueError, match="a number of rows a second"):
         parse_connector("rate:fast", {}, is_source=True)
     for text, is_source in (("avro:x", True), ("rate:5", False), ("console", True)):
