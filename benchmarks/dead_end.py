@@ -16,7 +16,7 @@ import polars as pl
 
 from benchmarks.measure import Row, Scale, Yardstick, compared
 from benchmarks.streams import chain, seed
-from piestream.adapters.frames import CHUNK_ROWS
+from piestream.adapters.files import CHUNK_ROWS
 from piestream.compiled import layout as at
 from piestream.engine.stream import Stream
 from piestream.generators import booleans

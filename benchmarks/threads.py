@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.measure import Row, Scale, Yardstick, compared
 from benchmarks.streams import chain, in_partitions
-from piestream.adapters import frames
+from piestream.language.model import Query
 
 TITLE = "Threads over partitions"
 COLUMNS = ("threads", "n", "partitions", "events", "matches", "wall_s", "wall_median", "cpu_s",
@@ -25,7 +25,7 @@ COLUMNS = ("threads", "n", "partitions", "events", "matches", "wall_s", "wall_me
 
 def rows(scale: Scale) -> Iterator[Row]:
     """One row a number of threads, of partitions and of symbols; none where there is no option."""
-    if "threads" not in inspect.signature(frames.run).parameters:
+    if "threads" not in inspect.signature(Query.run).parameters:
         return
     events = scale.of(2_000, 1_000_000, 10_000_000)
     for n in scale.of((4,), (4, 24), (4, 24)):

@@ -130,8 +130,8 @@ def _endpoint_orders() -> dict[Relation, EndpointOrder]:
     return {relation: orders[relation] for relation in ALLEN}
 
 
-#: What each of Allen's relations says of the endpoints. It fixes all four comparisons, and no two
-#: relations agree in all of them.
+#: The order of the endpoints in each of Allen's relations. A relation fixes all four comparisons,
+#: and no two relations agree in all of them.
 ENDPOINT_ORDER: dict[Relation, EndpointOrder] = _endpoint_orders()
 
 _RELATION_OF_ORDER = {order: relation for relation, order in ENDPOINT_ORDER.items()}

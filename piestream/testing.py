@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -26,6 +26,8 @@ from piestream.relations import ALL_NAMES, relation_named
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+    from piestream.language.options import Ties
+
 __all__ = [
     "assert_partitions_are_independent",
     "assert_same_however_cut",
@@ -34,8 +36,6 @@ __all__ = [
     "events",
     "queries",
 ]
-
-Ties = Literal["error", "first", "last"]
 
 #: What `events` calls the time and the key, and what `queries` expects.
 TIME, KEY = "t", "k"
@@ -198,7 +198,7 @@ def _pieces(frame: pl.DataFrame, rng: Random) -> list[pl.DataFrame]:
 
 
 def _time(query: Query, frame: pl.DataFrame) -> str:
-    from piestream.adapters.frames import bound
+    from piestream.adapters.binding import bound
 
     return bound(query, frame.schema).time.name
 

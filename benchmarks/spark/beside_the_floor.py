@@ -33,9 +33,9 @@ import polars as pl
 import pyarrow as pa
 
 from piestream.language import parse
+from piestream.language.options import SparkOptions
 from piestream.spark import session, streaming
 from piestream.spark.state import BucketStep
-from piestream.spark.worker_plan import BUCKETS
 
 RESULTS = Path(__file__).parent / "results" / "beside_the_floor.json"
 
@@ -118,7 +118,7 @@ def stream(spark: Any, keys: int, count: int, batches: int) -> dict[str, Any]:
     for _ in range(2):  # one after the other, twice: the machine is not always the same
         times, held = played(spark, source, BucketStep)
         matching += times[1:]
-        buckets = min(BUCKETS, keys)
+        buckets = min(SparkOptions().buckets, keys)
         times, _ = played(spark, source, floor_of(held // buckets))
         floor += times[1:]
     shutil.rmtree(source)

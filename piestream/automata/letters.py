@@ -46,7 +46,7 @@ _UNTIL_ENDED = {"Z": "(Z|E)*(O|I)", "I": "(I|E)*(O|Z)", "E": "(I|E)*(O|Z)", "O":
 #: The same while the pair stays the latest, that is: while neither symbol starts again.
 _UNTIL_ENDED_LATEST = {"Z": "Z*O", "I": "I*O", "O": ""}
 
-#: The relations that only endpoints can tell.
+#: The relations that only endpoints can decide.
 BY_ENDPOINTS = reduce(or_, PRECISE_FORM)
 
 
@@ -116,7 +116,7 @@ def _touching(relation: Relation) -> PairExpression:
 
 
 def _followed_by(kind: int, last: str) -> PairExpression:
-    """One of the two cases of ``followed-by``, which the last letter tells apart.
+    """One of the two cases of ``followed-by``, which differ in the last letter.
 
     I: x is still the run that ended. E: x starts again together with y, so the run that y follows
     is x's previous one.

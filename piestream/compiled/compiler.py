@@ -22,7 +22,12 @@ def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> 
     it, as a part of that one, and neither kept on disk nor loaded from there.
     """
     inner = any(isinstance(argument, types.CPointer | Address) for argument in signature.args)
-    options = {"nogil": True, "no_cpython_wrapper": inner, "no_cfunc_wrapper": True, "forceinline": inline}
+    options = {
+        "nogil": True,
+        "no_cpython_wrapper": inner,
+        "no_cfunc_wrapper": True,
+        "forceinline": inline,
+    }
     dispatcher = njit(**options)(function)
     if inner:
         dispatcher.declared = signature

@@ -44,7 +44,7 @@ def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
     >>> matches.columns
     ['car_id', 'detected_at', 'avg_speed', 's_ts', 's_te', 'how']
     """
-    from piestream.adapters.frames import bound
+    from piestream.adapters.binding import bound
 
     binding = bound(parse(QUERY), fleet(cars, 0).schema)
     # The first use on a machine compiles the loops; that is not the speed of the engine.

@@ -138,15 +138,14 @@ class Detector:
 
         ``mask`` has a bit a symbol; ``values`` are the attributes. None where no match came of it.
         """
-        unaffected = self.partitions.is_unaffected(partition, time, mask)
-        if unaffected and (mask == 0 or self.ignores_unchanged):
-            self.partitions.set_last_time(partition, time)
+        partitions = self.partitions
+        if (mask == 0 or self.ignores_unchanged) and partitions.pass_over(partition, time, mask):
             return None
         event = self._event
         if event.n_columns != len(values):
             event = self._event = SingleEventBatch(len(values))
         event.fill(partition, time, mask, values, is_float)
-        state = (self.partitions.words, self.pool, self.waiting)
+        state = (partitions.words, self.pool, self.waiting)
         space = np.empty(max(_LEAST_RESULT_WORDS, self.result_columns), np.int64)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
             self.program, state, event.arrays, event.changes, INT64_MIN, space, False

@@ -72,11 +72,11 @@ class PartitionTable:
         """The time of the last event of a partition."""
         return self._view[number * self.width + _LAST_TIME]
 
-    def set_last_time(self, number: int, time: int) -> None:
-        """Note an event of a partition that changes nothing else."""
-        self._view[number * self.width + _LAST_TIME] = time
-
-    def is_unaffected(self, number: int, time: int, mask: int) -> bool:
-        """Whether an event changes no predicate of a partition, nor reaches a minimum length."""
+    def pass_over(self, number: int, time: int, mask: int) -> bool:
+        """Note an event that changes no predicate, nor reaches a minimum length; False: it does."""
+        view = self._view
         first = number * self.width
-        return self._view[first + _MASK] == mask and self._view[first + _DUE] > time
+        if view[first + _MASK] != mask or view[first + _DUE] <= time:
+            return False
+        view[first + _LAST_TIME] = time
+        return True

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.projection import TIME, Projection
 from piestream.errors import LateEventError, TieError
-
-Ties = Literal["error", "first", "last"]
-OnLate = Literal["error", "drop"]
+from piestream.language.options import OnLate, Ties
 
 
 class ReorderBuffer:
@@ -137,7 +133,7 @@ class ReorderBuffer:
 
 
 def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
-    """What is said of a row that has the time of another of its partition."""
+    """The error for a row that has the time of another of its partition."""
     return TieError(
         f"two events of one partition have the same time: {projection.row_name(rows, row)}; "
         "ties='first' keeps the first of them, ties='last' the last"

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.engine.reordering import OnLate, Ties
 from piestream.engine.statistics import Statistics
+from piestream.language.options import OnLate, Ties
 
 Words = NDArray[np.int64]
 

@@ -25,11 +25,12 @@ from piestream.engine.dictionaries import Dictionary
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import make_room, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
-from piestream.engine.reordering import OnLate, ReorderBuffer, Ties, tie_error
+from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, SchemaError
 from piestream.joins.records import Phase, ResultRow
+from piestream.language.options import OnLate, Ties
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 from piestream.plan.outputs import ResultRows, result_frame

@@ -6,26 +6,43 @@ somebody looks: at its end, at a report, at the end of a batch. So every row is 
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from piestream.compiled.primitives import as_floats, at_word, signed
 from piestream.compiled.records import Carried, Flags, Record, Words, kernel
 
-ROWS, COUNT, SUM_INT, SUM_FLOAT, MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, FIRST, LAST, SPREAD = (
-    range(11)
-)
 
-#: Words a cell takes if not one: single values are (known, value), SPREAD is Welford's
-#: (n, mean, M2), a sum of integers is (sum modulo 2^64, sum as a float), and one of floats is as
-#: long, so that a type that becomes known late moves nothing. All but FIRST and LAST begin as zeros.
+class CellKind(IntEnum):
+    """What a cell keeps of the events that it has seen."""
+
+    ROWS = 0  # how many
+    COUNT = 1  # how many values are not NULL
+    SUM_INT = 2
+    SUM_FLOAT = 3
+    MIN_INT = 4
+    MAX_INT = 5
+    MIN_FLOAT = 6
+    MAX_FLOAT = 7
+    FIRST = 8
+    LAST = 9
+    SPREAD = 10  # what the variance is made of
+
+
+#: Words a cell takes. Single values are (known, value), SPREAD is Welford's (n, mean, M2), a sum of
+#: integers is (sum modulo 2^64, sum as a float), and one of floats is as long, so that a type that
+#: becomes known late moves nothing. All but FIRST and LAST begin as zeros.
 CELL_SIZE = {
-    SUM_INT: 2,
-    SUM_FLOAT: 2,
-    MIN_INT: 2,
-    MAX_INT: 2,
-    MIN_FLOAT: 2,
-    MAX_FLOAT: 2,
-    FIRST: 2,
-    LAST: 2,
-    SPREAD: 3,
+    CellKind.ROWS: 1,
+    CellKind.COUNT: 1,
+    CellKind.SUM_INT: 2,
+    CellKind.SUM_FLOAT: 2,
+    CellKind.MIN_INT: 2,
+    CellKind.MAX_INT: 2,
+    CellKind.MIN_FLOAT: 2,
+    CellKind.MAX_FLOAT: 2,
+    CellKind.FIRST: 2,
+    CellKind.LAST: 2,
+    CellKind.SPREAD: 3,
 }
 
 #: Of FIRST and LAST: there was no event yet; known 0 is an event whose value is NULL.
@@ -50,10 +67,10 @@ class Columns(Record):
 @kernel
 def clear_cell(cell: Cell, words: Words) -> None:
     """Start an aggregate, whose words these are."""
-    words[0] = UNKNOWN_YET if cell.kind == FIRST or cell.kind == LAST else 0
-    if cell.kind >= SUM_INT:
+    words[0] = UNKNOWN_YET if cell.kind == CellKind.FIRST or cell.kind == CellKind.LAST else 0
+    if cell.kind != CellKind.ROWS and cell.kind != CellKind.COUNT:
         words[1] = 0
-    if cell.kind == SPREAD:
+    if cell.kind == CellKind.SPREAD:
         words[2] = 0
 
 
@@ -65,48 +82,48 @@ def add_rows(cell: Cell, words: Words, columns: Columns, row: int, row_end: int)
     column = at_word(columns, cell.column * columns.n_rows)
     floats = as_floats(column)
     known = at_word(columns.known, cell.column * columns.n_rows)
-    if kind == ROWS:
+    if kind == CellKind.ROWS:
         words[0] += row_end - row
-    elif kind == COUNT:
+    elif kind == CellKind.COUNT:
         for r in range(row, row_end):
             words[0] += signed(known[r])
-    elif kind == SUM_INT:
+    elif kind == CellKind.SUM_INT:
         for r in range(row, row_end):
             if known[r]:
                 words[0] += column[r]
                 sums[1] += column[r]
-    elif kind == SUM_FLOAT:
+    elif kind == CellKind.SUM_FLOAT:
         for r in range(row, row_end):
             if known[r]:
                 sums[0] += floats[r]
-    elif kind == MIN_INT:
+    elif kind == CellKind.MIN_INT:
         for r in range(row, row_end):
             if known[r] and (words[0] == 0 or column[r] < words[1]):
                 words[0] = 1
                 words[1] = column[r]
-    elif kind == MAX_INT:
+    elif kind == CellKind.MAX_INT:
         for r in range(row, row_end):
             if known[r] and (words[0] == 0 or column[r] > words[1]):
                 words[0] = 1
                 words[1] = column[r]
-    elif kind == MIN_FLOAT:
+    elif kind == CellKind.MIN_FLOAT:
         for r in range(row, row_end):
             if known[r] and (words[0] == 0 or floats[r] < sums[1]):
                 words[0] = 1
                 sums[1] = floats[r]
-    elif kind == MAX_FLOAT:
+    elif kind == CellKind.MAX_FLOAT:
         for r in range(row, row_end):
             if known[r] and (words[0] == 0 or floats[r] > sums[1]):
                 words[0] = 1
                 sums[1] = floats[r]
-    elif kind == FIRST:
+    elif kind == CellKind.FIRST:
         if words[0] == UNKNOWN_YET:
             words[0] = signed(known[row])
             words[1] = column[row]
-    elif kind == LAST:
+    elif kind == CellKind.LAST:
         words[0] = signed(known[row_end - 1])
         words[1] = column[row_end - 1]
-    else:  # SPREAD, by Welford's update
+    elif kind == CellKind.SPREAD:  # by Welford's update
         for r in range(row, row_end):
             if known[r]:
                 words[0] += 1

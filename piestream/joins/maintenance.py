@@ -7,7 +7,7 @@ import numpy as np
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Words, kernel
-from piestream.intervals.aggregates import FIRST, LAST, MAX_INT, MIN_INT, Cell
+from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -119,8 +119,9 @@ def _remap_word(words: Words, word: int, moved: Array, held: Array, rename: bool
 def _has_codes(cell: Cell, column: int) -> bool:
     """Whether a cell keeps a value of the column as it is."""
     kind = cell.kind
-    as_it_is = kind == FIRST or kind == LAST or kind == MIN_INT or kind == MAX_INT
-    return as_it_is and cell.column == column
+    selects = kind == CellKind.FIRST or kind == CellKind.LAST
+    compares = kind == CellKind.MIN_INT or kind == CellKind.MAX_INT
+    return (selects or compares) and cell.column == column
 
 
 @kernel

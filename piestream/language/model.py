@@ -8,20 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
-from piestream.language.options import named_options
+from piestream.language.inputs import Events, Frame, SparkFrame
+from piestream.language.options import (
+    AnyKeywords,
+    FileKeywords,
+    FileOptions,
+    OrderKeywords,
+    OrderOptions,
+    RunKeywords,
+    RunOptions,
+    SparkBoundedOptions,
+    SparkKeywords,
+    SparkStreamOptions,
+    takes_options,
+)
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from piestream import show
     from piestream.adapters.session import Session
-    from piestream.engine.reordering import OnLate, Ties
     from piestream.expressions.predicate import Predicate
-    from piestream.language.symbols import DurationLike
-    from piestream.spark.worker_plan import Partitioning
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -219,60 +231,123 @@ class Query:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None
 
-    @named_options
-    def run(
-        self,
-        frame: Any = None,
-        *,
-        ties: Ties | None = None,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        threads: int | None = None,
-        delimiter: str | None = None,
-        decimal_comma: bool | None = None,
-        buckets: int | None = None,
-        partitioning: Partitioning | None = None,
-        slices: int | None = None,
-        metrics: str | None = None,
-    ) -> Any:
-        """Every match in a frame, as a frame of the same kind; without one, FROM's files.
+    @overload
+    def run(self, frame: None = None, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: pl.DataFrame, **options: Unpack[RunKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: pl.LazyFrame, **options: Unpack[RunKeywords]) -> pl.LazyFrame: ...
+    @overload
+    def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
+    @overload
+    def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
+    @overload
+    def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
 
-        ``delimiter`` and ``decimal_comma`` are for CSV files, ``threads`` for what is no Spark
-        frame; ``buckets`` and what follows it are for Spark frames.
+    @takes_options(FileOptions, SparkBoundedOptions, SparkStreamOptions)
+    def run(self, frame: Any = None, **options: Unpack[AnyKeywords]) -> Any:
+        """Every match in a frame, as a frame of the same kind.
+
+        Parameters
+        ----------
+        frame
+            A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
+            relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
+            order. Left out, the files that FROM names are read.
+        ties
+            Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
+            the ``"last"`` of them counts.
+        lateness, on_late
+            How far the rows of a Spark stream may be out of order, and what happens to those that
+            come later. Everything else is sorted, so nothing in it is late.
+        threads
+            How many threads work on the partitions of a large frame; left out, one for each core.
+            The result does not depend on it.
+        delimiter, decimal_comma
+            For CSV files: what separates the columns, and whether numbers are written like 9,5.
+        buckets, slices, partitioning, metrics
+            For Spark frames: see `piestream.spark.run`.
+
+        Returns
+        -------
+        A row for each match, in a frame of the kind that was given: a list of dicts for a list of
+        dicts, a Polars DataFrame for files. The columns are those of PARTITION BY, the time of
+        the report, and what RETURN says. Rows of one partition come in order of their report.
+
+        Raises
+        ------
+        QueryError
+            The query does not fit the columns: one is missing, or has a type that does not fit.
+        StreamError
+            Rows are wrong: a time is missing (`TimeError`), two events of a partition have the
+            same time (`TieError`), a file cannot be read (`FileError`).
+        TypeError
+            The frame is of no known kind, or an option is not one of this kind of input.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> query.run(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).rows()
+        [(1, 1, None)]
+        >>> query.run([{"t": 1, "x": 5}])
+        [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
-        from piestream.adapters import frames
+        if type(frame).__module__.startswith("pyspark.sql"):
+            from piestream.spark.frames import run_frame
 
-        return frames.run(
-            self,
-            frame,
-            ties=ties,
-            lateness=lateness,
-            on_late=on_late,
-            threads=threads,
-            delimiter=delimiter,
-            decimal_comma=decimal_comma,
-            buckets=buckets,
-            partitioning=partitioning,
-            slices=slices,
-            metrics=metrics,
-        )
+            return run_frame(self, frame, options)
+        from piestream.adapters.run import run, run_files
 
-    @named_options
+        if frame is None:
+            return run_files(self, FileOptions.of(options))
+        return run(self, frame, RunOptions.of(options))
+
+    @takes_options(OrderOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
+        **options: Unpack[OrderKeywords],
     ) -> Session:
-        """A session: push events, get the matches that became known."""
+        """A session on a stream that goes on: push events, get the matches that became known.
+
+        Parameters
+        ----------
+        state
+            What `Session.snapshot` gave: the session goes on from there, with the options that
+            it had. Options that are given besides and differ are refused.
+        schema
+            The types of the columns: Polars types, or ``int``, ``float``, ``str``, ``bool``,
+            ``datetime``, ``date``. Left out, the first push decides.
+        ties
+            Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
+            the ``"last"`` of them counts.
+        lateness
+            How far events may be out of order: ``"5 s"``, a timedelta, or an int of ticks. They
+            wait until the watermark, the largest time seen less the lateness, has passed them.
+        on_late
+            An event that is older than the watermark is an ``"error"``, or is left out and
+            counted: ``"drop"``.
+
+        Raises
+        ------
+        StateError
+            The state is damaged, or is that of another version, of another query, or of other
+            options.
+        QueryError
+            The query does not fit the columns of ``schema``.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> session = query.open(lateness=2)
+        >>> session.push({"t": 3, "x": 5})  # waits: an event at 1 or 2 may still come
+        []
+        >>> session.push({"t": 5, "x": 0})
+        [{'detected_at': 3, 'a_ts': 3, 'a_te': None}]
+        """
         from piestream.adapters import session
 
-        return session.Session(
-            self, state=state, lateness=lateness, on_late=on_late, ties=ties, schema=schema
-        )
+        return session.Session(self, state=state, schema=schema, **options)
 
     def explain(self) -> show.Explanation:
         """How the query will be executed: predicates, automata, decision points, join plan, state.

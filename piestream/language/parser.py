@@ -76,9 +76,7 @@ class _Parser:
         self.clauses: dict[str, Clause] = {}
         for clause in clauses:
             if clause.keyword in self.clauses:
-                diagnostics.append(
-                    Diagnostic(clause.span, f"{clause.keyword} is here a second time")
-                )
+                diagnostics.append(Diagnostic(clause.span, f"{clause.keyword} is given twice"))
             self.clauses.setdefault(clause.keyword, clause)
         end = len(text.rstrip())
         self.end = Span(end, end + 1)
@@ -204,7 +202,12 @@ class _Parser:
         moments = [moment.value for moment in Emit]
         if when.upper not in moments:
             hint = did_you_mean(when.text, moments) or f"write {', '.join(moments)}"
-            cursor.report(when, f"EMIT ON does not know {when.text or 'nothing'}", hint)
+            message = (
+                f"there is no EMIT ON {when.text}"
+                if when.text
+                else "the moment is missing after EMIT ON"
+            )
+            cursor.report(when, message, hint)
             return
         self.draft.emit = Emit(when.upper)
         cursor.expect_end("EMIT")

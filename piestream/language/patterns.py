@@ -90,7 +90,7 @@ def _report_negation(cursor: Cursor, symbols: Sequence[str]) -> None:
             if others and not only.relations & ~ANY:
                 listed = "; ".join(names(others))
                 hint = f"write the relations that may hold: {only.x} {listed} {only.y}"
-    cursor.report(sign, "a constraint says which relations may hold, without NOT", hint)
+    cursor.report(sign, "a constraint lists the relations that may hold; it has no NOT", hint)
 
 
 def _compares_endpoints(segment: Cursor) -> bool:

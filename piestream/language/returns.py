@@ -47,7 +47,7 @@ def read_returns(
     found: list[tuple[Return, Span | None]] = []
     for item in cursor.split(","):
         if not item.tokens:
-            cursor.report(item.end, "something to return is missing here")
+            cursor.report(item.end, "an item is missing here")
             continue
         read = _item(item, column_spans, names)
         if read is not None:
@@ -58,7 +58,7 @@ def read_returns(
 def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     first = item.peek()
     if first.is_sign("*"):
-        item.report(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
+        item.report(first, "RETURN takes no *", "leave RETURN out to get every ts and te")
         return None
     if item.peek(1).is_sign("("):
         return _call(item, column_spans, names)
@@ -90,7 +90,7 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
     one = names.example
     if name in names.symbols:
         return (
-            f"{name} is an interval: what of it?",
+            f"{name} is an interval, not a value",
             f"write {name}.ts, {name}.te, DURATION({name}), or an aggregate such as "
             f"AVG({name}.column)",
         )
@@ -186,7 +186,7 @@ def _without_column(function: str, operand: str, names: Names) -> tuple[str, str
     if operand in names.symbols:
         message = f"{function} needs a column of {operand}'s events"
         return message, f"write for example {function}({operand}.speed)"
-    message = f"{function}({operand}) does not say over the events of which symbol"
+    message = f"{function}({operand}) needs a symbol, over whose events it is taken"
     return message, f"write {function}({names.example}.{operand})"
 
 
@@ -207,7 +207,7 @@ def _alias(item: Cursor, default: str) -> str | None:
         more = item.peek()
         if more.is_sign("+", "-", "*", "/", "%"):
             item.report(
-                more, "RETURN does not calculate", "calculate with the columns of the result"
+                more, "RETURN takes no calculations", "calculate with the columns of the result"
             )
             return None
         item.expect_end("this")

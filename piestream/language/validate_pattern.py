@@ -57,7 +57,7 @@ class _Pairs:
         if not is_defined:
             return
         if spec.x == spec.y:
-            message = f"{spec.x} is put in relation to itself"
+            message = f"{spec.x} is related to itself"
             hint = "define a second symbol with the same predicate"
             self.validation.report(spec.span, message, hint)
             self.relates_to_itself = True

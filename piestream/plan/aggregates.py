@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.intervals import aggregates as cells
+from piestream.intervals.aggregates import CELL_SIZE, CellKind
 from piestream.language import aggregates as language
 from piestream.plan.columns import CODE, FLOAT, INTEGER, own_form
 
@@ -29,10 +29,10 @@ Finished = tuple[NDArray[Any], Union[NDArray[np.bool_], None]]
 class Selection:
     """One of the column's own values; the cell holds whether it is known, and the value."""
 
-    cell: int
+    cell: CellKind
 
     @property
-    def words(self) -> tuple[tuple[int, int], ...]:
+    def words(self) -> tuple[tuple[CellKind, int], ...]:
         """The words that a result row needs: the kind of a cell, and which of its words."""
         return (self.cell, 0), (self.cell, 1)
 
@@ -41,7 +41,7 @@ class Selection:
 class Calculation:
     """A number that is made of words of cells."""
 
-    words: tuple[tuple[int, int], ...]  # the kind of a cell, and which of its words
+    words: tuple[tuple[CellKind, int], ...]  # the kind of a cell, and which of its words
     dtype: pl.DataType
     finish: Callable[..., Finished]  # of these words, as columns
 
@@ -120,20 +120,20 @@ def _quotient(numbers: NDArray[Any], count: Words) -> NDArray[np.float64]:
 
 
 # A sum of integers and one of floats are kept in equally many words.
-_WHOLE_SUM = ((cells.SUM_INT, 0), (cells.SUM_INT, 1), (cells.COUNT, 0))
-_FLOAT_SUM = ((cells.SUM_FLOAT, 0), (cells.SUM_FLOAT, 1), (cells.COUNT, 0))
-_SPREAD = ((cells.SPREAD, 0), (cells.SPREAD, 2))  # how many values, their squared deviations
+_WHOLE_SUM = ((CellKind.SUM_INT, 0), (CellKind.SUM_INT, 1), (CellKind.COUNT, 0))
+_FLOAT_SUM = ((CellKind.SUM_FLOAT, 0), (CellKind.SUM_FLOAT, 1), (CellKind.COUNT, 0))
+_SPREAD = ((CellKind.SPREAD, 0), (CellKind.SPREAD, 2))  # how many values, their squared deviations
 
-_MINIMUM, _MAXIMUM = Selection(cells.MIN_INT), Selection(cells.MAX_INT)
+_MINIMUM, _MAXIMUM = Selection(CellKind.MIN_INT), Selection(CellKind.MAX_INT)
 
 AGGREGATIONS: Mapping[str, Aggregation] = {
-    "FIRST": Aggregation(_in_every_form(Selection(cells.FIRST))),
-    "LAST": Aggregation(_in_every_form(Selection(cells.LAST))),
+    "FIRST": Aggregation(_in_every_form(Selection(CellKind.FIRST))),
+    "LAST": Aggregation(_in_every_form(Selection(CellKind.LAST))),
     "MIN": Aggregation(
-        {INTEGER: _MINIMUM, FLOAT: Selection(cells.MIN_FLOAT), CODE: _MINIMUM},
+        {INTEGER: _MINIMUM, FLOAT: Selection(CellKind.MIN_FLOAT), CODE: _MINIMUM},
     ),
     "MAX": Aggregation(
-        {INTEGER: _MAXIMUM, FLOAT: Selection(cells.MAX_FLOAT), CODE: _MAXIMUM},
+        {INTEGER: _MAXIMUM, FLOAT: Selection(CellKind.MAX_FLOAT), CODE: _MAXIMUM},
     ),
     "SUM": Aggregation(
         {
@@ -148,8 +148,8 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
         }
     ),
     "COUNT": Aggregation(
-        _in_every_form(Calculation(((cells.COUNT, 0),), pl.Int64(), _number_of)),
-        over_events=Calculation(((cells.ROWS, 0),), pl.Int64(), _number_of),
+        _in_every_form(Calculation(((CellKind.COUNT, 0),), pl.Int64(), _number_of)),
+        over_events=Calculation(((CellKind.ROWS, 0),), pl.Int64(), _number_of),
     ),
     "STDDEV": Aggregation({FLOAT: Calculation(_SPREAD, pl.Float64(), _deviation)}),
     "VARIANCE": Aggregation({FLOAT: Calculation(_SPREAD, pl.Float64(), _variance)}),
@@ -169,7 +169,8 @@ def check_complete(
         if declared[name].needs_column != (aggregation.over_events is None):
             raise TypeError(f"the aggregate {name} is declared with another kind of operand")
         # a column of NULLs may turn out to be of any type, and no word may move then
-        if len({len(computation.words) for computation in aggregation.over.values()}) != 1:
+        sizes = {tuple(CELL_SIZE[kind] for kind, _ in c.words) for c in aggregation.over.values()}
+        if len(sizes) != 1:
             raise TypeError(f"the aggregate {name} needs more words in one form than in another")
 
 

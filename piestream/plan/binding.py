@@ -16,8 +16,9 @@ import polars as pl
 from piestream.expressions.durations import Duration
 from piestream.language.model import Query, Where
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.compiler import compile_query
 from piestream.plan.outputs import Output, report_columns, returned_columns
-from piestream.plan.program import CompiledQuery, Ticks, compile_query
+from piestream.plan.program import CompiledQuery, Ticks
 
 
 @dataclass(frozen=True)

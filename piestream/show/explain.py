@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from piestream.automata import DecisionPoint, closure, compile_pair, decision_points
 from piestream.expressions.predicate import Predicate
 from piestream.language.model import Aggregate, Constraint, Emit, Query
+from piestream.plan.compiler import range_free
 from piestream.plan.join_order import Step
-from piestream.plan.program import range_free
 from piestream.relations import ANY, Relation, names
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from piestream.engine.reordering import Ties
 from piestream.engine.stream import Stream
 from piestream.language.model import Query
+from piestream.language.options import SparkBoundedOptions
 from piestream.spark.clock import ticks_sql
 from piestream.spark.codec.rows import ResultCodec, WireTime
 from piestream.spark.slices import Slices, cut_slices
-from piestream.spark.worker_plan import BUCKETS, BoundFrame, WorkerPlan, sql_functions
+from piestream.spark.worker_plan import BoundFrame, WorkerPlan, sql_functions
 
 __all__ = ["BoundedTask", "result_batches", "run_bounded"]
 
@@ -31,28 +31,21 @@ __all__ = ["BoundedTask", "result_batches", "run_bounded"]
 _ROWS = 1 << 18
 
 
-def run_bounded(
-    query: Query,
-    frame: Any,
-    *,
-    ties: Ties = "error",
-    buckets: int = BUCKETS,
-    slices: int | None = None,
-) -> Any:
+def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
     """Every match in a bounded Spark frame, as a Spark frame."""
     bound = BoundFrame(query, frame)
-    plan = bound.plan(ties, WireTime())
+    plan = bound.plan(options.ties, WireTime())
     time = ticks_sql(bound.binding, bound.types)
     columns = [*plan.encode, f"{time} AS time"]
     order = ["time"]
     source = frame
-    if ties != "error":
+    if options.ties != "error":
         # The order of a frame is that of its Spark partitions and of the rows in them.
         columns.append("monotonically_increasing_id() AS row_number")
         order.append("row_number")
     cut: Slices | None = None
-    if not query.partition_by and slices is not None and slices > 1:
-        cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), slices)
+    if not query.partition_by and options.slices is not None and options.slices > 1:
+        cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), options.slices)
     elif query.max_gap is not None:
         # An open run ends by MAX GAP if any partition has an event that is late enough.
         latest = source.selectExpr(f"max({time}) AS latest")
@@ -64,7 +57,7 @@ def run_bounded(
         order.insert(0, "slice")
     elif query.partition_by:
         tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        rows = rows.repartition(min(buckets, tasks), *plan.worker.input.key_columns)
+        rows = rows.repartition(min(options.buckets, tasks), *plan.worker.input.key_columns)
     else:
         rows = rows.repartition(1)
     task = BoundedTask(plan.worker, cut)

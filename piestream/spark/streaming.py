@@ -4,58 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from piestream.adapters.frames import lateness_ticks
-from piestream.engine.reordering import OnLate, Ties
+from piestream.adapters.binding import lateness_ticks
 from piestream.expressions.backends import spark_text
 from piestream.language.model import Query
-from piestream.language.symbols import DurationLike
+from piestream.language.options import Partitioning, SparkStreamOptions
 from piestream.spark.clock import EventClock, ticks_sql
 from piestream.spark.codec.rows import key_sql
 from piestream.spark.metrics import KIND, metric_sums
 from piestream.spark.state import STATE, BucketStep
-from piestream.spark.worker_plan import BUCKETS, BoundFrame, Partitioning, sql_functions
+from piestream.spark.worker_plan import BoundFrame, sql_functions
 
 __all__ = ["run_streaming"]
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark notes a watermark in a column's metadata
 
 
-def run_streaming(
-    query: Query,
-    frame: Any,
-    *,
-    ties: Ties = "first",
-    lateness: DurationLike | None = None,
-    on_late: OnLate = "drop",
-    buckets: int = BUCKETS,
-    partitioning: Partitioning = "bucket",
-    metrics: str = "piestream",
-) -> Any:
+def run_streaming(query: Query, frame: Any, options: SparkStreamOptions) -> Any:
     """Every match in a streaming Spark frame, as a streaming frame that appends.
 
     ``lateness`` is how far rows may be out of order; a frame with a watermark on the time column
     keeps that. ``partitioning="key"`` keeps a state for each key rather than for each of a number
     of ``buckets``. ``metrics`` names the metrics that appear in the query's progress.
     """
-    if on_late != "drop":
-        raise ValueError("on a Spark stream late rows are dropped and counted: on_late is 'drop'")
-    if ties not in ("error", "first", "last"):
-        raise ValueError(f"ties is one of 'error', 'first', 'last', not {ties!r}")
-    if partitioning not in ("bucket", "key"):
-        raise ValueError(f"partitioning is 'bucket' or 'key', not {partitioning!r}")
-    if buckets < 1:
-        raise ValueError(f"buckets is {buckets}; it must be at least 1")
+    buckets, partitioning = options.buckets, options.partitioning
     bound = BoundFrame(query, frame)
     own_delay = bound.metadata[bound.binding.time.name].get(_DELAY)
-    clock = EventClock.of(bound.binding, _lateness(bound, lateness, own_delay), own_delay)
-    plan = bound.plan(ties, clock.wire_time)
+    clock = EventClock.of(bound.binding, _lateness(bound, options.lateness, own_delay), own_delay)
+    plan = bound.plan(options.ties, clock.wire_time)
     groups = _group_sql(bound, buckets, partitioning)
     rows = _watermarked(bound, clock, [*plan.encode, *groups], own_delay is not None)
     step = BucketStep(plan.worker, clock, buckets if partitioning == "bucket" else 0)
     found = rows.groupBy(*(f"g{number}" for number in range(len(groups)))).applyInPandasWithState(
         step, f"{KIND} int, {plan.worker.result.ddl}", STATE, "append", "EventTimeTimeout"
     )
-    found = found.observe(metrics, *metric_sums(sql_functions(frame)))
+    found = found.observe(options.metrics, *metric_sums(sql_functions(frame)))
     return plan.decoded(found.where(f"{KIND} = 0"))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from piestream.adapters.frames import bound
-from piestream.engine.reordering import Ties
+from piestream.adapters.binding import bound
 from piestream.language.model import Query
+from piestream.language.options import Ties
 from piestream.plan.binding import Binding
 from piestream.spark.codec.rows import (
     InputCodec,
@@ -22,19 +22,11 @@ from piestream.spark.codec.rows import (
 from piestream.spark.codec.types import polars_schema, zone_of
 
 __all__ = [
-    "BUCKETS",
     "BoundFrame",
     "FramePlan",
-    "Partitioning",
     "WorkerPlan",
     "sql_functions",
 ]
-
-#: How many buckets the partitions are hashed into. On two cores 16 are a little quicker and 64 a tenth
-#: slower; more than cores that will ever work on a query are wanted.
-BUCKETS = 32
-
-Partitioning = Literal["bucket", "key"]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.adapters import frames
+from piestream.adapters import run as runs
 from piestream.engine.stream import Stream
 from piestream.generators import booleans
 
@@ -22,10 +22,10 @@ def test_pieces_follow_the_matches_and_lose_none(monkeypatch: pytest.MonkeyPatch
     quiet = ~pl.col("ts").is_between(1_000, 2_000)
     frame = frame.with_columns(pl.when(quiet).then(False).otherwise("a1").alias("a1"))
     whole = QUERY.run(frame)
-    monkeypatch.setattr(frames, "CHUNK_ROWS", 400)
-    monkeypatch.setattr(frames, "_FIRST_ROWS", 100)
-    monkeypatch.setattr(frames, "_LEAST_ROWS", 10)
-    monkeypatch.setattr(frames, "_PIECE_MATCHES", 500)
+    monkeypatch.setattr(runs, "CHUNK_ROWS", 400)
+    monkeypatch.setattr(runs, "_FIRST_ROWS", 100)
+    monkeypatch.setattr(runs, "_LEAST_ROWS", 10)
+    monkeypatch.setattr(runs, "_PIECE_MATCHES", 500)
     taken: list[int] = []
     process = Stream.process
 

@@ -189,9 +189,9 @@ def test_path_consistency_narrows_no_further_where_it_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("symbols", "pair", "says"),
+    ("symbols", "pair", "message"),
     [("ab", ("a", "c"), "'c'"), ("ab", ("a", "a"), "itself"), ("aab", ("a", "b"), "twice")],
 )
-def test_what_makes_no_sense_is_refused(symbols: str, pair: Pair, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_what_makes_no_sense_is_refused(symbols: str, pair: Pair, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         clash(symbols, {pair: R.MEETS})

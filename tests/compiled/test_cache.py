@@ -25,7 +25,7 @@ _PACKAGE = Path(piestream.__file__).parent
 _CALLEE = """
 from piestream.compiled.records import Record, Words, kernel
 NUMBER = {number}
-class Place(Record):
+class Pair(Record):
     {fields}
 @kernel
 def callee(words: Words) -> int:
@@ -34,10 +34,10 @@ def callee(words: Words) -> int:
 _CALLER = """
 from piestream.compiled.primitives import keep_alive, pointer
 from piestream.compiled.records import Array, kernel
-from piestream.joins.callee import NUMBER, Place, callee
+from piestream.joins.callee import NUMBER, Pair, callee
 @kernel
 def caller(array: Array) -> int:
-    found = callee(pointer(array)) + NUMBER + Place(pointer(array)).wanted
+    found = callee(pointer(array)) + NUMBER + Pair(pointer(array)).wanted
     keep_alive(array)
     return found
 """
@@ -68,8 +68,10 @@ def _result(package: Path, number: int, fields: str, result: str) -> tuple[int, 
     (package / "joins" / "callee.py").write_text(source)
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": ""}
     run = subprocess.run(
-        [sys.executable, "-c", _RUN], env=environment, capture_output=True, text=True, check=True
-    )
+        [sys.executable, "-c", _RUN], cwd=package.parent, env=environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
     value, hits = run.stdout.split()
     return int(value), int(hits)
 

@@ -85,12 +85,12 @@ def closed(frame: pl.DataFrame, gap: int, now: int) -> pl.DataFrame:
     """The events with an all-false one at the end of each silence: MAX GAP by its definition."""
     names = [name for name in frame.columns if name != "ts"]
     rows = frame.to_dicts()
-    said = []
+    events = []
     for row, following in zip(rows, [*(row["ts"] for row in rows[1:]), now], strict=True):
-        said.append(row)
+        events.append(row)
         if following - row["ts"] > gap:
-            said.append({"ts": row["ts"] + gap, **dict.fromkeys(names, False)})
-    return pl.DataFrame(said, schema=frame.schema)
+            events.append({"ts": row["ts"] + gap, **dict.fromkeys(names, False)})
+    return pl.DataFrame(events, schema=frame.schema)
 
 
 @pytest.mark.parametrize("gap", [1, 3, 6])
@@ -131,7 +131,7 @@ def test_silences_end_what_is_open_in_many_partitions(emit: str, gap: int) -> No
 
 
 def test_a_deadline_costs_what_is_due_whatever_else_is_open() -> None:
-    """4000 partitions fall silent one after the other; half of them speak again once."""
+    """4000 partitions become inactive one after the other; half of them have one more event."""
     count, gap = 4000, 10_000
     query = ps.query(
         f"FROM s ORDER BY ts MAX GAP {gap} DEFINE a AS a PATTERN a WITHIN {9 * gap} EMIT ON COMPLETION"
@@ -139,14 +139,14 @@ def test_a_deadline_costs_what_is_due_whatever_else_is_open() -> None:
     pieces = [(k, pl.DataFrame({"ts": [k], "a": [True]})) for k in range(count)]
     binding, detector = detector_of(query, pieces[0][1], count)
     detector.detect(batch_of(binding, pieces))
-    said: list[int] = []
+    closed_partitions: list[int] = []
     for now in range(gap + 1, gap + count // 2):
-        said += detector.advance(now)[:, _PARTITION].tolist()
+        closed_partitions += detector.advance(now)[:, _PARTITION].tolist()
     again = [(k, pl.DataFrame({"ts": [gap + k], "a": [True]})) for k in range(count // 2, count)]
     detector.detect(batch_of(binding, again))
     for now in range(gap + count // 2, 2 * gap + count + 1):
-        said += detector.advance(now)[:, _PARTITION].tolist()
-    assert said == list(range(count))
+        closed_partitions += detector.advance(now)[:, _PARTITION].tolist()
+    assert closed_partitions == list(range(count))
     assert detector.next_timeout == INT64_MAX
     assert detector.work.deadlines <= 2 * count
 

@@ -12,7 +12,7 @@ from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
 from piestream.joins.records import Partners, ScanMode
-from piestream.plan.program import range_free, scan_mode
+from piestream.plan.compiler import range_free, scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened

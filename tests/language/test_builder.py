@@ -1,4 +1,4 @@
-"""The builder says the same as the text, and both make the same query."""
+"""The builder and the text make the same query."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_same_faults_are_found_as_in_text() -> None:
         _ = pattern(A).query
     with pytest.raises(QueryError, match="shorter than a must last: 5 s"):
         pattern(A).within("4 s")
-    with pytest.raises(QueryError, match="a is put in relation to itself"):
+    with pytest.raises(QueryError, match="a is related to itself"):
         pattern(A.meets(A)).within("9 s")
     with pytest.raises(QueryError, match="no intervals can satisfy together"):
         pattern(A.before(S) & S.before(D) & D.before(A)).within("9 s")
@@ -201,13 +201,13 @@ def test_columns_of_partition_by_may_come_as_a_list() -> None:
     ],
 )
 def test_a_duration_of_another_style_is_answered_with_ours(written: str, meant: str) -> None:
-    told = f"(write it as '{meant}')"
+    hint = f"(write it as '{meant}')"
     with pytest.raises(QueryError) as of_window:
         pattern(A).within(written)
     with pytest.raises(QueryError) as of_symbol:
         define("b", "x > 1", at_least=written)
-    assert told in str(of_window.value)
-    assert told in str(of_symbol.value)
+    assert hint in str(of_window.value)
+    assert hint in str(of_symbol.value)
     pattern(define("b", "x > 1", at_least=meant)).within(meant)
 
 

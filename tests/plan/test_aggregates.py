@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.intervals import aggregates as cells
+from piestream.intervals.aggregates import CELL_SIZE, CellKind
 from piestream.language.aggregates import AGGREGATES
 from piestream.plan.aggregates import AGGREGATIONS, Selection, check_complete
 from piestream.plan.binding import bind
@@ -43,12 +43,14 @@ def test_every_form_of_an_aggregate_is_kept_in_equally_many_words() -> None:
     )
     with pytest.raises(TypeError, match="more words in one form"):
         check_complete(AGGREGATES, {**AGGREGATIONS, "SUM": uneven})
-    for aggregation in AGGREGATIONS.values():
-        sizes = {
-            tuple(cells.CELL_SIZE.get(kind, 1) for kind, _ in computation.words)
-            for computation in aggregation.over.values()
-        }
-        assert len(sizes) == 1
+
+
+def test_every_kind_of_cell_has_a_size_and_is_used() -> None:
+    aggregations = AGGREGATIONS.values()
+    used = [c for a in aggregations for c in a.over.values()]
+    used += [a.over_events for a in aggregations if a.over_events is not None]
+    assert {kind for computation in used for kind, _ in computation.words} == set(CellKind)
+    assert CELL_SIZE.keys() == set(CellKind)
 
 
 def _row(values: pl.Series, returned: str) -> dict[str, object]:

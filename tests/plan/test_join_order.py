@@ -1,4 +1,4 @@
-"""What the plan asks for, and which order it takes from the live state."""
+"""Which sides of constraints have bounds, and which join order follows from the live state."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def _sides(compiled: CompiledQuery, names: str) -> set[str]:
 @pytest.mark.parametrize(
     ("pattern", "emit", "kept"),
     [
-        # a pair is decided, and there is nothing more to ask
+        # a decided pair is a match: nothing has to be known of its partners
         ("a overlaps b", "TRIGGER", set()),
         # each pair is completed on the other side of b
         ("a overlaps b AND b overlaps c", "TRIGGER", {"b of a", "b of c"}),
-        # all matches come when the last begins: what began later is asked of what ended before
+        # all matches come when the last begins: what ended before bounds what begins later
         ("a before b AND b before c", "TRIGGER", {"b of a", "c of b"}),
         ("a before b AND a before c", "TRIGGER", {"b of a", "c of a", "a of b", "a of c"}),
         ("a before b AND b overlaps c", "TRIGGER", {"b of a"}),
@@ -82,7 +82,7 @@ def test_the_rarer_of_two_is_bound_first(
     assert ["abc"[step.target] for step in steps] == [first, *({"a", "b"} - {first})]
 
 
-def test_what_comes_after_a_step_is_weighed_with_it() -> None:
+def test_the_cost_of_a_step_includes_what_comes_after_it() -> None:
     """h has fewer y than x, but an x has hardly any y, where a y has many x."""
     h, x, y = range(3)
     edges = [Edge(h, x, True), Edge(h, y, True), Edge(x, y, True)]
@@ -92,12 +92,12 @@ def test_what_comes_after_a_step_is_weighed_with_it() -> None:
     assert [(step.target, step.constraint) for step in steps] == [(x, 0), (y, 2)]
 
 
-def test_a_survey_counts_what_is_in_the_window() -> None:
+def test_a_sample_counts_what_is_in_the_window() -> None:
     """Fifty runs of a, and long after them an event at which nothing begins."""
     runs = pl.DataFrame({"ts": range(100), "a": [True, False] * 50, "b": [False, True] * 50})
     binding, detector = detector_of(_query("a before b", 1_000), runs, 1)
 
-    def surveyed(rows: pl.DataFrame) -> list[int]:
+    def sampled(rows: pl.DataFrame) -> list[int]:
         detector.detect(batch_of(binding, [(0, rows)]))
         counts = np.zeros(8, np.int64)
         sample_statistics(
@@ -112,6 +112,6 @@ def test_a_survey_counts_what_is_in_the_window() -> None:
 
     # of the a's side, and of the b's: intervals, others beside them, partners, partners of a seed
     pairs = sum(range(50))  # an a and a later b that it does not meet
-    assert surveyed(runs) == [50, 2500, pairs, pairs, 50, 2500, pairs, 2500]
+    assert sampled(runs) == [50, 2500, pairs, pairs, 50, 2500, pairs, 2500]
     long_after = runs[:1].with_columns(ts=pl.lit(5_000, pl.Int64), a=pl.lit(False))
-    assert surveyed(long_after) == [0] * 8
+    assert sampled(long_after) == [0] * 8

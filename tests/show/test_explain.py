@@ -1,4 +1,4 @@
-"""An explanation says what the compiled tables say, the same every time."""
+"""An explanation shows what is in the compiled query, the same every time."""
 
 from __future__ import annotations
 

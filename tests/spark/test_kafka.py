@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from piestream.language import parse
+from piestream.language.options import SparkStreamOptions
 from tests.spark.streams import rows_of
 
 confluent_kafka = pytest.importorskip(
@@ -76,19 +77,19 @@ def test_messages_become_matches_and_a_restart_goes_on(
         schema="k bigint, t timestamp_ntz, x bigint",
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
-        options={"lateness": "90 s", "buckets": 2},
+        options=SparkStreamOptions(lateness="90 s", buckets=2),
     )
-    said: list[str] = []
-    run_job(spark, job, said.append)
-    assert len(said) > 2 or not limits
-    assert sum(int(line.split(" | ")[1].split()[0]) for line in said) == 400
+    lines: list[str] = []
+    run_job(spark, job, lines.append)
+    assert len(lines) > 2 or not limits
+    assert sum(int(line.split(" | ")[1].split()[0]) for line in lines) == 400
     _send(producer, topic, _rows(400, 100))
     again: list[str] = []
     run_job(spark, job, again.append)
     assert sum(int(line.split(" | ")[1].split()[0]) for line in again) == 100
 
     expected = QUERY.run(_rows(0, 500))
-    frame = source.stream(spark, job.schema)
+    frame = source.read_stream(spark, job.schema)
     found = pl.concat(
         [
             rows_of(spark.read.parquet(str(tmp_path / "sink"))),
@@ -115,7 +116,7 @@ def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Pa
         rest=sink,
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
-        options={"lateness": "5 s", "buckets": 2},
+        options=SparkStreamOptions(lateness="5 s", buckets=2),
     )
     run_job(spark, job, lambda line: None)
     expected = QUERY.run(rows)

@@ -16,10 +16,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import types as spark
 
-from piestream.adapters.frames import bound
-from piestream.engine.reordering import Ties
+from piestream.adapters.binding import bound
 from piestream.errors import StateError
 from piestream.language import Query, parse
+from piestream.language.options import Ties
 from piestream.spark.bounded import BoundedTask
 from piestream.spark.clock import EventClock
 from piestream.spark.codec.rows import WireTime, input_codec, result_codec

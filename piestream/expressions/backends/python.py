@@ -67,7 +67,6 @@ def mask_function(expressions: Sequence[Expression]) -> MaskFunction:
 class _Writer:
     def __init__(self) -> None:
         self.variables: dict[tuple[str, bool], str] = {}
-        self.types: dict[str, Type] = {}
         self.namespace: dict[str, Any] = {}
         self.temporaries = 0
 

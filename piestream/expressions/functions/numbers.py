@@ -51,14 +51,15 @@ def _ceil(value: float) -> float:
 
 
 def _rounded(value: float, digits: int = 0) -> float:
-    scale = 10.0**digits
-    value *= scale
+    if digits:
+        scale = 10.0**digits
+        return _rounded(value * scale) / scale
     if not abs(value) < _ALL_WHOLE:  # already whole, infinite or NaN
-        return value / scale
+        return value
     whole = math.trunc(value)
     if abs(value - whole) >= 0.5:
         whole += 1 if value > 0 else -1
-    return float(whole) / scale
+    return float(whole)
 
 
 def _rounded_polars(x: pl.Expr, digits: int = 0) -> pl.Expr:

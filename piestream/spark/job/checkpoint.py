@@ -13,8 +13,9 @@ from piestream.engine.snapshot import VERSION as SNAPSHOT
 from piestream.errors import StateError
 from piestream.language import QueryError, parse
 from piestream.language.model import Query
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.state import VERSION as STATE
-from piestream.spark.worker_plan import BUCKETS, BoundFrame
+from piestream.spark.worker_plan import BoundFrame
 
 __all__ = ["RECORD", "check_record", "job_record"]
 
@@ -33,18 +34,16 @@ _NAMES = {
 }
 
 
-def job_record(query: Query, frame: Any, options: dict[str, Any]) -> dict[str, Any]:
+def job_record(query: Query, frame: Any, options: SparkStreamOptions) -> dict[str, Any]:
     """What a restart must have in common with the first start, as JSON takes it."""
     bound = BoundFrame(query, frame)
-    partitioning = options.get("partitioning", "bucket")
-    lateness = options.get("lateness")
     return {
         "query": str(query),
         "columns": {name: bound.types[name].simpleString() for name in bound.binding.columns},
-        "buckets": options.get("buckets", BUCKETS) if partitioning == "bucket" else None,
-        "partitioning": partitioning,
-        "lateness": None if lateness is None else str(lateness),
-        "ties": options.get("ties", "first"),
+        "buckets": options.buckets if options.partitioning == "bucket" else None,
+        "partitioning": options.partitioning,
+        "lateness": None if options.lateness is None else str(options.lateness),
+        "ties": options.ties,
         "state": f"{STATE}.{SNAPSHOT}",
     }
 

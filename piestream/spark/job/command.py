@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from piestream.language.options import Partitioning, SparkStreamOptions, Ties, help_of
+from piestream.spark.job.connectors import SINKS, SOURCES
+
 __all__ = ["stream"]
 
 
-class PartitioningOption(StrEnum):
-    """What there is a state for."""
-
-    bucket = "bucket"
-    key = "key"
-
-
-class StreamTies(StrEnum):
-    """What happens to events of one partition with the same time."""
-
-    first = "first"
-    last = "last"
-    error = "error"
+_DEFAULTS = SparkStreamOptions()
 
 
 def stream(
     query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
     source: Annotated[
         str,
-        typer.Option(
-            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or rate:ROWS."
-        ),
+        typer.Option(help=f"{SOURCES}."),
     ],
     sink: Annotated[
         str,
-        typer.Option(
-            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console."
-        ),
+        typer.Option(help=f"{SINKS}."),
     ],
     checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
     schema: Annotated[
@@ -57,11 +41,9 @@ def stream(
         ),
     ] = None,
     lateness: Annotated[
-        str | None, typer.Option(help="How far rows may be out of order: 20s, or ticks.")
+        str | None, typer.Option(help=help_of(SparkStreamOptions, "lateness"))
     ] = None,
-    ties: Annotated[StreamTies, typer.Option(help="Rows of one partition with the same time.")] = (
-        StreamTies.first
-    ),
+    ties: Annotated[Ties, typer.Option(help=help_of(SparkStreamOptions, "ties"))] = _DEFAULTS.ties,
     available_now: Annotated[
         bool, typer.Option("--available-now", help="Process what is there, and end.")
     ] = False,
@@ -72,10 +54,12 @@ def stream(
     every: Annotated[
         str | None, typer.Option(help="The interval of micro-batches: '5 seconds'.")
     ] = None,
-    buckets: Annotated[int, typer.Option(min=1, help="States that partitions are hashed to.")] = 32,
+    buckets: Annotated[
+        int, typer.Option(min=1, help=help_of(SparkStreamOptions, "buckets"))
+    ] = _DEFAULTS.buckets,
     partitioning: Annotated[
-        PartitioningOption, typer.Option(help="A state for each bucket, or for each key.")
-    ] = PartitioningOption.bucket,
+        Partitioning, typer.Option(help=help_of(SparkStreamOptions, "partitioning"))
+    ] = _DEFAULTS.partitioning,
     source_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the source.")
     ] = None,
@@ -105,12 +89,9 @@ def stream(
             available_now=available_now,
             every=every,
             rest=None if rest is None else parse_connector(rest, {}, is_source=False),
-            options={
-                "ties": ties.value,
-                "lateness": lateness,
-                "buckets": buckets,
-                "partitioning": partitioning.value,
-            },
+            options=SparkStreamOptions(
+                ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning
+            ),
         )
         spark = _session(master, _pairs(conf))
         try:

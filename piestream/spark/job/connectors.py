@@ -6,19 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from piestream.spark.worker_plan import sql_functions
-
-__all__ = ["FORMS", "KAFKA_HINT", "PYTHON_KAFKA", "Connector", "json_columns", "parse_connector"]
+__all__ = [
+    "KAFKA_HINT",
+    "PYTHON_KAFKA",
+    "SINKS",
+    "SOURCES",
+    "Connector",
+    "json_columns",
+    "parse_connector",
+]
 
 _FILES = ("parquet", "json", "csv", "orc")
 _KAFKA = ("kafka", "kafka-python")
 PYTHON_KAFKA = "piestream_kafka"
 
-#: How sources and sinks are written.
-FORMS = (
+_FORMS = (
     "parquet:DIR, json:DIR, csv:DIR, orc:DIR, table:NAME, kafka:TOPIC@HOST:PORT, "
-    "kafka-python:TOPIC@HOST:PORT; a source also rate:ROWS_PER_SECOND, a sink also console"
+    "kafka-python:TOPIC@HOST:PORT"
 )
+#: How sources and sinks are written.
+SOURCES = f"{_FORMS} or rate:ROWS_PER_SECOND"
+SINKS = f"{_FORMS} or console"
 
 #: Spark's own connector for Kafka is a jar that pip does not install.
 KAFKA_HINT = (
@@ -117,6 +125,8 @@ class Connector:
 
 def json_columns(rows: Any, schema: str) -> Any:
     """The columns of the JSON in messages, without a text that Spark would parse as SQL."""
+    from piestream.spark.worker_plan import sql_functions
+
     functions = sql_functions(rows)
     value = functions.from_json(functions.col("value").cast("string"), schema)
     return rows.select(value.alias("value")).select("value.*")
@@ -130,11 +140,11 @@ def parse_connector(text: str, options: Mapping[str, str], *, is_source: bool) -
     """
     kind, _, place = text.partition(":")
     allowed = [*_FILES, "table", *_KAFKA, "rate" if is_source else "console"]
-    what = "source" if is_source else "sink"
+    what, forms = ("source", SOURCES) if is_source else ("sink", SINKS)
     if kind not in allowed:
-        raise ValueError(f"{text}: a {what} is one of {', '.join(allowed)}. {FORMS}")
+        raise ValueError(f"{text}: a {what} is one of {forms}")
     if kind != "console" and not place:
-        raise ValueError(f"{text}: {kind} needs a place: {FORMS}")
+        raise ValueError(f"{text}: {kind} needs a place: {forms}")
     if kind == "rate" and not (place.isdecimal() and int(place)):
         raise ValueError(f"{text}: the rate is a number of rows a second, such as rate:100")
     return Connector(kind, place, dict(options))

@@ -6,14 +6,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from piestream.language.model import Query
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.job.checkpoint import check_record, job_record
 from piestream.spark.job.connectors import KAFKA_HINT, Connector
+from piestream.spark.streaming import run_streaming
 
 __all__ = ["Job", "progress_line", "run_job"]
 
@@ -35,7 +37,7 @@ class Job:
     available_now: bool = False
     every: str | None = None  # the interval of micro-batches, such as '5 seconds'
     rest: Connector | None = None  # the sink of what `flush` gives at the end of the stream
-    options: Mapping[str, Any] = field(default_factory=dict)  # of run_streaming
+    options: SparkStreamOptions = field(default_factory=SparkStreamOptions)
 
 
 def run_job(spark: Any, job: Job, log: Callable[[str], None] | None = None) -> None:
@@ -45,8 +47,8 @@ def run_job(spark: Any, job: Job, log: Callable[[str], None] | None = None) -> N
     """
     log = log or (lambda line: print(line, file=sys.stderr, flush=True))
     frame = _source_frame(spark, job)
-    found = job.query.run(frame, **job.options)
-    check_record(spark, job.checkpoint, job_record(job.query, frame, dict(job.options)))
+    found = run_streaming(job.query, frame, job.options)
+    check_record(spark, job.checkpoint, job_record(job.query, frame, job.options))
     with _with_hint(job.sink):
         running = job.sink.start(found, job.checkpoint, _trigger(job))
     stopped = threading.Event()

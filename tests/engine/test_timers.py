@@ -65,12 +65,12 @@ class Fleet:
 
 
 @pytest.mark.parametrize("step", [1, 3, 1 << 55])
-@pytest.mark.parametrize("silence", [0, 7, 40, (1 << 60) + 3, (1 << 63) + 9, (1 << 64) - 2])
-def test_deadlines_are_those_of_all_partitions_examined(silence: int, step: int) -> None:
+@pytest.mark.parametrize("timeout", [0, 7, 40, (1 << 60) + 3, (1 << 63) + 9, (1 << 64) - 2])
+def test_deadlines_are_those_of_all_partitions_examined(timeout: int, step: int) -> None:
     closed = 0
     for seed in range(30):
         rng = Random(seed)
-        fleet = Fleet(silence, 40)
+        fleet = Fleet(timeout, 40)
         now = INT64_MIN + 1 if step > 9 else rng.choice([-(1 << 62), 0, (1 << 62) - 9])
         for _ in range(250):
             now += rng.randint(0, 3) * step
@@ -82,7 +82,7 @@ def test_deadlines_are_those_of_all_partitions_examined(silence: int, step: int)
             if idle and rng.random() < 0.3:
                 fleet.give_away(rng.choice(idle))
             closed += len(fleet.expired(now))
-    assert (closed > 0) == (silence < 1 << 55 or (step > 9 and silence < 1 << 63))
+    assert (closed > 0) == (timeout < 1 << 55 or (step > 9 and timeout < 1 << 63))
 
 
 def test_a_number_that_is_given_away_again_and_again_is_queued_once() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from piestream.errors import SchemaError
+from piestream.language.inputs import Event
 from piestream.language.model import Aggregate, Query
 from piestream.plan.binding import Binding
 
@@ -26,8 +27,6 @@ _TYPES: dict[type, pl.DataType] = {
     date: pl.Date(),
     timedelta: pl.Duration("us"),
 }
-
-Event = Mapping[str, Any]
 
 
 def listed(rows: Any) -> list[Event] | None:
