@@ -42,11 +42,11 @@ def relations_of(words: str) -> Relation:
     return constraint.relations
 
 
-def test_each_walk_is_the_walk_of_its_constraint() -> None:
+def test_each_mode_is_that_of_its_constraint() -> None:
     for name, words in WALKS.items():
         walk = scan_mode(range_free(relations_of(words), same_predicate=False))
         mirrored = scan_mode(Relation(_mirrored(range_free(relations_of(words), False))))
-        assert getattr(at, f"WALK_{name}") in (walk, mirrored), name
+        assert ScanMode[name] in (walk, mirrored), name
 
 
 def _mirrored(relations: Relation) -> int:
