@@ -7,13 +7,12 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from piestream.automata import read_by_automaton
-from piestream.compiled import layout as at
+from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
-from piestream.joins.records import Partners
-from piestream.plan.compiler import scan_mode
+from piestream.joins.records import Partners, ScanMode
+from piestream.plan.compiler import range_free, scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened
@@ -43,18 +42,18 @@ def relations_of(words: str) -> Relation:
     return constraint.relations
 
 
-def test_each_walk_is_the_walk_of_its_constraint() -> None:
+def test_each_mode_is_that_of_its_constraint() -> None:
     for name, words in WALKS.items():
-        walk = scan_mode(read_by_automaton(relations_of(words)))
-        mirrored = scan_mode(Relation(_mirrored(read_by_automaton(relations_of(words)))))
-        assert getattr(at, f"WALK_{name}") in (walk, mirrored), name
+        walk = scan_mode(range_free(relations_of(words), same_predicate=False))
+        mirrored = scan_mode(Relation(_mirrored(range_free(relations_of(words), False))))
+        assert ScanMode[name] in (walk, mirrored), name
 
 
 def _mirrored(relations: Relation) -> int:
     return sum(1 << (14 - bit) for bit in range(15) if relations >> bit & 1)
 
 
-ENDS = [*range(1, 6), at.OPEN]
+ENDS = [*range(1, 6), OPEN]
 INTERVALS = [(start, end) for start in range(5) for end in ENDS if end > start]
 
 
@@ -62,7 +61,7 @@ INTERVALS = [(start, end) for start in range(5) for end in ENDS if end > start]
 def test_possible_relations_are_those_of_all_futures(x: tuple[int, int]) -> None:
     apart = {Relation.BEFORE: Relation.FOLLOWED_BY, Relation.AFTER: Relation.FOLLOWS}
     for y in INTERVALS:
-        ends = (None if end == at.OPEN else end for end in (x[1], y[1]))
+        ends = (None if end == OPEN else end for end in (x[1], y[1]))
         x_end, y_end = ends
         relations = futures(x[0], x_end, y[0], y_end)
         wanted = sum(int(apart.get(relation, relation)) for relation in relations)
@@ -75,7 +74,7 @@ def _drop(pool: Array, scan: int, partner: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "walk", [at.WALK_ALL, at.WALK_ENDS, at.WALK_ALL_CHECKED, at.WALK_ENDS_CHECKED]
+    "walk", list(ScanMode)
 )
 def test_dropping_takes_back_the_highest_partner_alone(walk: int) -> None:
     for lowest, highest, dropped in product(range(4), range(4), range(6)):
@@ -85,13 +84,13 @@ def test_dropping_takes_back_the_highest_partner_alone(walk: int) -> None:
         _drop(pool, walk, dropped)
         left = [lowest, highest]
         if dropped == highest:  # an older one is never dropped, a later one is none of the partners
-            left[1] = lowest if walk == at.WALK_ENDS else highest - 1
+            left[1] = lowest if walk == ScanMode.ENDS else highest - 1
             if lowest == highest:
-                left = [at.NOWHERE, at.NOWHERE]
+                left = [NONE, NONE]
         assert pool.tolist() == [-7, *left, -7]
-    pool = np.array([-7, at.NOWHERE, at.NOWHERE, -7])
+    pool = np.array([-7, NONE, NONE, -7])
     _drop(pool, walk, 2)
-    assert pool.tolist() == [-7, at.NOWHERE, at.NOWHERE, -7]
+    assert pool.tolist() == [-7, NONE, NONE, -7]
 
 
 @pytest.mark.parametrize("bounds", DURATIONS)
