@@ -17,7 +17,7 @@ from tests import oracle
 from tests.engine.batches import batch_of, detector_of
 from tests.joins.reference import expected
 from tests.joins.state import held
-from tests.joins.streams import WALKS, Pattern, check, noise
+from tests.joins.streams import RELATIONS_OF_MODE, Pattern, check, noise
 from tests.truth import column
 
 TIME, PHASE = (ResultRow.offset(name) for name in ("time", "phase"))
@@ -25,7 +25,7 @@ TIME, PHASE = (ResultRow.offset(name) for name in ("time", "phase"))
 PATTERNS = {
     **{
         name: ("a " + words + " b", "b overlaps; contains; met-by c")
-        for name, words in WALKS.items()
+        for name, words in RELATIONS_OF_MODE.items()
     },
     "apart": ("a before; overlaps b", "c after; contains a"),
     "precise": ("a followed-by; before b", "b followed-by c"),
