@@ -1,7 +1,7 @@
 # make demo    install, and run the aggressive-driver query over a generated fleet
 # make demo-spark  the same query as a streaming job on Spark (needs Java 17)
 # make test    install what the tests need, and run them all
-# make check   ruff and mypy
+# make check   ruff, the layers, and mypy
 # make experiments  piestream beside its peers: EXPERIMENTS='fig4a gain', or all; ARGS=--full
 # make bench   measure: BENCH='fig4 push', or all; ARGS=--full writes benchmarks/results/
 #
@@ -90,6 +90,8 @@ test: $(VENV)/.installed-test
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length, Query, Symbol
+from piestream.language.model import (
+    Aggregate,
+    DurationOf,
+    Emit,
+    Endpoint,
+    Query,
+    RelationOf,
+    Symbol,
+)
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.truth import Expression
@@ -288,7 +296,7 @@ class _Partition:
         if self.query.emit is Emit.BOTH:
             row["phase"] = phase
         for item in self.query.returns:
-            if isinstance(item, Holds):
+            if isinstance(item, RelationOf):
                 row[item.alias] = self.relation(item.x, item.y, match, at)
                 continue
             interval = match.intervals[item.symbol]
@@ -298,7 +306,7 @@ class _Partition:
                 end = self.moments[interval.end].time
             if isinstance(item, Endpoint):
                 row[item.alias] = start if item.which == "ts" else end
-            elif isinstance(item, Length):
+            elif isinstance(item, DurationOf):
                 row[item.alias] = None if end is None else end - start
             else:
                 row[item.alias] = self._aggregate(item, interval, at)

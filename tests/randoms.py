@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length, Return
+from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
 from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
@@ -258,13 +258,13 @@ def _returns(rng: Random, symbols: Sequence[str], clauses: Sequence[Clause]) -> 
             which = rng.choice(("ts", "te"))
             items.append(Endpoint(of, which, rng.choice((f"r{place}", f"{of}_{which}"))))
         elif kind < 0.35:
-            items.append(Length(of, f"r{place}"))
+            items.append(DurationOf(of, f"r{place}"))
         elif kind < 0.55 and clauses:
             x, y = rng.sample(symbols, 2)
             if rng.random() < 0.8:
                 pair = rng.choice(clauses)
                 x, y = rng.choice(((pair.x, pair.y), (pair.y, pair.x)))
-            items.append(Holds(x, y, f"r{place}"))
+            items.append(RelationOf(x, y, f"r{place}"))
         elif kind < 0.65:
             items.append(Aggregate("COUNT", of, None, f"r{place}"))
         else:

@@ -16,11 +16,11 @@ import polars as pl
 
 from piestream.language.model import (
     Constraint,
+    DurationOf,
     Emit,
     Endpoint,
-    Holds,
-    Length,
     Query,
+    RelationOf,
     Return,
     Symbol,
 )
@@ -260,9 +260,9 @@ class Scenario:
 def _written(item: Return) -> str:
     if isinstance(item, Endpoint):
         plain, default = f"{item.symbol}.{item.which}", f"{item.symbol}_{item.which}"
-    elif isinstance(item, Length):
+    elif isinstance(item, DurationOf):
         plain, default = f"DURATION({item.symbol})", ""
-    elif isinstance(item, Holds):
+    elif isinstance(item, RelationOf):
         plain, default = f"RELATION({item.x}, {item.y})", ""
     else:
         plain, default = f"{item.function}({item.symbol})", ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from piestream.expressions.diagnostics import QueryError
-from piestream.language.model import Emit, Holds
+from piestream.language.model import Emit, RelationOf
 from tests import folders
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
@@ -109,7 +109,7 @@ def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
         returns = tuple(
             item
             for item in drawn.returns
-            if gone not in ((item.x, item.y) if isinstance(item, Holds) else (item.symbol,))
+            if gone not in ((item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,))
         )
         yield drawn.having(definitions=rest, clauses=clauses, returns=returns)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from piestream.errors import SchemaError
-from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length
+from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
 from tests.clock import Clock
@@ -96,7 +96,7 @@ def test_the_scenarios_are_worth_trying() -> None:
     named = {name for one in drawn for clause in one.clauses for name in clause.names}
     assert len(named) == 15
     returned = {type(item) for one in drawn for item in one.returns}
-    assert returned == {Aggregate, Endpoint, Holds, Length}
+    assert returned == {Aggregate, Endpoint, RelationOf, DurationOf}
 
 
 # When rows come
@@ -259,7 +259,7 @@ def _moved(drawn: Scenario, rows: Rows, first: int, beat: int) -> Rows:
     times = {"detected_at", "completed_at"}
     returns = drawn.query().returns
     times |= {item.alias for item in returns if isinstance(item, Endpoint)}
-    lengths = {item.alias for item in returns if isinstance(item, Length)}
+    lengths = {item.alias for item in returns if isinstance(item, DurationOf)}
     moved = []
     for row in rows:
         row = dict(row)

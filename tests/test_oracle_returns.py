@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length
+from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
 from tests.scenario import Clause
 from tests.scenes import scene, values
 
@@ -18,8 +18,8 @@ def test_aggregates_see_the_events_that_are_known_at_the_report() -> None:
         *(Aggregate(name, "a", "v", name.lower()) for name in functions),
         Aggregate("COUNT", "a", None, "events"),
         *(Aggregate(name, "b", "v", f"b_{name.lower()}") for name in ("FIRST", "LAST", "STDDEV")),
-        Length("a", "a_length"),
-        Length("b", "b_length"),
+        DurationOf("a", "a_length"),
+        DurationOf("b", "b_length"),
         Endpoint("b", "te", "b_te"),
     )
     (row,) = scenario.having(rows=rows, returns=returns).expected()
@@ -65,11 +65,11 @@ def test_aggregates_without_values_are_null_and_first_is_the_first_even_if_null(
 def test_relation_is_null_while_several_are_possible() -> None:
     names = ("overlaps", "finished-by", "contains")
     scenario = scene(Clause("a", "b", names), a="1110", b="0111").having(
-        returns=(Holds("a", "b", "how"), Holds("b", "a", "back")), emit=Emit.BOTH
+        returns=(RelationOf("a", "b", "how"), RelationOf("b", "a", "back")), emit=Emit.BOTH
     )
     assert values(scenario.expected()) == [(2, "trigger", None, None)]
     ended = scene(Clause("a", "b", names), a="11100", b="01110").having(
-        returns=(Holds("a", "b", "how"), Holds("b", "a", "back")), emit=Emit.BOTH
+        returns=(RelationOf("a", "b", "how"), RelationOf("b", "a", "back")), emit=Emit.BOTH
     )
     assert values(ended.expected()) == [
         (2, "trigger", None, None),
@@ -90,13 +90,13 @@ def test_relation_names_the_precise_form_where_it_is_allowed(
     names: tuple[str, ...], how: list[str]
 ) -> None:
     scenario = scene(Clause("a", "b", names), a="10100", b="00001")
-    found = scenario.having(returns=(Holds("a", "b", "how"),)).expected()
+    found = scenario.having(returns=(RelationOf("a", "b", "how"),)).expected()
     assert [row["how"] for row in found] == how
 
 
 def test_relation_of_a_pair_without_a_constraint_is_allens() -> None:
     clauses = Clause("a", "m", ("before",)), Clause("b", "m", ("before",))
     found = scene(*clauses, a="1000000", b="0010000", m="0000001").having(
-        returns=(Holds("a", "b", "how"),)
+        returns=(RelationOf("a", "b", "how"),)
     )
     assert values(found.expected()) == [(7, "before")]

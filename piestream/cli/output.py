@@ -17,7 +17,7 @@ from typing import IO, BinaryIO, Protocol
 import polars as pl
 
 from piestream.adapters.files import Format
-from piestream.cli.table import PAGE_ROWS, table_text
+from piestream.show.table import PAGE_ROWS, table_text
 
 __all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output"]
 

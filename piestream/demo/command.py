@@ -67,7 +67,7 @@ def in_order(matches: pl.DataFrame) -> pl.DataFrame:
 
 def show_demo(cars: int, seconds: int, out: Path) -> None:
     """Print the query and what it finds, and write the matches as Parquet and CSV."""
-    from piestream.cli.table import table_text
+    from piestream.show.table import table_text
 
     print(QUERY)
     matches, seen, worked = find(cars, seconds)

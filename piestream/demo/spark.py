@@ -19,9 +19,9 @@ _CHUNK_SECONDS = 120
 
 def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     """Stream the fleet's files through Spark; whether the matches are those of the engine."""
-    from piestream.cli.table import table_text
     from piestream.language import parse
-    from piestream.spark.job.connectors import End
+    from piestream.show.table import table_text
+    from piestream.spark.job.connectors import Connector
     from piestream.spark.job.job import Job, run_job
     from piestream.spark.job.local import session
 
@@ -36,9 +36,9 @@ def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     spark = session(spark__ui__showConsoleProgress="false", spark__log__level="ERROR")
     job = Job(
         query=parse(QUERY),
-        source=End("parquet", str(source), {"maxFilesPerTrigger": "3"}),
-        sink=End("parquet", str(out / "matches")),
-        rest=End("parquet", str(out / "rest")),
+        source=Connector("parquet", str(source), {"maxFilesPerTrigger": "3"}),
+        sink=Connector("parquet", str(out / "matches")),
+        rest=Connector("parquet", str(out / "rest")),
         checkpoint=str(out / "checkpoint"),
         available_now=True,
     )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled import layout as at
-from piestream.engine.timers import Silences
+from piestream.engine.timers import InactivityTimers
 from piestream.intervals.runs import find_changes
 from piestream.joins import batch as loops
 from piestream.joins.rings import ring_words, unwritten
@@ -130,7 +130,7 @@ class Detector:
         self.pool = np.zeros(1024, np.int64)
         self.pool[at.POOL_USED] = at.POOL_WORDS
         self.waiting = _nothing_waits()
-        self.silences = Silences(silence)
+        self.silences = InactivityTimers(silence)
         self.result_words = at.ROW_OUTPUTS + tables.n_outputs
         self.free: list[int] = []
         self.expected = 0  # result rows of a call

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.engine.projection import PREDICATE, RAW, Narrowing
+from piestream.engine.projection import PREDICATE, RAW, Projection
 from piestream.expressions.predicate import PREVIOUS_PREFIX
 
 Words = NDArray[np.int64]
@@ -22,7 +22,7 @@ def make_room(stored: dict[str, pl.Series], n_partitions: int) -> None:
 
 def with_previous(
     rows: pl.DataFrame,
-    narrowing: Narrowing,
+    projection: Projection,
     partitions: Words,
     offsets: Words,
     stored: dict[str, pl.Series] | None,
@@ -32,7 +32,7 @@ def with_previous(
     ``stored`` holds the values at each partition's latest event, by the partition's number, and is
     brought up to date; without it the rows are all that their partitions have.
     """
-    binding = narrowing.binding
+    binding = projection.binding
     firsts = pl.Series(offsets[:-1])
     lasts = pl.Series(offsets[1:] - 1)
     numbers = pl.Series(partitions)
@@ -49,6 +49,6 @@ def with_previous(
             stored[name] = stored[name].scatter(numbers, values.gather(lasts))
         columns.append(values.shift(1).scatter(firsts, before).alias(PREVIOUS_PREFIX + name))
     evaluated = pl.DataFrame(columns).select(
-        binding.predicates[i].alias(f"{PREDICATE}{i}") for i in narrowing.late
+        binding.predicates[i].alias(f"{PREDICATE}{i}") for i in projection.late
     )
     return rows.hstack(evaluated)

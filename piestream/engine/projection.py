@@ -22,7 +22,7 @@ ATTRIBUTE = "attribute:"
 RAW = "raw:"
 
 
-class Narrowing:
+class Projection:
     """How one binding's rows are made narrow, and how an error names them."""
 
     def __init__(self, binding: Binding) -> None:

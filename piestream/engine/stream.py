@@ -21,7 +21,7 @@ from piestream.engine.detector import Batch, Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import make_room, with_previous
-from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Narrowing
+from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.errors import LateEventError, OrderError, SchemaError, TieError
 from piestream.plan.binding import CODE, FLOAT, Binding, stack_bits
 from piestream.plan.outputs import result_frame
@@ -101,7 +101,7 @@ class Stream:
         self.untidied = 0
         self.seen = Statistics()
         self.nothing = pl.DataFrame(schema=binding.result_schema)
-        self.narrowing = Narrowing(binding)
+        self.projection = Projection(binding)
 
     # -- rows in ----------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Stream:
         watermark was are left out and counted.
         """
         assert self.lateness is not None
-        self.narrowing.check_times(rows[TIME])
+        self.projection.check_times(rows[TIME])
         before = (self.buffer, self.latest, replace(self.seen))
         try:
             self.latest = max(self.latest, seen)
@@ -218,9 +218,9 @@ class Stream:
         was = self.binding.attributes
         place = {a.name: n for n, a in enumerate(was)}  # forms of one untyped column are all NULL
         kept = {was[n]: dictionary for n, dictionary in self.dictionaries.items()}
-        narrowing = Narrowing(binding)
+        projection = Projection(binding)
         if self.buffer is not None:
-            typed = narrowing.rows(pl.DataFrame(schema=dict(binding.schema))).schema
+            typed = projection.rows(pl.DataFrame(schema=dict(binding.schema))).schema
             source = {
                 f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
                 for n, a in enumerate(binding.attributes)
@@ -230,7 +230,7 @@ class Stream:
                 for name, dtype in typed.items()
             )
         self.binding = binding
-        self.narrowing = narrowing
+        self.projection = projection
         self.nothing = pl.DataFrame(schema=binding.result_schema)
         self.detector.replace_code(new)
         self.partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
@@ -243,7 +243,7 @@ class Stream:
 
     def narrow(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Narrow rows of a frame, as `take_narrow` takes them."""
-        return self.narrowing.rows(frame)
+        return self.projection.rows(frame)
 
     # -- order ------------------------------------------------------------------------------------
 
@@ -276,13 +276,13 @@ class Stream:
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""
-        again = rows.select(~pl.struct(*self.narrowing.keys, TIME).is_first_distinct()).to_series()
+        again = rows.select(~pl.struct(*self.projection.keys, TIME).is_first_distinct()).to_series()
         if again.any():
             raise self._tie(rows, int(again.arg_max() or 0))
 
     def _tie(self, rows: pl.DataFrame, row: int) -> TieError:
         return TieError(
-            f"two events of one partition have the same time: {self.narrowing.named(rows, row)}; "
+            f"two events of one partition have the same time: {self.projection.named(rows, row)}; "
             "ties='first' keeps the first of them, ties='last' the last"
         )
 
@@ -299,8 +299,8 @@ class Stream:
         if n_late and self.on_late == "error":
             row = int(late.argmax())
             raise LateEventError(
-                f"{self.narrowing.named(rows, row)} is late: {self.narrowing.time(int(before[row]))} was seen before "
-                f"and the lateness is {self.narrowing.length(self.lateness)}; give a larger lateness, "
+                f"{self.projection.named(rows, row)} is late: {self.projection.time(int(before[row]))} was seen before "
+                f"and the lateness is {self.projection.length(self.lateness)}; give a larger lateness, "
                 "or on_late='drop'"
             )
         self.latest = max(self.latest, int(reached[-1]))
@@ -311,7 +311,7 @@ class Stream:
 
     def _ordered(self, rows: pl.DataFrame, last: bool) -> tuple[pl.DataFrame, Words, Words]:
         """Rows by partition and time without ties; the partitions, and where their rows begin."""
-        grouped = order.group(rows, self.narrowing.keys)
+        grouped = order.group(rows, self.projection.keys)
         partitions = self.partitions.known(grouped.keys)
         held = self.partitions.last_times(partitions)
         faults = order.order_faults(grouped.times, grouped.offsets, held)
@@ -322,7 +322,7 @@ class Stream:
         if faults & order.BACKWARDS:
             row = order.first_backwards(times, offsets, held)
             raise OrderError(
-                f"{self.narrowing.named(rows, row)} comes after a later one of its partition; sort "
+                f"{self.projection.named(rows, row)} comes after a later one of its partition; sort "
                 "the input by time, or give a lateness"
             )
         if faults & order.TIED:
@@ -354,7 +354,7 @@ class Stream:
             stored = None if self.whole else self.previous
             if stored is not None:
                 make_room(stored, self.detector.n_partitions)
-            rows = with_previous(rows, self.narrowing, partitions, offsets, stored)
+            rows = with_previous(rows, self.projection, partitions, offsets, stored)
         columns, known = self._attributes(rows)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
         times = rows[TIME].to_numpy()

@@ -21,7 +21,7 @@ def _unsigned(times: Words) -> NDArray[np.uint64]:
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-class Silences:
+class InactivityTimers:
     """Partitions by the time at which their silence, unless they speak again, has lasted too long.
 
     Each open partition is queued once, at a deadline that was right when it was queued and is too

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-__all__ = ["Fault", "Finding", "Origin", "QueryError", "Span", "did_you_mean", "located", "plain"]
+__all__ = [
+    "Diagnostic",
+    "Fault",
+    "Origin",
+    "QueryError",
+    "Span",
+    "did_you_mean",
+    "located",
+    "plain",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnostic:
     """A fault that has not met its source text yet."""
 
     span: Span | None
@@ -94,15 +103,15 @@ def plain(message: str, hint: str | None = None) -> Fault:
     return Fault(None, None, 0, message, hint)
 
 
-def located(finding: Finding, source: str | None) -> Fault:
+def located(diagnostic: Diagnostic, source: str | None) -> Fault:
     """A finding with its line and column in the source text."""
-    if finding.span is None or source is None:
-        return plain(finding.message, finding.hint)
-    start = min(finding.span.start, len(source))
+    if diagnostic.span is None or source is None:
+        return plain(diagnostic.message, diagnostic.hint)
+    start = min(diagnostic.span.start, len(source))
     line_start = source.rfind("\n", 0, start) + 1
     line = source.count("\n", 0, start) + 1
-    length = max(1, finding.span.end - start)
-    return Fault(line, start - line_start + 1, length, finding.message, finding.hint)
+    length = max(1, diagnostic.span.end - start)
+    return Fault(line, start - line_start + 1, length, diagnostic.message, diagnostic.hint)
 
 
 def _shown(fault: Fault, source: str | None) -> str:

@@ -10,7 +10,7 @@ import math
 from datetime import date, datetime
 from typing import Any
 
-from piestream.expressions.diagnostics import Finding, Span, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.keywords import DATES, TIMESTAMPS, with_names_quoted
 from piestream.expressions.refusals import interval_fault, refusal, syntax_fault
 from piestream.expressions.syntax import (
@@ -58,7 +58,7 @@ _FUNCTION_NODES = {
     "Floor": "FLOOR",
     "Greatest": "GREATEST",
     "Least": "LEAST",
-    "Length": "LENGTH",
+    "DurationOf": "LENGTH",
     "Ln": "LN",
     "Lower": "LOWER",
     "Nullif": "NULLIF",
@@ -95,7 +95,7 @@ _EXTRACTS = [f.split()[1] for f in FUNCTIONS if f.startswith("EXTRACT ")]
 
 def read_predicate(
     text: str, qualifiers: tuple[str, ...] = (), symbols: tuple[str, ...] = ()
-) -> tuple[Node | None, list[Finding]]:
+) -> tuple[Node | None, list[Diagnostic]]:
     """The tree of a predicate and what is wrong with it; spans are places in ``text``.
 
     A column may be written ``stream.column`` when ``stream`` is one of the qualifiers.
@@ -104,11 +104,11 @@ def read_predicate(
     from sqlglot.errors import SqlglotError
 
     clean = without_comments(text)
-    tokens, findings = tokenize(clean)
-    if findings:
-        return None, findings
+    tokens, diagnostics = tokenize(clean)
+    if diagnostics:
+        return None, diagnostics
     if tokens[0].kind is Kind.END:
-        return None, [Finding(None, "the predicate is missing")]
+        return None, [Diagnostic(None, "the predicate is missing")]
     interval = interval_fault(tokens)
     if interval is not None:
         return None, [interval]
@@ -121,8 +121,8 @@ def read_predicate(
     except SqlglotError as error:
         return None, [syntax_fault(error, sql, places, whole)]
     except RecursionError:
-        return None, [Finding(whole, "this predicate is nested too deeply")]
-    return (None if reading.findings else node), reading.findings
+        return None, [Diagnostic(whole, "this predicate is nested too deeply")]
+    return (None if reading.diagnostics else node), reading.diagnostics
 
 
 class _Reading:
@@ -139,7 +139,7 @@ class _Reading:
         self.whole = whole
         self.qualifiers = qualifiers
         self.symbols = symbols
-        self.findings: list[Finding] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def span(self, tree: Any) -> Span:
         """What a subtree covers: sqlglot knows the places of its names and literals."""
@@ -152,7 +152,7 @@ class _Reading:
         return found or self.whole
 
     def fault(self, tree: Any, message: str, hint: str | None = None) -> Literal:
-        self.findings.append(Finding(self.span(tree), message, hint))
+        self.diagnostics.append(Diagnostic(self.span(tree), message, hint))
         return Literal(None)
 
     def node(self, tree: Any) -> Node:

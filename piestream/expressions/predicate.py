@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from piestream.expressions.diagnostics import Finding, QueryError, Span, located
+from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.syntax import Node, columns_of, sql
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class Predicate:
         >>> Predicate.parse("speed > PREV(speed) and not braking").columns
         ('speed', 'braking')
         """
-        predicate, findings = cls.read(text, text, 0)
+        predicate, diagnostics = cls.read(text, text, 0)
         if predicate is None:
-            raise QueryError([located(f, text) for f in findings], text)
+            raise QueryError([located(f, text) for f in diagnostics], text)
         return predicate
 
     @classmethod
@@ -63,24 +63,24 @@ class Predicate:
         offset: int,
         qualifiers: tuple[str, ...] = (),
         symbols: tuple[str, ...] = (),
-    ) -> tuple[Predicate | None, list[Finding]]:
+    ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, of a text that stands at ``offset`` in a query's source; faults are given
         back with their places in the source."""
         from piestream.expressions.keywords import EXPRESSION_WORDS
         from piestream.expressions.parse import read_predicate
         from piestream.expressions.typecheck import lowered
 
-        tree, findings = read_predicate(text, qualifiers, symbols)
+        tree, diagnostics = read_predicate(text, qualifiers, symbols)
         try:
             if tree is not None:
-                _, findings = lowered(tree, None)
+                _, diagnostics = lowered(tree, None)
                 canonical = sql(tree, EXPRESSION_WORDS)
         except RecursionError:
-            findings = [Finding(Span(0, len(text)), "this predicate is nested too deeply")]
-        if tree is None or findings:
+            diagnostics = [Diagnostic(Span(0, len(text)), "this predicate is nested too deeply")]
+        if tree is None or diagnostics:
             return None, [
-                Finding(f.span.moved(offset) if f.span else None, f.message, f.hint)
-                for f in findings
+                Diagnostic(f.span.moved(offset) if f.span else None, f.message, f.hint)
+                for f in diagnostics
             ]
         names = dict.fromkeys(column.name for column in columns_of(tree))
         return cls(canonical, None, tree, source, offset, tuple(names)), []
@@ -174,13 +174,13 @@ class Predicate:
         from piestream.expressions.typecheck import lowered
 
         assert self.tree is not None
-        core, findings = lowered(self.tree, schema)
-        if findings:
+        core, diagnostics = lowered(self.tree, schema)
+        if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError(
                 [
-                    located(Finding(self._place(f.span), f.message, f.hint), source)
-                    for f in findings
+                    located(Diagnostic(self._place(f.span), f.message, f.hint), source)
+                    for f in diagnostics
                 ],
                 source,
             )

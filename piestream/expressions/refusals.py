@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from piestream.expressions.diagnostics import Finding, Span, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import meant, unit_named
 from piestream.expressions.tokens import Kind, Token
 
@@ -22,7 +22,7 @@ _AGGREGATES = frozenset(
 )
 
 
-def interval_fault(tokens: list[Token]) -> Finding | None:
+def interval_fault(tokens: list[Token]) -> Diagnostic | None:
     """The first ``INTERVAL '30' SECOND`` of a predicate, which has no durations."""
     for index, token in enumerate(tokens[:-1]):
         value, unit = tokens[index + 1], tokens[min(index + 2, len(tokens) - 1)]
@@ -31,7 +31,7 @@ def interval_fault(tokens: list[Token]) -> Finding | None:
         last = unit if unit_named(unit.text) else value
         said = meant(f"{value.text} {unit.text if last is unit else ''}") or "30 s"
         span = token.span.joined(last.span)
-        return Finding(span, "a predicate has no durations", _DURATIONS.replace("30 s", said))
+        return Diagnostic(span, "a predicate has no durations", _DURATIONS.replace("30 s", said))
     return None
 
 
@@ -62,14 +62,14 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     return tree, message, f"{near} {listing}" if near else listing
 
 
-def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Finding:
+def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagnostic:
     """Where sqlglot stumbled, in the user's own text."""
     details = getattr(error, "errors", None) or [{}]
     first = details[0]
     line, column, word = first.get("line"), first.get("col"), first.get("highlight") or ""
     description = str(first.get("description") or error).split("\n")[0].rstrip(".")
     if line is None or column is None:
-        return Finding(whole, f"this is not a predicate: {description}")
+        return Diagnostic(whole, f"this is not a predicate: {description}")
     line_start = sum(len(part) + 1 for part in sql.split("\n")[: line - 1])
     end = min(line_start + column, len(sql))
     start = max(end - len(word), 0)
@@ -79,9 +79,9 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Findin
         hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
         if unit_named(shown):
             hint = _DURATIONS
-        return Finding(span, f"{shown} does not belong here", hint)
+        return Diagnostic(span, f"{shown} does not belong here", hint)
     if description.startswith("Required keyword") or "No expression" in description:
-        return Finding(span, f"something is missing after {shown}")
+        return Diagnostic(span, f"something is missing after {shown}")
     if description.startswith("Expecting )"):
-        return Finding(span, "a bracket is not closed: ) is missing")
-    return Finding(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")
+        return Diagnostic(span, "a bracket is not closed: ) is missing")
+    return Diagnostic(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")

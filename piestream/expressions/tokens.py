@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from piestream.expressions.diagnostics import Finding, Span
+from piestream.expressions.diagnostics import Diagnostic, Span
 
 __all__ = ["RESERVED", "Kind", "Token", "is_plain_name", "quoted", "tokenize", "without_comments"]
 
@@ -75,31 +75,33 @@ _TOKEN = re.compile(
 )
 
 
-def tokenize(text: str) -> tuple[list[Token], list[Finding]]:
+def tokenize(text: str) -> tuple[list[Token], list[Diagnostic]]:
     """The tokens of a text, closed by an END, and what is wrong with them.
 
     >>> [token.text for token in tokenize('DEFINE "my sym" AS x >= 8 -- fast')[0]]
     ['DEFINE', 'my sym', 'AS', 'x', '>=', '8', '']
     """
     tokens: list[Token] = []
-    findings: list[Finding] = []
+    diagnostics: list[Diagnostic] = []
     for match in _TOKEN.finditer(text):
         group = match.lastgroup
         span = Span(match.start(), match.end())
         opened = Span(span.start, span.start + 1)
         if match["comment"] is not None:
             if match["open_comment"] is not None:
-                findings.append(Finding(opened, "this comment is never closed", "close it with */"))
+                diagnostics.append(
+                    Diagnostic(opened, "this comment is never closed", "close it with */")
+                )
         elif match["quoted"] is not None:
             if match["open_quoted"] is not None:
-                findings.append(Finding(opened, 'this quoted name is never closed with "'))
+                diagnostics.append(Diagnostic(opened, 'this quoted name is never closed with "'))
             name = match["quoted"][1:].removesuffix('"').replace('""', '"')
             if not name:
-                findings.append(Finding(span, "a name cannot be empty"))
+                diagnostics.append(Diagnostic(span, "a name cannot be empty"))
             tokens.append(Token(Kind.QUOTED, name, span))
         elif match["string"] is not None:
             if match["open_string"] is not None:
-                findings.append(Finding(opened, "this string is never closed with '"))
+                diagnostics.append(Diagnostic(opened, "this string is never closed with '"))
             value = match["string"][1:].removesuffix("'").replace("''", "'")
             tokens.append(Token(Kind.STRING, value, span))
         elif group == "number":
@@ -110,7 +112,7 @@ def tokenize(text: str) -> tuple[list[Token], list[Finding]]:
             tokens.append(Token(Kind.SIGN, match[0], span))
     end = len(text.rstrip())
     tokens.append(Token(Kind.END, "", Span(end, end + 1)))
-    return tokens, findings
+    return tokens, diagnostics
 
 
 def without_comments(text: str) -> str:

@@ -16,7 +16,7 @@ from piestream.expressions.conversions import (
     type_of,
     widest,
 )
-from piestream.expressions.diagnostics import Finding, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, did_you_mean
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.expressions.typed import (
     BOOL,
@@ -24,14 +24,13 @@ from piestream.expressions.typed import (
     INT,
     NUMERIC,
     STRING,
-    Both,
-    Choose,
+    And,
+    Case,
     Coalesce,
     Compare,
     Const,
     Convert,
     Core,
-    Either,
     Extreme,
     Field,
     Function,
@@ -41,6 +40,7 @@ from piestream.expressions.typed import (
     Math,
     Member,
     Negation,
+    Or,
     Type,
     type_of_dtype,
 )
@@ -48,7 +48,7 @@ from piestream.expressions.typed import (
 __all__ = ["lowered"]
 
 
-def lowered(node: tree.Node, schema: Mapping[str, Any] | None) -> tuple[Core, list[Finding]]:
+def lowered(node: tree.Node, schema: Mapping[str, Any] | None) -> tuple[Core, list[Diagnostic]]:
     """The typed form of a predicate over a schema, and what is wrong with it.
 
     Without a schema the types of columns are guessed from their use.
@@ -56,7 +56,7 @@ def lowered(node: tree.Node, schema: Mapping[str, Any] | None) -> tuple[Core, li
     lowering = _Lowering(schema)
     core = lowering.lower(node)
     core = lowering.wanted(core, BOOL, node, "a predicate must be true or false")
-    return core, lowering.findings
+    return core, lowering.diagnostics
 
 
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
@@ -65,16 +65,16 @@ _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 class _Lowering:
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
         self.schema = schema
-        self.findings: list[Finding] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def fault(self, node: tree.Node, message: str, hint: str | None = None) -> Const:
-        self.findings.append(Finding(node.span, message, hint))
+        self.diagnostics.append(Diagnostic(node.span, message, hint))
         return Const(None, Type(Kind.UNKNOWN))
 
     def wanted(self, core: Core, type: Type, node: tree.Node, why: str) -> Core:
         """The operand as the wanted type, if it is that, could be, or is NULL."""
         kind = core.type.kind
-        if kind is type.kind or (self.findings and kind is Kind.UNKNOWN):
+        if kind is type.kind or (self.diagnostics and kind is Kind.UNKNOWN):
             return core
         if kind is Kind.NULL:
             return Const(None, type)
@@ -118,14 +118,14 @@ class _Lowering:
             case tree.Operation(sign, left, right):
                 return self._math(sign, left, right)
             case tree.And(operands):
-                return Both(tuple(self.truth(o, "AND") for o in operands))
+                return And(tuple(self.truth(o, "AND") for o in operands))
             case tree.Or(operands):
-                return Either(tuple(self.truth(o, "OR") for o in operands))
+                return Or(tuple(self.truth(o, "OR") for o in operands))
             case tree.Not(operand):
                 return Negation(self.truth(operand, "NOT"))
             case tree.Between(value, low, high):
                 above = self._compare(">=", value, low, node)
-                return Both((above, self._compare("<=", value, high, node)))
+                return And((above, self._compare("<=", value, high, node)))
             case tree.OneOf(value, members):
                 return self._one_of(value, members, node)
             case tree.Like(value, pattern, escape, any_case):
@@ -194,8 +194,8 @@ class _Lowering:
             other = next(c.type.kind for n, c in zip(nodes, cores, strict=True) if n is odd)
             # of a list the odd value alone, of a comparison both sides
             span = odd.span if what == "IN" else nodes[0].span.joined(odd.span)
-            self.findings.append(
-                Finding(span, f"{what} cannot mix {type.kind.value} and {other.value}",
+            self.diagnostics.append(
+                Diagnostic(span, f"{what} cannot mix {type.kind.value} and {other.value}",
                         _mix_hint(cores))
             )  # fmt: skip
             return cores
@@ -246,14 +246,14 @@ class _Lowering:
         found += [Compare("=", operand, other) for other in others]
         if len(constants) + len(others) < len(listed):
             found.append(Const(None, BOOL))  # x IN (..., NULL) is NULL where it is not true
-        return found[0] if len(found) == 1 else Either(tuple(found))
+        return found[0] if len(found) == 1 else Or(tuple(found))
 
     def _same(self, value: tree.Node, other: tree.Node, node: tree.Node) -> Core:
         left, right = self._alike(
             [self.lower(value), self.lower(other)], [value, other], "DISTINCT FROM"
         )
         equal = Coalesce((Compare("=", left, right), const(False)), BOOL)
-        return Either((Both((IsNull(left), IsNull(right))), equal))
+        return Or((And((IsNull(left), IsNull(right))), equal))
 
     def _case(
         self, branches: tuple[tuple[tree.Node, tree.Node], ...], otherwise: tree.Node
@@ -262,7 +262,7 @@ class _Lowering:
         nodes = [result for _, result in branches] + [otherwise]
         results = self._alike([self.lower(n) for n in nodes], nodes, "CASE")
         pairs = tuple(zip(conditions, results[:-1], strict=True))
-        return Choose(pairs, results[-1], type_of(results))
+        return Case(pairs, results[-1], type_of(results))
 
     def _cast(self, value: tree.Node, to: str, node: tree.Node) -> Core:
         operand = self.lower(value)
@@ -291,9 +291,7 @@ class _Lowering:
         if function == "NULLIF":
             nodes = list(arguments)
             value, other = self._alike([self.lower(n) for n in nodes], nodes, function)
-            return Choose(
-                ((Compare("=", value, other), Const(None, value.type)),), value, value.type
-            )
+            return Case(((Compare("=", value, other), Const(None, value.type)),), value, value.type)
         if function in ("LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM", "CONCAT"):
             return Function(function, tuple(self.text(a, function) for a in arguments), STRING)
         if function == "LENGTH":

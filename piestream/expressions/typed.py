@@ -24,14 +24,13 @@ __all__ = [
     "NUMERIC",
     "STRING",
     "WHOLE_NUMBER",
-    "Both",
-    "Choose",
+    "And",
+    "Case",
     "Coalesce",
     "Compare",
     "Const",
     "Convert",
     "Core",
-    "Either",
     "Extreme",
     "Field",
     "Function",
@@ -41,6 +40,7 @@ __all__ = [
     "Math",
     "Member",
     "Negation",
+    "Or",
     "Type",
     "like_pattern",
     "type_of_dtype",
@@ -114,7 +114,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class And:
     """AND."""
 
     operands: tuple[Core, ...]
@@ -122,7 +122,7 @@ class Both:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Or:
     """OR."""
 
     operands: tuple[Core, ...]
@@ -164,7 +164,7 @@ class LikeText:
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class Case:
     """The result of the first branch whose condition is true, else ``otherwise``."""
 
     branches: tuple[tuple[Core, Core], ...]
@@ -207,7 +207,7 @@ class Convert:
 
 
 Core = Union[
-    Field, Const, Math, Compare, Both, Either, Negation, IsNull, Member, LikeText, Choose,
+    Field, Const, Math, Compare, And, Or, Negation, IsNull, Member, LikeText, Case,
     Coalesce, Extreme, Function, Convert,
 ]  # fmt: skip
 

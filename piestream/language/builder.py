@@ -12,10 +12,10 @@ from functools import cached_property, wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from piestream.expressions.diagnostics import Finding, QueryError, located
+from piestream.expressions.diagnostics import Diagnostic, QueryError, located
 from piestream.expressions.durations import NANOSECONDS, Duration, as_duration, unit_named
 from piestream.language.model import Emit, Endpoint, Query, Return
-from piestream.language.patterns import Stated
+from piestream.language.patterns import ConstraintSpec
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.symbols import (
     DurationLike,
@@ -27,7 +27,7 @@ from piestream.language.symbols import (
     as_pattern,
     define,
 )
-from piestream.language.validate import Parts, SymbolPart, checked
+from piestream.language.validate import QueryDraft, SymbolPart, checked
 
 __all__ = ["QueryBuilder", "as_query", "define", "pattern"]
 
@@ -134,12 +134,14 @@ class QueryBuilder:
         """The finished, checked query."""
         if self._within is None:
             raise QueryError("the query has no window: add .within('5 minutes')")
-        findings: list[Finding] = []
+        diagnostics: list[Diagnostic] = []
         query = checked(
-            Parts(
+            QueryDraft(
                 symbols=self._symbols(),
                 stated=[
-                    Stated(p.x.name, p.y.name if p.y else None, p.relations, None, None, None)
+                    ConstraintSpec(
+                        p.x.name, p.y.name if p.y else None, p.relations, None, None, None
+                    )
                     for p in self._pairs
                 ],
                 within=self._within,
@@ -152,10 +154,10 @@ class QueryBuilder:
                 max_gap=self._max_gap,
                 emit=self._emit,
             ),
-            findings,
+            diagnostics,
         )
         if query is None:
-            raise QueryError([located(finding, None) for finding in findings])
+            raise QueryError([located(diagnostic, None) for diagnostic in diagnostics])
         return query
 
     def _symbols(self) -> list[SymbolPart]:

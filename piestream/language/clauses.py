@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from piestream.expressions.diagnostics import Finding, Span
+from piestream.expressions.diagnostics import Diagnostic, Span
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Reader, depths
 
@@ -53,7 +53,7 @@ class Clause:
     reader: Reader
 
 
-def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
+def clauses_of(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Clause]:
     """The clauses in the order of the text; a misspelt one is named and taken for what it meant."""
     *tokens, end = tokens
     while tokens and tokens[-1].is_sign(";"):
@@ -82,14 +82,14 @@ def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
                 if keyword in CLAUSES
                 else f"the clauses are {', '.join(CLAUSES)}"
             )
-            findings.append(Finding(span, f"there is no clause {written}", hint))
+            diagnostics.append(Diagnostic(span, f"there is no clause {written}", hint))
         starts.append((index, length, keyword))
         index += length
     first = starts[0][0] if starts else len(tokens)
     if first:
         span = tokens[0].span.joined(tokens[first - 1].span)
         hint = "a query begins with FROM, and each clause with its keyword"
-        findings.append(Finding(span, "this is not a clause of a query", hint))
+        diagnostics.append(Diagnostic(span, "this is not a clause of a query", hint))
     clauses: list[Clause] = []
     if not starts:
         return clauses
@@ -101,7 +101,7 @@ def clauses_of(tokens: list[Token], findings: list[Finding]) -> list[Clause]:
         closing = tokens[stop].span if stop < len(tokens) else Span(last, last + 1)
         if stop == len(tokens):
             closing = Span(min(last, end.span.start), min(last, end.span.start) + 1)
-        clauses.append(Clause(keyword, span, Reader(inside, closing, findings)))
+        clauses.append(Clause(keyword, span, Reader(inside, closing, diagnostics)))
     return clauses
 
 

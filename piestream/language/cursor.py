@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from piestream.expressions.diagnostics import Finding, Span, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import UNIT_SPELLINGS, Duration, duration_of, meant, unit_named
 from piestream.expressions.tokens import RESERVED, Kind, Token
 
@@ -19,10 +19,10 @@ _LIKE = "write it like 5 s or 5 minutes"
 class Reader:
     """Reads tokens from left to right and puts faults into a shared list."""
 
-    def __init__(self, tokens: list[Token], end: Span, findings: list[Finding]) -> None:
+    def __init__(self, tokens: list[Token], end: Span, diagnostics: list[Diagnostic]) -> None:
         self.tokens = tokens
         self.end = Token(Kind.END, "", end)
-        self.findings = findings
+        self.diagnostics = diagnostics
         self.position = 0
 
     def peek(self, ahead: int = 0) -> Token:
@@ -44,7 +44,7 @@ class Reader:
     def fault(self, place: Token | Span, message: str, hint: str | None = None) -> None:
         """Notes that something is wrong here."""
         span = place.span if isinstance(place, Token) else place
-        self.findings.append(Finding(span, message, hint))
+        self.diagnostics.append(Diagnostic(span, message, hint))
 
     def word(self, *words: str) -> bool:
         """Reads one of these keywords if it comes next."""
@@ -127,11 +127,11 @@ class Reader:
         for token in self.tokens[self.position :]:
             depth += token.is_sign("(", "[") - token.is_sign(")", "]")
             if depth <= 0 and token.is_sign(*separators):
-                yield Reader(current, token.span, self.findings)
+                yield Reader(current, token.span, self.diagnostics)
                 current, depth = [], 0
             else:
                 current.append(token)
-        yield Reader(current, self.end.span, self.findings)
+        yield Reader(current, self.end.span, self.diagnostics)
         self.position = len(self.tokens)
 
     def span(self) -> Span:

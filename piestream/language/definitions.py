@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from piestream.expressions import syntax as tree
-from piestream.expressions.diagnostics import Finding, Span, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.tokens import Kind, Token
@@ -50,9 +50,9 @@ def _without_missing_commas(item: Reader) -> list[Reader]:
         )
         if begins:
             item.fault(tokens[index], f"a comma is missing before {tokens[index].text}")
-            pieces.append(Reader(tokens[start:index], tokens[index].span, item.findings))
+            pieces.append(Reader(tokens[start:index], tokens[index].span, item.diagnostics))
             start = index
-    pieces.append(Reader(tokens[start:], item.end.span, item.findings))
+    pieces.append(Reader(tokens[start:], item.end.span, item.diagnostics))
     return pieces
 
 
@@ -73,7 +73,7 @@ def _definition(
     rest = item.tokens[item.position :]
     cut = _bounds_begin(rest, text)
     written = rest[:cut]
-    bounds = Reader(rest[cut:], item.end.span, item.findings)
+    bounds = Reader(rest[cut:], item.end.span, item.diagnostics)
     least, most = _bounds(bounds, name.text, spans)
     predicate = None
     if not written:
@@ -99,8 +99,10 @@ def _predicate(
         hint = "only the builder takes Polars expressions"
         item.fault(whole, "a Polars expression cannot be written in text", hint)
         return None
-    predicate, findings = Predicate.read(text[start:end], text, start, qualifiers, symbols)
-    item.findings.extend(Finding(f.span or Span(start, end), f.message, f.hint) for f in findings)
+    predicate, diagnostics = Predicate.read(text[start:end], text, start, qualifiers, symbols)
+    item.diagnostics.extend(
+        Diagnostic(f.span or Span(start, end), f.message, f.hint) for f in diagnostics
+    )
     return predicate
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Union
 
-from piestream.expressions.diagnostics import Fault, Finding, Origin, QueryError, located
+from piestream.expressions.diagnostics import Diagnostic, Fault, Origin, QueryError, located
 from piestream.expressions.durations import Duration
 from piestream.language.options import named_options
 from piestream.relations import Relation
@@ -73,7 +73,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class DurationOf:
     """``DURATION(s)``: te - ts, NULL while te is not known."""
 
     symbol: str
@@ -81,7 +81,7 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class RelationOf:
     """``RELATION(x, y)``: the name of the relation that holds, NULL while not yet known."""
 
     x: str
@@ -89,7 +89,7 @@ class Holds:
     alias: str
 
 
-Return = Union[Aggregate, Endpoint, Length, Holds]
+Return = Union[Aggregate, Endpoint, DurationOf, RelationOf]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Query:
         for where, message, hint in found:
             span = origin.spans.get(where) if origin is not None and where is not None else None
             text = origin.text if origin is not None else None
-            placed.append(located(Finding(span, message, hint), text))
+            placed.append(located(Diagnostic(span, message, hint), text))
         return QueryError(placed, origin.text if origin is not None else None)
 
     def ticks(self, where: Where, duration: Duration, nanoseconds_per_tick: int | None) -> int:

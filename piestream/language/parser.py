@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from piestream.expressions.diagnostics import (
-    Finding,
+    Diagnostic,
     QueryError,
     Span,
     did_you_mean,
@@ -20,7 +20,7 @@ from piestream.language.definitions import read_definitions
 from piestream.language.model import Emit, Query
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import Names, read_returns
-from piestream.language.validate import Parts, checked
+from piestream.language.validate import QueryDraft, checked
 
 __all__ = ["parse"]
 
@@ -42,14 +42,14 @@ def parse(text: str) -> Query:
         )
     if not isinstance(text, str):
         raise TypeError(f"a query is a text, not {type(text).__name__}")
-    tokens, findings = tokenize(text)
-    is_whole = not findings
-    clauses = clauses_of(tokens, findings)
-    query = _Parser(text, clauses, findings, is_whole).query()
+    tokens, diagnostics = tokenize(text)
+    is_whole = not diagnostics
+    clauses = clauses_of(tokens, diagnostics)
+    query = _Parser(text, clauses, diagnostics, is_whole).query()
     if query is None:
-        unique = dict.fromkeys(findings)
+        unique = dict.fromkeys(diagnostics)
         ordered = sorted(unique, key=lambda f: (f.span.start, f.span.end) if f.span else (0, 0))
-        raise QueryError([located(finding, text) for finding in ordered], text)
+        raise QueryError([located(diagnostic, text) for diagnostic in ordered], text)
     return query
 
 
@@ -60,15 +60,17 @@ def _is_path(text: str) -> bool:
 
 class _Parser:
     def __init__(
-        self, text: str, clauses: list[Clause], findings: list[Finding], is_whole: bool
+        self, text: str, clauses: list[Clause], diagnostics: list[Diagnostic], is_whole: bool
     ) -> None:
         self.text = text
-        self.findings = findings
-        self.parts = Parts(text=text)
+        self.diagnostics = diagnostics
+        self.parts = QueryDraft(text=text)
         self.clauses: dict[str, Clause] = {}
         for clause in clauses:
             if clause.keyword in self.clauses:
-                findings.append(Finding(clause.span, f"{clause.keyword} is here a second time"))
+                diagnostics.append(
+                    Diagnostic(clause.span, f"{clause.keyword} is here a second time")
+                )
             self.clauses.setdefault(clause.keyword, clause)
         end = len(text.rstrip())
         self.end = Span(end, end + 1)
@@ -96,10 +98,10 @@ class _Parser:
                 readers[keyword](clause.reader)
         for keyword, example in _REQUIRED.items():
             if keyword not in self.clauses and self.is_whole:
-                self.findings.append(
-                    Finding(self.end, f"{keyword} is missing", f"write for example {example}")
+                self.diagnostics.append(
+                    Diagnostic(self.end, f"{keyword} is missing", f"write for example {example}")
                 )
-        return checked(self.parts, self.findings)
+        return checked(self.parts, self.diagnostics)
 
     def mark(self, reader: Reader, *where: str) -> None:
         if reader.tokens:
@@ -175,9 +177,9 @@ class _Parser:
     def pattern(self, reader: Reader) -> None:
         self.mark(reader, "pattern")
         symbols = [part.name for part in self.parts.symbols]
-        before = len(self.findings)
+        before = len(self.diagnostics)
         self.parts.stated = read_pattern(reader, symbols)
-        if len(self.findings) > before:
+        if len(self.diagnostics) > before:
             self.parts.pattern_words = frozenset(token.text for token in reader.tokens)
 
     def within(self, reader: Reader) -> None:

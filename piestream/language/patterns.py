@@ -11,11 +11,11 @@ from piestream.language.cursor import Reader
 from piestream.language.endpoints import COMPARISONS, relations_where
 from piestream.relations import ALL_NAMES, ALLEN, Relation, inverse, names, relation_named
 
-__all__ = ["Stated", "read_pattern"]
+__all__ = ["ConstraintSpec", "read_pattern"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class ConstraintSpec:
     """One constraint as the text states it, before pairs are put together.
 
     A pattern of a single symbol states that with ``y`` None.
@@ -38,12 +38,12 @@ class _Word:
     is_quoted: bool
 
 
-def read_pattern(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
+def read_pattern(reader: Reader, symbols: Sequence[str]) -> list[ConstraintSpec]:
     """The constraints of a PATTERN clause; faults go to the reader's list."""
     if reader.at_end:
         reader.fault(reader.peek(), "PATTERN is empty", "write PATTERN a meets b")
         return []
-    stated: list[Stated] = []
+    stated: list[ConstraintSpec] = []
     for conjunct in _conjuncts(reader):
         stated += _conjunct(conjunct, symbols)
     return stated
@@ -54,7 +54,7 @@ def _conjuncts(reader: Reader) -> list[Reader]:
     current: list[Token] = []
     for token in [*reader.tokens, reader.end]:
         if (token.kind is Kind.END and token is reader.end) or token.upper == "AND":
-            part = Reader(current, token.span, reader.findings)
+            part = Reader(current, token.span, reader.diagnostics)
             if not current:
                 reader.fault(token, "a constraint is missing here", "write: a meets b")
             else:
@@ -65,18 +65,18 @@ def _conjuncts(reader: Reader) -> list[Reader]:
             hint = "alternatives are separated by ; or |" if is_or else "constraints join with AND"
             reader.fault(token, f"{token.text} does not belong in PATTERN", hint)
             if current:
-                found.append(Reader(current, token.span, reader.findings))
+                found.append(Reader(current, token.span, reader.diagnostics))
             current = []
         else:
             current.append(token)
     return found
 
 
-def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
+def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[ConstraintSpec]:
     while (
         len(reader.tokens) > 2 and reader.tokens[0].is_sign("(") and reader.tokens[-1].is_sign(")")
     ):
-        reader = Reader(reader.tokens[1:-1], reader.tokens[-1].span, reader.findings)
+        reader = Reader(reader.tokens[1:-1], reader.tokens[-1].span, reader.diagnostics)
     if any(token.upper == "NOT" or token.is_sign("!") for token in reader.tokens[:2]):
         _refuse_negation(reader, symbols)
         return []
@@ -94,7 +94,7 @@ def _conjunct(reader: Reader, symbols: Sequence[str]) -> list[Stated]:
     if len(listed) == 1 and len(listed[0]) == 1:
         only = listed[0][0]
         if only.is_quoted or only.text in symbols or relation_named(only.text) is None:
-            return [Stated(only.text, None, Relation(0), only.span, only.span, only.span)]
+            return [ConstraintSpec(only.text, None, Relation(0), only.span, only.span, only.span)]
     return _united(_resolved(listed, symbols, reader), reader)
 
 
@@ -108,7 +108,7 @@ def _refuse_negation(reader: Reader, symbols: Sequence[str]) -> None:
     if len(stated) == 1 and stated[0].y is None:
         name = stated[0].x
         hint = f"where {name} does not hold is a symbol too: DEFINE not_{name} AS NOT (...)"
-    elif len(stated) == 1 and not negated.findings:
+    elif len(stated) == 1 and not negated.diagnostics:
         left = Relation(sum(ALLEN)) & ~stated[0].relations
         if left and not stated[0].relations & ~sum(ALLEN):
             others = "; ".join(names(left))
@@ -186,7 +186,9 @@ def _readings(words: list[_Word]) -> list[_Reading]:
     return found
 
 
-def _resolved(segments: list[list[_Word]], symbols: Sequence[str], reader: Reader) -> list[Stated]:
+def _resolved(
+    segments: list[list[_Word]], symbols: Sequence[str], reader: Reader
+) -> list[ConstraintSpec]:
     """Each alternative with both its symbols: the first to its left, the next to its right."""
     chosen: list[_Reading] = []
     for position, words in enumerate(segments):
@@ -207,7 +209,7 @@ def _resolved(segments: list[list[_Word]], symbols: Sequence[str], reader: Reade
         x = next(r.x for r in reversed(chosen[: position + 1]) if r.x is not None)
         y = next(r.y for r in chosen[position:] if r.y is not None)
         span = segments[position][0].span.joined(segments[position][-1].span)
-        stated.append(Stated(x.text, y.text, reading.relation, span, x.span, y.span))
+        stated.append(ConstraintSpec(x.text, y.text, reading.relation, span, x.span, y.span))
     return stated
 
 
@@ -269,7 +271,7 @@ def _whole_constraint(words: list[_Word], symbols: Sequence[str]) -> int:
     return 0
 
 
-def _united(alternatives: list[Stated], reader: Reader) -> list[Stated]:
+def _united(alternatives: list[ConstraintSpec], reader: Reader) -> list[ConstraintSpec]:
     """Alternatives on one pair as one constraint."""
     if not alternatives:
         return []
@@ -291,16 +293,16 @@ def _united(alternatives: list[Stated], reader: Reader) -> list[Stated]:
             )
         if span is not None and other.span is not None:
             span = span.joined(other.span)
-    return [Stated(first.x, first.y, relations, span, first.x_span, first.y_span)]
+    return [ConstraintSpec(first.x, first.y, relations, span, first.x_span, first.y_span)]
 
 
 def _with_comparisons(
     segments: list[Reader], symbols: Sequence[str], reader: Reader
-) -> list[Stated]:
+) -> list[ConstraintSpec]:
     """Alternatives of which at least one compares endpoints."""
     if len(segments) == 1:
         return _chain(segments[0])
-    alternatives: list[Stated] = []
+    alternatives: list[ConstraintSpec] = []
     for segment in segments:
         if any(t.is_sign(*COMPARISONS) for t in segment.tokens):
             links = _chain(segment)
@@ -320,9 +322,9 @@ def _with_comparisons(
     return _united(alternatives, reader)
 
 
-def _chain(reader: Reader) -> list[Stated]:
+def _chain(reader: Reader) -> list[ConstraintSpec]:
     """``a.ts < b.ts <= a.te``: every neighbouring pair is a constraint."""
-    stated: list[Stated] = []
+    stated: list[ConstraintSpec] = []
     left = _endpoint(reader)
     while left is not None and not reader.at_end:
         sign = reader.take()
@@ -338,7 +340,7 @@ def _chain(reader: Reader) -> list[Stated]:
             reader.fault(span, f"this compares {x} with itself", "compare two different symbols")
         else:
             relations = relations_where(x_which, sign.text, y_which)
-            stated.append(Stated(x, y, relations, span, x_span, y_span))
+            stated.append(ConstraintSpec(x, y, relations, span, x_span, y_span))
         left = right
     return stated
 

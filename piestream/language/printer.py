@@ -6,11 +6,11 @@ from piestream.expressions.durations import printed
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.language.model import (
     Aggregate,
+    DurationOf,
     Emit,
     Endpoint,
-    Holds,
-    Length,
     Query,
+    RelationOf,
     Return,
     Symbol,
 )
@@ -105,8 +105,8 @@ def _return(item: Return) -> str:
             text, default = f"{function}({operand})", alias_of(function, symbol, column)
         case Endpoint(symbol, which, alias):
             text, default = f"{name(symbol)}.{which}", f"{symbol}_{which}"
-        case Length(symbol, alias):
+        case DurationOf(symbol, alias):
             text, default = f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
-        case Holds(x, y, alias):
+        case RelationOf(x, y, alias):
             text, default = f"RELATION({name(x)}, {name(y)})", alias_of("RELATION", x, y)
     return text if alias == default else f"{text} AS {name(alias)}"

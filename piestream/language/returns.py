@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import Token
 from piestream.language.cursor import Reader
-from piestream.language.model import Aggregate, Endpoint, Holds, Length, Return
+from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from piestream.language.printer import alias_of
 
 __all__ = ["AGGREGATES", "Names", "read_returns"]
@@ -158,9 +158,9 @@ def _call(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names)
     if column is not None:
         column_spans.setdefault(("column", alias), symbol.span.joined(column.span))
     if name == "DURATION":
-        return Length(symbol.text, alias)
+        return DurationOf(symbol.text, alias)
     if other is not None:
-        return Holds(symbol.text, other.text, alias)
+        return RelationOf(symbol.text, other.text, alias)
     return Aggregate(name, symbol.text, column.text if column else None, alias)
 
 

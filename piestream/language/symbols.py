@@ -11,7 +11,7 @@ from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import Duration, as_duration
 from piestream.expressions.predicate import Predicate
 from piestream.language.endpoints import relations_where
-from piestream.language.model import Aggregate, Holds, Length, Return
+from piestream.language.model import Aggregate, DurationOf, RelationOf, Return
 from piestream.language.options import named_options
 from piestream.language.printer import alias_of
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_named
@@ -210,12 +210,12 @@ class SymbolBuilder:
 
     def duration(self) -> ReturnBuilder:
         """te - ts."""
-        return ReturnBuilder(Length(self.name, alias_of("DURATION", self.name)))
+        return ReturnBuilder(DurationOf(self.name, alias_of("DURATION", self.name)))
 
     def relation_to(self, other: SymbolBuilder) -> ReturnBuilder:
         """The name of the relation that holds: ``RELATION(self, other)``."""
         alias = alias_of("RELATION", self.name, other.name)
-        return ReturnBuilder(Holds(self.name, other.name, alias))
+        return ReturnBuilder(RelationOf(self.name, other.name, alias))
 
 
 @dataclass(frozen=True)

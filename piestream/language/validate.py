@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from piestream.expressions.diagnostics import Finding, Origin, Span, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, Origin, Span, did_you_mean
 from piestream.expressions.durations import NANOSECONDS, Duration, printed
 from piestream.expressions.predicate import Predicate
 from piestream.language.model import (
     Aggregate,
     Constraint,
     Emit,
-    Holds,
     Query,
+    RelationOf,
     Return,
     Symbol,
     Where,
 )
-from piestream.language.patterns import Stated
+from piestream.language.patterns import ConstraintSpec
 from piestream.language.printer import default_returns
 from piestream.relations import Relation, intersect, inverse, names
 
-__all__ = ["MOST_SYMBOLS", "Parts", "SymbolPart", "checked"]
+__all__ = ["MOST_SYMBOLS", "QueryDraft", "SymbolPart", "checked"]
 
 #: One bit of a 64-bit mask for each symbol.
 MOST_SYMBOLS = 64
@@ -46,11 +46,11 @@ class SymbolPart:
 
 
 @dataclass(slots=True)
-class Parts:
+class QueryDraft:
     """Everything that was said, before it is known to make sense."""
 
     symbols: list[SymbolPart] = field(default_factory=list)
-    stated: list[Stated] = field(default_factory=list)
+    stated: list[ConstraintSpec] = field(default_factory=list)
     within: Duration | None = None
     returns: list[tuple[Return, Span | None]] = field(default_factory=list)
     source: str | None = None
@@ -67,16 +67,16 @@ class Parts:
     pattern_words: frozenset[str] | None = None
 
 
-def checked(parts: Parts, findings: list[Finding]) -> Query | None:
+def checked(parts: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     """The query that the parts make; None where anything is wrong, which is then in findings."""
-    check = _Check(parts, findings)
+    check = _Check(parts, diagnostics)
     check.definitions()
     constraints = check.pattern()
     check.times()
     check.outputs()
-    if not findings:
+    if not diagnostics:
         check.satisfiable(constraints)
-    if findings:
+    if diagnostics:
         return None
     symbols = tuple(
         Symbol(part.name, part.predicate, part.at_least, part.at_most)
@@ -101,15 +101,15 @@ def checked(parts: Parts, findings: list[Finding]) -> Query | None:
 
 
 class _Check:
-    def __init__(self, parts: Parts, findings: list[Finding]) -> None:
+    def __init__(self, parts: QueryDraft, diagnostics: list[Diagnostic]) -> None:
         self.parts = parts
-        self.findings = findings
+        self.diagnostics = diagnostics
         self.order: dict[str, int] = {}
         for part in parts.symbols:
             self.order.setdefault(part.name, len(self.order))
 
     def fault(self, span: Span | None, message: str, hint: str | None = None) -> None:
-        self.findings.append(Finding(span, message, hint))
+        self.diagnostics.append(Diagnostic(span, message, hint))
 
     def fault_at(self, where: Where, message: str, hint: str | None = None) -> None:
         self.fault(self.parts.spans.get(where), message, hint)
@@ -273,10 +273,10 @@ class _Check:
             unique = {symbol.name: symbol for symbol in symbols}
             items = [(item, None) for item in default_returns(tuple(unique.values()))]
         for item, span in items:
-            symbols_named = (item.x, item.y) if isinstance(item, Holds) else (item.symbol,)
+            symbols_named = (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,)
             for symbol in symbols_named:
                 self.known(symbol, span)
-            if isinstance(item, Holds) and item.x == item.y:
+            if isinstance(item, RelationOf) and item.x == item.y:
                 self.fault(span, f"RELATION needs two different symbols, not {item.x} twice")
             if item.alias in taken:
                 self.fault(

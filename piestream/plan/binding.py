@@ -17,8 +17,16 @@ import polars as pl
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.intervals import aggregates as agg
-from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length, Query, Return
-from piestream.plan.program import Cell, Tables, Ticks, Wanted, compile_tables
+from piestream.language.model import (
+    Aggregate,
+    DurationOf,
+    Emit,
+    Endpoint,
+    Query,
+    RelationOf,
+    Return,
+)
+from piestream.plan.program import Cell, OutputWord, Tables, Ticks, compile_tables
 from piestream.relations import Relation, inverse
 
 _NANOSECONDS_OF = {"ns": 1, "us": 1_000, "ms": 1_000_000}
@@ -72,7 +80,7 @@ class Output:
 
     item: Return
     dtype: pl.DataType
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[OutputWord, ...]
     attribute: Attribute | None = None
     key: str | None = None  # the partition column that the item is
     allowed: Relation = _NOTHING  # between the symbols of RELATION
@@ -165,7 +173,7 @@ class _Binder:
         assert ticks is not None
         kept = tuple(output for output in outputs if output is not None)
         attributes = tuple(dict.fromkeys(o.attribute for o in kept if o.attribute is not None))
-        wanted: list[Wanted] = []
+        wanted: list[OutputWord] = []
         placed: list[Output] = []
         for output in kept:
             words = output.wanted
@@ -269,18 +277,20 @@ class _Binder:
     def output(self, item: Return, time: TimeColumn) -> Output | None:
         if isinstance(item, Endpoint):
             symbol = self.number(item.symbol)
-            return Output(item, time.dtype, (Wanted(symbol, item.which),))
-        if isinstance(item, Length):
+            return Output(item, time.dtype, (OutputWord(symbol, item.which),))
+        if isinstance(item, DurationOf):
             symbol = self.number(item.symbol)
-            return Output(item, time.length_dtype, (Wanted(symbol, "ts"), Wanted(symbol, "te")))
-        if isinstance(item, Holds):
+            return Output(
+                item, time.length_dtype, (OutputWord(symbol, "ts"), OutputWord(symbol, "te"))
+            )
+        if isinstance(item, RelationOf):
             x, y = self.number(item.x), self.number(item.y)
-            words = [Wanted(s, end) for s in (x, y) for end in ("ts", "te")]
+            words = [OutputWord(s, end) for s in (x, y) for end in ("ts", "te")]
             relations = self.relations(item.x, item.y)
             if relations & Relation.BEFORE and relations & Relation.FOLLOWED_BY:
-                words.append(Wanted(y, "follows", other=x))
+                words.append(OutputWord(y, "follows", other=x))
             if relations & Relation.AFTER and relations & Relation.FOLLOWS:
-                words.append(Wanted(x, "follows", other=y))
+                words.append(OutputWord(x, "follows", other=y))
             return Output(item, pl.String(), tuple(words), allowed=relations)
         return self.aggregate(item)
 
@@ -303,7 +313,7 @@ class _Binder:
             return Cell(symbol, kind, 0)
 
         if item.column is None:
-            return Output(item, pl.Int64(), (Wanted(symbol, cell(agg.ROWS)),))
+            return Output(item, pl.Int64(), (OutputWord(symbol, cell(agg.ROWS)),))
         if not self.known(item.column, ("column", item.alias), item.function):
             return None
         dtype = self.schema[item.column]
@@ -312,7 +322,7 @@ class _Binder:
             return None
         if function in ("FIRST", "LAST", "MIN", "MAX") and item.column in self.query.partition_by:
             return Output(item, dtype, (), key=item.column)
-        count = Wanted(symbol, cell(agg.COUNT))
+        count = OutputWord(symbol, cell(agg.COUNT))
         if function == "COUNT":
             attribute = Attribute(item.column, _own_form(dtype))
             return Output(item, pl.Int64(), (count,), attribute)
@@ -326,17 +336,17 @@ class _Binder:
             exact = _own_form(dtype) == INTEGER and function != "STDDEV"
             attribute = Attribute(item.column, INTEGER if exact else FLOAT)
             if function == "STDDEV":
-                words = tuple(Wanted(symbol, cell(agg.SPREAD), part) for part in (0, 2))
+                words = tuple(OutputWord(symbol, cell(agg.SPREAD), part) for part in (0, 2))
                 return Output(item, pl.Float64(), words, attribute)
             kind = agg.SUM_INT if exact else agg.SUM_FLOAT
-            words = (*(Wanted(symbol, cell(kind), part) for part in (0, 1)), count)
+            words = (*(OutputWord(symbol, cell(kind), part) for part in (0, 1)), count)
             whole = exact and function == "SUM"
             return Output(item, pl.Int64() if whole else pl.Float64(), words, attribute)
         form = _own_form(dtype)
         attribute = Attribute(item.column, form)
         if function in ("FIRST", "LAST"):
             kind = agg.FIRST if function == "FIRST" else agg.LAST
-            words = tuple(Wanted(symbol, cell(kind), part) for part in (0, 1))
+            words = tuple(OutputWord(symbol, cell(kind), part) for part in (0, 1))
             return Output(item, dtype, words, attribute)
         kinds = {
             ("MIN", FLOAT): agg.MIN_FLOAT,
@@ -346,7 +356,7 @@ class _Binder:
             ("MIN", CODE): agg.MIN_INT,
             ("MAX", CODE): agg.MAX_INT,
         }
-        words = tuple(Wanted(symbol, cell(kinds[function, form]), part) for part in (0, 1))
+        words = tuple(OutputWord(symbol, cell(kinds[function, form]), part) for part in (0, 1))
         return Output(item, dtype, words, attribute)
 
 
@@ -376,11 +386,11 @@ def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
     return None
 
 
-def _of_column(wanted: Wanted, column: int) -> Wanted:
+def _of_column(wanted: OutputWord, column: int) -> OutputWord:
     """The wanted word with its cell on the column's number, known only now."""
     cell = wanted.what
     assert isinstance(cell, Cell)
-    return Wanted(wanted.symbol, Cell(cell.symbol, cell.kind, column), wanted.part)
+    return OutputWord(wanted.symbol, Cell(cell.symbol, cell.kind, column), wanted.part)
 
 
 def _is_moment(dtype: pl.DataType) -> bool:

@@ -14,7 +14,7 @@ from piestream.compiled.layout import (
     ROW_TIME,
 )
 from piestream.intervals import aggregates as agg
-from piestream.language.model import Aggregate, Emit, Endpoint, Holds, Length
+from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
 from piestream.plan.binding import CODE, FLOAT, Binding, Output
 from piestream.plan.program import Cell
 from piestream.relations import Relation, names
@@ -57,12 +57,12 @@ def _column(
         if output.wanted[0].what == "ts":  # always known
             return _times(binding, words[0])
         return _times(binding, words[0], unknown=words[0] == OPEN)
-    if isinstance(item, Length):
+    if isinstance(item, DurationOf):
         starts, ends = words
         # a length of more than 63 bits is no length that a column could hold
         unknown = (ends == OPEN) | ((ends < 0) != (starts < 0)) & (ends - starts < 0)
         return binding.time.as_lengths(_series(np.where(unknown, 0, ends - starts), unknown))
-    if isinstance(item, Holds):
+    if isinstance(item, RelationOf):
         return _relations(output, words)
     return _aggregate(output, item, words, values)
 

@@ -52,7 +52,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OutputWord:
     """A word that RETURN needs in a result row. ``what``: "ts", "te", a Cell or a follower."""
 
     symbol: int
@@ -66,7 +66,7 @@ class Tables:
     """The compiled query, and in which word of a result row each wanted thing is found."""
 
     code: NDArray[np.int64]
-    words: Mapping[Wanted, int]
+    words: Mapping[OutputWord, int]
     n_symbols: int
     n_outputs: int
     plan: Plan = field(repr=False)
@@ -229,7 +229,7 @@ def _keep_bests(
     return words, ended_at
 
 
-def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Tables:
+def compile_tables(query: Query, ticks: Ticks, wanted: tuple[OutputWord, ...]) -> Tables:
     """Everything that the loops need to know of a query."""
     names = [symbol.name for symbol in query.symbols]
     number = {name: i for i, name in enumerate(names)}
@@ -367,7 +367,7 @@ def compile_tables(query: Query, ticks: Ticks, wanted: tuple[Wanted, ...]) -> Ta
         ]
 
     output_words: list[int] = []
-    words: dict[Wanted, int] = {}
+    words: dict[OutputWord, int] = {}
     for want in dict.fromkeys(wanted):
         words[want] = len(output_words) // at.OUT_WORDS
         if isinstance(want.what, Cell):

@@ -109,7 +109,7 @@ class Worker:
             if "latest" in chunk.columns:
                 latest = int(chunk["latest"][0])
             rows = self.plan.incoming.narrow(chunk)
-            stream.narrowing.check_times(rows[TIME])
+            stream.projection.check_times(rows[TIME])
             yield stream.take_narrow(rows)
         if self.plan.query.max_gap is not None:
             stream.latest = max(stream.latest, latest)

@@ -10,7 +10,7 @@ import pytest
 
 import piestream as ps
 from piestream.compiled import layout as at
-from piestream.engine.timers import Silences
+from piestream.engine.timers import InactivityTimers
 from tests.engine.batches import batch_of, detector_of
 
 WORDS = 8
@@ -20,7 +20,7 @@ class Fleet:
     """Partitions, who of them is open, and when each spoke last; told to both sides."""
 
     def __init__(self, silence: int, count: int) -> None:
-        self.silences = Silences(silence)
+        self.silences = InactivityTimers(silence)
         self.silence = silence
         self.states = np.zeros((count, WORDS), np.int64)
         self.states[:, at.LAST_TIME] = at.INT64_MIN

@@ -22,15 +22,15 @@ def main(folder: Path) -> None:
     """Work on the folder's files, a file a micro-batch, until all are done."""
     from piestream.language import parse
     from piestream.spark import session
-    from piestream.spark.job.connectors import End
+    from piestream.spark.job.connectors import Connector
     from piestream.spark.job.job import Job, run_job
 
     settings = {name.replace(".", "__"): value for name, value in SETTINGS.items()}
     spark = session("local[2]", **settings)
     job = Job(
         query=parse(QUERY),
-        source=End("parquet", str(folder / "source"), {"maxFilesPerTrigger": "1"}),
-        sink=End("parquet", str(folder / "sink")),
+        source=Connector("parquet", str(folder / "source"), {"maxFilesPerTrigger": "1"}),
+        sink=Connector("parquet", str(folder / "sink")),
         checkpoint=str(folder / "checkpoint"),
         available_now=True,
         options={"lateness": LATENESS, "buckets": 5},

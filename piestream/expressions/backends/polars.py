@@ -11,14 +11,13 @@ import polars as pl
 from piestream.expressions.typed import (
     NUMBER,
     WHOLE_NUMBER,
-    Both,
-    Choose,
+    And,
+    Case,
     Coalesce,
     Compare,
     Const,
     Convert,
     Core,
-    Either,
     Extreme,
     Field,
     Function,
@@ -28,6 +27,7 @@ from piestream.expressions.typed import (
     Math,
     Member,
     Negation,
+    Or,
     Type,
     like_pattern,
 )
@@ -52,13 +52,13 @@ def _may_fold(core: Core) -> bool:
     while pending:
         part = pending.pop()
         match part:
-            case Coalesce() | Choose():
+            case Coalesce() | Case():
                 return True
             case Field(type=type):
                 has_columns |= type.kind is not Kind.NULL
             case Math(_, left, right) | Compare(_, left, right):
                 pending += [left, right]
-            case Both(operands) | Either(operands) | Extreme(_, operands) | Function(_, operands):
+            case And(operands) | Or(operands) | Extreme(_, operands) | Function(_, operands):
                 pending += operands
             case Negation(operand) | IsNull(operand) | Member(operand) | LikeText(operand):
                 pending.append(operand)
@@ -92,9 +92,9 @@ class _Writer:
         which would copy the column: it must only not pass. Polars orders it above every number.
         """
         match core:
-            case Both(operands):
+            case And(operands):
                 return _balanced([self.true(o) for o in operands], lambda a, b: a & b)
-            case Either(operands):
+            case Or(operands):
                 return _balanced([self.true(o) for o in operands], lambda a, b: a | b)
             case Compare(sign, left, right) if left.type.kind is Kind.FLOAT:
                 a, b = self._with_nan(left), self._with_nan(right)
@@ -126,9 +126,9 @@ class _Writer:
                 return self._math(sign, self.write(left), self.write(right), type)
             case Compare(sign, left, right):
                 return _COMPARE[sign](self.clean(left), self.clean(right))
-            case Both(operands):
+            case And(operands):
                 return _balanced([self.write(o) for o in operands], lambda a, b: a & b)
-            case Either(operands):
+            case Or(operands):
                 return _balanced([self.write(o) for o in operands], lambda a, b: a | b)
             case Negation(operand):
                 return ~self.write(operand)
@@ -142,7 +142,7 @@ class _Writer:
                 return tested.is_in(list(values))
             case LikeText(operand, parts):
                 return _like(self.write(operand), parts)
-            case Choose(branches, otherwise):
+            case Case(branches, otherwise):
                 chain: Any = pl
                 for condition, result in branches:
                     chain = chain.when(self.write(condition).fill_null(False))
@@ -163,7 +163,7 @@ class _Writer:
     def clean(self, core: Core) -> pl.Expr:
         """The expression with a NaN made NULL."""
         written = self.write(core)
-        nan_free = isinstance(core, (Field, Const, Choose, Coalesce, Extreme))
+        nan_free = isinstance(core, (Field, Const, Case, Coalesce, Extreme))
         if core.type.kind is Kind.FLOAT and not nan_free:
             return written.fill_nan(None)
         return written

@@ -25,14 +25,13 @@ from piestream.expressions.functions import (
     whole_number_in,
 )
 from piestream.expressions.typed import (
-    Both,
-    Choose,
+    And,
+    Case,
     Coalesce,
     Compare,
     Const,
     Convert,
     Core,
-    Either,
     Extreme,
     Field,
     Function,
@@ -42,6 +41,7 @@ from piestream.expressions.typed import (
     Math,
     Member,
     Negation,
+    Or,
     Type,
     like_pattern,
 )
@@ -108,9 +108,9 @@ class _Writer:
     def true(self, core: Core) -> str:
         """An expression that is truthy exactly where the condition is TRUE."""
         match core:
-            case Both(operands):
+            case And(operands):
                 return "(" + " and ".join(self.true(o) for o in operands) + ")"
-            case Either(operands):
+            case Or(operands):
                 return "(" + " or ".join(self.true(o) for o in operands) + ")"
             case Negation(operand):
                 return self.false(operand)
@@ -130,9 +130,9 @@ class _Writer:
     def false(self, core: Core) -> str:
         """An expression that is truthy exactly where the condition is FALSE."""
         match core:
-            case Both(operands):
+            case And(operands):
                 return "(" + " or ".join(self.false(o) for o in operands) + ")"
-            case Either(operands):
+            case Or(operands):
                 return "(" + " and ".join(self.false(o) for o in operands) + ")"
             case Negation(operand):
                 return self.true(operand)
@@ -187,7 +187,7 @@ class _Writer:
             return "None" if core.value is None else self.value(core)[1]
         if core.type.kind is Kind.NULL:
             return "None"
-        if core.type.kind is Kind.BOOL and not isinstance(core, (Field, Choose, Coalesce, Extreme)):
+        if core.type.kind is Kind.BOOL and not isinstance(core, (Field, Case, Coalesce, Extreme)):
             return f"(True if {self.true(core)} else False if {self.false(core)} else None)"
         guards, value = self.value(core)
         if core.type.kind is Kind.FLOAT:
@@ -209,7 +209,7 @@ class _Writer:
                 return [], repr(ready) if plain else self.constant(ready)
             case Math(sign, left, right, type):
                 return self._math(sign, left, right, type)
-            case Choose(branches, otherwise):
+            case Case(branches, otherwise):
                 chain = self.maybe(otherwise)
                 for condition, result in reversed(branches):
                     chain = f"({self.maybe(result)} if {self.true(condition)} else {chain})"

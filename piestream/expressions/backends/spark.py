@@ -16,14 +16,13 @@ from piestream.expressions.typed import (
     NUMBER,
     NUMERIC,
     WHOLE_NUMBER,
-    Both,
-    Choose,
+    And,
+    Case,
     Coalesce,
     Compare,
     Const,
     Convert,
     Core,
-    Either,
     Extreme,
     Field,
     Function,
@@ -33,6 +32,7 @@ from piestream.expressions.typed import (
     Math,
     Member,
     Negation,
+    Or,
 )
 
 __all__ = ["spark_sql"]
@@ -68,9 +68,9 @@ class _Writer:
                 return self._math(sign, left, right, type.kind)
             case Compare(sign, left, right):
                 return f"({self.clean(left)} {sign} {self.clean(right)})"
-            case Both(operands):
+            case And(operands):
                 return "(" + " AND ".join(self.write(o) for o in operands) + ")"
-            case Either(operands):
+            case Or(operands):
                 return "(" + " OR ".join(self.write(o) for o in operands) + ")"
             case Negation(operand):
                 return f"(NOT {self.write(operand)})"
@@ -81,7 +81,7 @@ class _Writer:
                 return f"({self.clean(operand)} IN ({listed}))"
             case LikeText(operand, parts):
                 return f"({self.write(operand)} LIKE {_text(_like_pattern(parts))} ESCAPE '!')"
-            case Choose(branches, otherwise):
+            case Case(branches, otherwise):
                 whens = "".join(f" WHEN {self.write(c)} THEN {self.clean(r)}" for c, r in branches)
                 return f"(CASE{whens} ELSE {self.clean(otherwise)} END)"
             case Coalesce(operands):
@@ -100,7 +100,7 @@ class _Writer:
     def clean(self, core: Core) -> str:
         """The expression with a NaN made NULL."""
         written = self.write(core)
-        nan_free = isinstance(core, (Field, Const, Choose, Coalesce, Extreme))
+        nan_free = isinstance(core, (Field, Const, Case, Coalesce, Extreme))
         if core.type.kind in (Kind.FLOAT, Kind.NUMBER) and not nan_free:
             return f"nullif({written}, {_NAN})"
         return written

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FORMS", "End", "parsed_end"]
+__all__ = ["FORMS", "Connector", "parsed_end"]
 
 _FILES = ("parquet", "json", "csv", "orc")
 _KAFKA = ("kafka", "kafka-python")
@@ -27,7 +27,7 @@ KAFKA_HINT = (
 
 
 @dataclass(frozen=True)
-class End:
+class Connector:
     """A source or a sink."""
 
     kind: str
@@ -112,11 +112,11 @@ class End:
         return rows.selectExpr("to_json(struct(*)) AS value")
 
 
-def parsed_end(text: str, options: Mapping[str, str], *, is_source: bool) -> End:
+def parsed_end(text: str, options: Mapping[str, str], *, is_source: bool) -> Connector:
     """A source or sink as it was written.
 
     >>> parsed_end("parquet:out/matches", {}, is_source=False)
-    End(kind='parquet', place='out/matches', options={})
+    Connector(kind='parquet', place='out/matches', options={})
     """
     kind, _, place = text.partition(":")
     allowed = [*_FILES, "table", *_KAFKA, "rate" if is_source else "console"]
@@ -127,4 +127,4 @@ def parsed_end(text: str, options: Mapping[str, str], *, is_source: bool) -> End
         raise ValueError(f"{text}: {kind} needs a place: {FORMS}")
     if kind == "rate" and not (place.isdecimal() and int(place)):
         raise ValueError(f"{text}: the rate is a number of rows a second, such as rate:100")
-    return End(kind, place, dict(options))
+    return Connector(kind, place, dict(options))

@@ -13,7 +13,7 @@ from typing import Any
 
 from piestream.language.model import Query
 from piestream.spark.job.checkpoint import begun, check_record
-from piestream.spark.job.connectors import KAFKA_HINT, End
+from piestream.spark.job.connectors import KAFKA_HINT, Connector
 
 __all__ = ["Job", "progress_line", "run_job"]
 
@@ -27,14 +27,14 @@ class Job:
     """What a streaming job does."""
 
     query: Query
-    source: End
-    sink: End
+    source: Connector
+    sink: Connector
     checkpoint: str
     schema: str | None = None
     select: tuple[str, ...] = ()
     available_now: bool = False
     every: str | None = None  # the pace of micro-batches, such as '5 seconds'
-    rest: End | None = None  # where what the end of the stream makes known is written
+    rest: Connector | None = None  # where what the end of the stream makes known is written
     options: Mapping[str, Any] = field(default_factory=dict)  # of run_streaming
 
 
@@ -65,7 +65,7 @@ def _opened(spark: Any, job: Job) -> Any:
 
 
 @contextmanager
-def _explained(end: End) -> Iterator[None]:
+def _explained(end: Connector) -> Iterator[None]:
     try:
         yield
     except Exception as error:
