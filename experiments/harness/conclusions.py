@@ -103,32 +103,40 @@ def standing(rows: Rows, index: Sequence[str]) -> str:
 def _factors(compared: Sequence[Comparison], index: Sequence[str]) -> str:
     """A line for each method."""
     lines = []
-    for peer in dict.fromkeys(one.peer for one in compared):
-        here = [one for one in compared if one.peer == peer]
-        least, most = (pick(here, key=lambda one: one.times) for pick in (min, max))
+    for peer in dict.fromkeys(found.peer for found in compared):
+        here = [found for found in compared if found.peer == peer]
+        least, most = (pick(here, key=lambda found: found.times) for pick in (min, max))
         lines.append([
-            title(peer), len(here), sum(one.warm for one in here),
+            title(peer), len(here), sum(found.warm for found in here),
             f"{factor(least.times)} ({_at(least.case, index)})",
-            factor(median(one.times for one in here)),
+            factor(median(found.times for found in here)),
             f"{factor(most.times)} ({_at(most.case, index)})",
-            sum(one.times < 1 / EVEN for one in here),
+            sum(found.times < 1 / EVEN for found in here),
         ])  # fmt: skip
-    head = ["method", "cases", "of them warm", "least", "median", "most", "quicker than piestream in"]
+    head = [
+        "method",
+        "cases",
+        "of them warm",
+        "least",
+        "median",
+        "most",
+        "quicker than piestream in",
+    ]
     return markdown_table(head, lines)
 
 
 def _wins(compared: Sequence[Comparison], index: Sequence[str]) -> str:
     """In how many cases nobody is quicker, and how far behind the next one is."""
-    cases = list(dict.fromkeys(one.case for one in compared))
+    cases = list(dict.fromkeys(found.case for found in compared))
     next_best = [
-        min((one for one in compared if one.case == case), key=lambda one: one.times)
+        min((found for found in compared if found.case == case), key=lambda found: found.times)
         for case in cases
     ]
-    won = [one for one in next_best if one.times > EVEN]
-    even = [one for one in next_best if 1 / EVEN <= one.times <= EVEN]
+    won = [found for found in next_best if found.times > EVEN]
+    even = [found for found in next_best if 1 / EVEN <= found.times <= EVEN]
     text = f"piestream is the quickest in {len(won)} of {len(cases)} cases"
     if won:
-        least, most = (pick(won, key=lambda one: one.times) for pick in (min, max))
+        least, most = (pick(won, key=lambda found: found.times) for pick in (min, max))
         text += (
             f"; the next best takes {factor(least.times)} its time ({title(least.peer)} at "
             f"{_at(least.case, index)})"
@@ -141,15 +149,15 @@ def _wins(compared: Sequence[Comparison], index: Sequence[str]) -> str:
 def _losses(compared: Sequence[Comparison], index: Sequence[str]) -> str:
     """Who is quicker than piestream, where most, and by how much."""
     lost: dict[str, list[Comparison]] = {}
-    for one in compared:
-        if one.times < 1 / EVEN:
-            lost.setdefault(one.peer, []).append(one)
+    for found in compared:
+        if found.times < 1 / EVEN:
+            lost.setdefault(found.peer, []).append(found)
     if not lost:
         return "nowhere."
     texts = []
     for peer, here in lost.items():
-        worst = min(here, key=lambda one: one.times)
-        cases = sum(one.peer == peer for one in compared)
+        worst = min(here, key=lambda found: found.times)
+        cases = sum(found.peer == peer for found in compared)
         texts.append(
             f"to {title(peer)} in {len(here)} of {cases} cases, by up to "
             f"{factor(1 / worst.times)} ({_at(worst.case, index)})"

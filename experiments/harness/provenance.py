@@ -74,9 +74,7 @@ def commit() -> str:
     """The commit of the working copy, with ``-dirty`` if there is more than that."""
     with suppress(OSError, subprocess.CalledProcessError):
         ask = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-        return subprocess.check_output(
-            ask, cwd=_ROOT, text=True, stderr=subprocess.DEVNULL
-        ).strip()
+        return subprocess.check_output(ask, cwd=_ROOT, text=True, stderr=subprocess.DEVNULL).strip()
     return "unknown"
 
 

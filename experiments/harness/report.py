@@ -173,4 +173,3 @@ def _provenance(experiment: Experiment, document: Document, others: list[Documen
             f"in `results/{other.size.value}/{experiment.name}.json`."
         )
     return "\n".join(f"> {line}" for line in lines)
-

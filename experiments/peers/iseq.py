@@ -18,18 +18,25 @@ overlap here, so buffers are purged from the front.
 from __future__ import annotations
 
 from itertools import pairwise
-from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from experiments.baselines.allen import relation_of
-from experiments.baselines.pace import await_due, no_pace, room_of
-from experiments.baselines.pattern import Ints, Pattern, Result, one_partition
-from experiments.baselines.restrictions import LESS, NOTHING, closure, join_steps, longest_path
-from experiments.baselines.tpstream_join import grown, longer
+from experiments.peers.parts.allen import relation_of
+from experiments.peers.parts.pace import await_due, no_pace, room_of
+from experiments.peers.parts.restrictions import (
+    LESS,
+    NOTHING,
+    closure,
+    join_steps,
+    longest_path,
+)
+from experiments.peers.parts.tpstream_join import grown, longer
+from experiments.peers.pattern import Ints, Pattern, Result
+from experiments.peers.peer import Matcher
 
-__all__ = ["run"]
+__all__ = ["matcher"]
 
 _NAMES = (
     "intervals",
@@ -55,24 +62,36 @@ _NAMES = (
 FORMS = ("naive", "indexed", "ibp")
 
 
-def run(
-    pattern: Pattern,
-    times: Ints,
-    masks: Ints,
-    *,
-    keep: bool = True,
-    form: str = "ibp",
-    pace: Ints | None = None,
-) -> Result:
-    """Run it; a match's report is the last of its ends. ``form`` is naive, indexed or ibp.
+class Plan(NamedTuple):
+    """What the pattern and the form of the method say."""
+
+    #: int64[n, n]: the relations allowed of row to column.
+    allowed: Ints
+    window: int
+    shortest: Ints
+    longest: Ints
+    #: int64[2n, 2n]: what the restrictions imply of an endpoint (row) and another (column).
+    implied: Ints
+    #: int64[n, n]: the symbols in the order of joining, and what bounds the candidates of each.
+    order: Ints
+    pointer: Ints
+    #: The endpoint below each on the index path, -1 for none.
+    below: Ints
+    ibp: bool
+    keep: bool
+
+
+def matcher(
+    pattern: Pattern, *, keep: bool = True, form: str = "ibp", pace: Ints | None = None
+) -> Matcher:
+    """The method; a match's report is the last of its ends. ``form`` is naive, indexed or ibp.
 
     The paper's window is strict (``max te - min ts < W``); this one includes ``window``, as all
-    baselines do.
+    methods here do.
 
     >>> from piestream.relations import Relation
-    >>> pattern = Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100)
-    >>> times, masks = np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0])
-    >>> run(pattern, times, masks).matches.tolist()
+    >>> found = matcher(Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100))
+    >>> found.match(found.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
     [[4, 1, 2]]
     """
     if form not in FORMS:
@@ -86,24 +105,25 @@ def run(
     below = np.full(2 * pattern.n_symbols, -1, dtype=np.int64)
     for before, after in pairwise(path):
         below[after] = before
-    # Intervals longer than the window can be in no match.
-    longest = np.minimum(longest, pattern.window)
-    allowed = pattern.relation_matrix()
+    plan = Plan(
+        pattern.relation_matrix(),
+        pattern.window,
+        shortest,
+        np.minimum(longest, pattern.window),  # a longer one can be in no match
+        implied,
+        order,
+        pointer,
+        below,
+        form == "ibp",
+        keep,
+    )
 
-    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
-        found: tuple[Ints, int, Ints] = _iseq(
-            times, masks, allowed, pattern.window, shortest, longest, implied, order, pointer,
-            below, form == "ibp", keep, pace,
-        )  # fmt: skip
-        return found
+    def match(loaded: tuple[Ints, Ints]) -> Result:
+        matches, count, counters = _iseq(*loaded, plan, no_pace() if pace is None else pace)
+        named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
+        return Result(matches, count, named | {"events": len(loaded[0])})
 
-    times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0], no_pace())  # compiled, or loaded, before the clock starts
-    begin = perf_counter()
-    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
-    seconds = perf_counter() - begin
-    named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
-    return Result(matches, count, named | {"events": len(times)}, seconds)
+    return Matcher(match)
 
 
 @njit(cache=True, nogil=True)
@@ -197,22 +217,13 @@ def _construct(
 
 
 @njit(cache=True, nogil=True)
-def _iseq(
-    times: Ints,
-    masks: Ints,
-    allowed: Ints,
-    window: int,
-    shortest: Ints,
-    longest: Ints,
-    implied: Ints,
-    order: Ints,
-    pointer: Ints,
-    below: Ints,
-    ibp: bool,
-    keep: bool,
-    pace: Ints,
-) -> tuple[Ints, int, Ints]:
-    """The matches, how many there are, and the counters."""
+def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, Ints]:
+    """The matches, how many there are, and the counters.
+
+    One function: each array that a loop hands to another, or replaces, costs two atomic counts,
+    which together would cost more than an event does.
+    """
+    allowed, window, shortest, longest, implied, order, pointer, below, ibp, keep = plan
     n = len(order)
     clock = np.zeros(3, dtype=np.int64)
     counters = np.zeros(8, dtype=np.int64)
@@ -228,19 +239,7 @@ def _iseq(
     opened_pointer = np.zeros(n, dtype=np.int64)
     is_open = np.zeros(n, dtype=np.bool_)  # a begin punctuation is held
     dropped = np.zeros(n, dtype=np.bool_)  # it was dropped
-    triggers = np.ones(n, dtype=np.bool_)
-    last = np.ones(n, dtype=np.bool_)
-    for symbol in range(n):
-        for other in range(n):
-            if other == symbol:
-                continue
-            # The end is sure to come before another endpoint: someone else completes the match.
-            if implied[2 * symbol + 1, 2 * other + 1] == LESS:
-                triggers[symbol] = False
-            if implied[2 * symbol + 1, 2 * other] != NOTHING:
-                triggers[symbol] = False
-            if implied[2 * other + 1, 2 * symbol + 1] != LESS:
-                last[symbol] = False  # not sure to end after all others: must stay buffered
+    triggers, last = _roles(implied)
     previous = 0
     for row in range(len(times)):
         if pace.size:
@@ -312,6 +311,26 @@ def _iseq(
     if pace.size:
         await_due(pace, len(times), clock)
     return out[:count].copy() if keep else out[:0].copy(), count, counters
+
+
+@njit(cache=True, nogil=True)
+def _roles(implied: Ints) -> tuple[np.ndarray, np.ndarray]:
+    """Which symbols' ends may complete a match, and which are sure to end after all others."""
+    n = len(implied) // 2
+    triggers = np.ones(n, dtype=np.bool_)
+    last = np.ones(n, dtype=np.bool_)
+    for symbol in range(n):
+        for other in range(n):
+            if other == symbol:
+                continue
+            # The end is sure to come before another endpoint: someone else completes the match.
+            if implied[2 * symbol + 1, 2 * other + 1] == LESS:
+                triggers[symbol] = False
+            if implied[2 * symbol + 1, 2 * other] != NOTHING:
+                triggers[symbol] = False
+            if implied[2 * other + 1, 2 * symbol + 1] != LESS:
+                last[symbol] = False  # not sure to end after all others: must stay buffered
+    return triggers, last
 
 
 @njit(cache=True, nogil=True)

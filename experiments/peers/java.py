@@ -1,4 +1,4 @@
-"""The authors' Java program, if the reader has built it: started, fed the same file, read.
+"""The authors' Java program, where a built copy is named: started, given the same stream, read.
 
 Nothing of it is part of this project. ``PIESTREAM_JAVA`` (or the argument ``program``) names the
 folder of a built copy, with ``target/classes`` and ``lib`` in it. The program's benchmark has one
@@ -18,28 +18,35 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from experiments.baselines.pattern import Ints, Pattern, Result, UnsupportedPatternError
-from piestream.relations import Relation
+from experiments.peers.pattern import (
+    Ints,
+    Pattern,
+    Result,
+    UnsupportedPatternError,
+    one_partition,
+)
+from experiments.peers.peer import Matcher
 
-__all__ = ["VARIABLE", "command", "program_folder", "read_output", "run", "write_events"]
+__all__ = ["VARIABLE", "command", "is_available", "matcher", "program_folder", "read_output"]
 
 #: The environment variable that names the folder of the built program.
 VARIABLE = "PIESTREAM_JAVA"
 
 MAIN_CLASS = "org.piestream.evaluation.ProcessedTime"
 
-#: What its benchmark allows between neighbours.
-CHAIN = (
-    Relation.MEETS
-    | Relation.OVERLAPS
-    | Relation.OVERLAPPED_BY
-    | Relation.STARTS
-    | Relation.STARTED_BY
-    | Relation.CONTAINS
-)
+#: The most that the JVM may use for its heap: with its own memory it stays below the limit at which
+#: a measurement is ended.
+HEAP = "4g"
+#: How often the program is run; its quickest run counts. Every run is a new JVM.
+RUNS = 3
 
 #: Its line of results: method, symbols, constraints, events, window, matches, milliseconds.
 _LINE = re.compile(r"PieStream,(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)\b")
+
+
+def is_available() -> bool:
+    """Whether a built copy is named."""
+    return bool(os.environ.get(VARIABLE))
 
 
 def program_folder(
@@ -63,29 +70,34 @@ def program_folder(
 
 def command(
     program: Path,
-    symbols: int,
+    pattern: Pattern,
     events: int,
-    window: int,
     path: Path,
     *,
     java: str = "java",
-    heap: str = "8g",
-    main_class: str = MAIN_CLASS,
+    heap: str = HEAP,
 ) -> list[str]:
     """The command line that runs its benchmark over a file.
 
-    >>> command(Path("p"), 4, 10, 99, Path("events.csv"))[-4:]
-    ['4', '10', '99', 'events.csv']
+    >>> command(Path("p"), Pattern.chain(2, 99), 10, Path("events.csv"))[-4:]
+    ['2', '10', '99', 'events.csv']
     """
     classes = os.pathsep.join((str(program / "target" / "classes"), str(program / "lib" / "*")))
-    arguments = [str(symbols), str(events), str(window), str(path)]
-    return [java, f"-Xms{heap}", f"-Xmx{heap}", "-classpath", classes, main_class, *arguments]
+    arguments = [str(pattern.n_symbols), str(events), str(pattern.window), str(path)]
+    return [java, f"-Xmx{heap}", "-classpath", classes, MAIN_CLASS, *arguments]
 
 
-def write_events(path: Path, symbols: int, times: Ints, masks: Ints) -> None:
-    """The file it reads: a column of 0 and 1 a symbol, then the time twice; no header."""
+def _write_events(path: Path, symbols: int, times: Ints, masks: Ints) -> None:
+    """The file that it reads: ``id``, a column of 0 and 1 a symbol, the time twice; no header.
+
+    Its schema has the ``id`` first and no query asks for it: without the column every value would be
+    read under the name of the one before it.
+    """
     columns = {f"a_{at + 1}": (masks >> at & 1).astype(np.int8) for at in range(symbols)}
-    pl.DataFrame(columns | {"t1": times, "t2": times}).write_csv(path, include_header=False)
+    frame = pl.DataFrame(
+        {"id": np.ones(len(times), np.int8)} | columns | {"t1": times, "t2": times}
+    )
+    frame.write_csv(path, include_header=False)
 
 
 def read_output(text: str) -> tuple[int, int]:
@@ -104,43 +116,55 @@ def read_output(text: str) -> tuple[int, int]:
     return int(matches), int(milliseconds)
 
 
-def run(
+def matcher(
     pattern: Pattern,
-    times: Ints,
-    masks: Ints,
     *,
     program: str | Path | None = None,
     keep: bool = False,
-    timeout: float | None = None,
     java: str = "java",
-    heap: str = "8g",
-) -> Result:
-    """Run its benchmark. It only counts: ``keep`` must stay False.
+    heap: str = HEAP,
+    runs: int = RUNS,
+) -> Matcher:
+    """Its benchmark. It only counts: ``keep`` must stay False.
 
-    Its time includes reading and parsing the file. Its window is not a bound on the span of a
-    match, so its counts can differ from the others' where the window is short.
+    Its own time, the least of several runs, includes reading and parsing the file. Its window is not
+    a bound on the span of a match, so its counts can differ from the others' where that is short.
     """
     if keep:
         raise UnsupportedPatternError("the Java program counts matches and does not give them")
-    wanted = tuple((at, at + 1, CHAIN) for at in range(pattern.n_symbols - 1))
-    if pattern.constraints != wanted or pattern.has_durations:
+    if pattern != Pattern.chain(pattern.n_symbols, pattern.window):
         raise UnsupportedPatternError(
             "the Java program's benchmark has one query built in: symbols 0, 1, 2, ... in a chain, "
             "each pair with meets, overlaps, overlapped-by, starts, started-by, contains; no "
             "durations"
         )
     folder = program_folder(program)
-    with TemporaryDirectory() as temporary:
-        path = Path(temporary) / "events.csv"
-        write_events(path, pattern.n_symbols, times, masks)
-        line = command(
-            folder, pattern.n_symbols, len(times), pattern.window, path, java=java, heap=heap
-        )
-        done = subprocess.run(line, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def load(times: Ints, masks: Ints) -> tuple[TemporaryDirectory[str], Path, int]:
+        times, masks = one_partition(times, masks)
+        temporary = TemporaryDirectory()
+        path = Path(temporary.name) / "events.csv"
+        _write_events(path, pattern.n_symbols, times, masks)
+        return temporary, path, len(times)
+
+    def match(loaded: tuple[TemporaryDirectory[str], Path, int]) -> Result:
+        _, path, events = loaded
+        line = command(folder, pattern, events, path, java=java, heap=heap)
+        outputs = [_run(line) for _ in range(runs)]
+        if len({count for count, _ in outputs}) > 1:
+            raise RuntimeError(f"the Java program's runs differ in what they count: {outputs}")
+        count, milliseconds = min(outputs, key=lambda output: output[1])
+        nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)
+        return Result(nothing, count, {"events": events}, own_seconds=milliseconds / 1000)
+
+    return Matcher(match, load)
+
+
+def _run(line: list[str]) -> tuple[int, int]:
+    """Matches and milliseconds of one run."""
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(
             f"the Java program ended with {done.returncode}:\n{(done.stderr or done.stdout)[-2000:]}"
         )
-    count, milliseconds = read_output(done.stdout + done.stderr)
-    nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)
-    return Result(nothing, count, {"events": len(times)}, milliseconds / 1000)
+    return read_output(done.stdout + done.stderr)

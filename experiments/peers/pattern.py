@@ -1,20 +1,20 @@
-"""What every baseline takes and gives: a pattern over bits, and matches with work counters."""
+"""What every method takes and gives: a pattern over bits, and matches with work counters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+import piestream as ps
 from piestream.relations import Relation, intersect, inverse, names
 
-if TYPE_CHECKING:
-    from piestream.language.model import Query
-
 __all__ = [
+    "NEIGHBOURS",
     "Ints",
     "Pattern",
     "Result",
@@ -28,11 +28,21 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 #: One bit a symbol in an int64 mask, the sign bit left alone.
 MOST_SYMBOLS = 62
 
+#: What PieStream's Fig. 4 allows between neighbours of its chain.
+NEIGHBOURS = (
+    Relation.MEETS
+    | Relation.OVERLAPS
+    | Relation.OVERLAPPED_BY
+    | Relation.STARTS
+    | Relation.STARTED_BY
+    | Relation.CONTAINS
+)
+
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
 class UnsupportedPatternError(ValueError):
-    """The baseline's method cannot answer this pattern; the message says what and why."""
+    """The method cannot answer this pattern; the message says what and why."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,17 @@ class Pattern:
             raise ValueError(f"no constraints connect the symbols {apart} with symbol 0")
 
     @classmethod
-    def of(cls, query: Query, nanoseconds_per_tick: int | None = None) -> Pattern:
+    def chain(cls, symbols: int, window: int = 10_000) -> Pattern:
+        """The chain of PieStream's Fig. 4: six relations between neighbours.
+
+        >>> len(Pattern.chain(4).constraints)
+        3
+        """
+        pairs = ((at, at + 1, NEIGHBOURS) for at in range(symbols - 1))
+        return cls(symbols, tuple(pairs), window)
+
+    @classmethod
+    def of(cls, query: ps.Query, nanoseconds_per_tick: int | None = None) -> Pattern:
         """The pattern of a query, its symbols in DEFINE order.
 
         ``nanoseconds_per_tick`` is what :meth:`Duration.ticks` takes: None where all durations
@@ -102,11 +122,13 @@ class Pattern:
         predicates = [s.predicate for s in query.symbols if s.predicate is not None]
         if len(set(predicates)) < len(predicates):
             raise UnsupportedPatternError(
-                "two symbols have equal predicates; no baseline tells an interval of the one "
+                "two symbols have equal predicates; no other method tells an interval of the one "
                 "from the same interval of the other"
             )
         if query.max_gap is not None:
-            raise UnsupportedPatternError("MAX GAP: the baselines know no silences; leave it out")
+            raise UnsupportedPatternError(
+                "MAX GAP: the other methods know no silences; leave it out"
+            )
 
         def ticks(kind: str, at: int) -> int | None:
             duration = getattr(query.symbols[at], kind)
@@ -179,14 +201,22 @@ class Pattern:
             )
 
 
+#: Counters that every result has, 0 where a method has no such thing.
+_COUNTERS = ("events", "intervals", "probes", "pairs", "partial_results", "peak_stored")
+
+
+def _as_they_are(found: Any) -> Ints:
+    """Matches that are in the common form already."""
+    matches: Ints = found
+    return matches
+
+
 @dataclass(frozen=True)
 class Result:
-    """What a run found, what work it did and how long it took.
+    """What a run found, and what work it did.
 
-    ``matches`` is int64[count, 1 + n]: the time of the report, then the start of each symbol's
-    interval; in the order of the reports. It is empty if they were only counted.
-
-    ``counters`` has at least these, 0 where a method has no such thing:
+    ``found`` is what the method gave, ``arrange`` brings it into the form of `matches`, which is not
+    measured. ``counters`` has at least these, 0 where a method has no such thing:
 
     - ``events``: rows read;
     - ``intervals``: intervals derived that keep their durations;
@@ -197,14 +227,23 @@ class Result:
     - ``peak_stored``: the most intervals, pairs and partial results held at one time.
     """
 
-    matches: Ints
+    found: Any
     count: int
     counters: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
+    arrange: Callable[[Any], Ints] = _as_they_are
+    #: Wall-clock seconds by the method's own clock, where only that says anything.
+    own_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        shared = ("events", "intervals", "probes", "pairs", "partial_results", "peak_stored")
-        object.__setattr__(self, "counters", dict.fromkeys(shared, 0) | dict(self.counters))
+        object.__setattr__(self, "counters", dict.fromkeys(_COUNTERS, 0) | dict(self.counters))
+
+    @cached_property
+    def matches(self) -> Ints:
+        """int64[count, 1 + n]: the time of the report, then the start of each symbol's interval.
+
+        In the order of the reports; empty if they were only counted.
+        """
+        return self.arrange(self.found)
 
 
 def one_partition(times: Ints, masks: Ints) -> tuple[Ints, Ints]:

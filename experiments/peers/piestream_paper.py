@@ -16,13 +16,20 @@ Algorithm 1).
 
 from __future__ import annotations
 
-from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from experiments.baselines.pace import await_due, no_pace, room_of
-from experiments.baselines.paper_tables import (
+from experiments.engine import (
+    LATEST_LATEST,
+    LATEST_PREVIOUS,
+    PREVIOUS_LATEST,
+    relation_machine,
+    relations_of_automata,
+)
+from experiments.peers.parts.pace import await_due, no_pace, room_of
+from experiments.peers.parts.paper_tables import (
     COLUMN,
     EARLIEST,
     NEXT,
@@ -37,18 +44,12 @@ from experiments.baselines.paper_tables import (
     with_room,
     word,
 )
-from experiments.baselines.pattern import (
-    Ints,
-    Pattern,
-    Result,
-    UnsupportedPatternError,
-    one_partition,
-)
-from experiments.baselines.tpstream_join import grown, longer
-from piestream.automata import LL, LP, PL, compile_pair, read_by_automaton
+from experiments.peers.parts.tpstream_join import grown, longer
+from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
+from experiments.peers.peer import Matcher
 from piestream.relations import Relation
 
-__all__ = ["run"]
+__all__ = ["matcher"]
 
 _NAMES = ("intervals", "probes", "pairs", "partial_results", "steps", "peak_stored")
 _INTERVALS, _PROBES, _PAIRS, _PARTIAL, _STEPS, _PEAK = range(len(_NAMES))
@@ -57,22 +58,39 @@ _INTERVALS, _PROBES, _PAIRS, _PARTIAL, _STEPS, _PEAK = range(len(_NAMES))
 _BEFORE, _AFTER = 1, 2
 
 
-def run(
+class Plan(NamedTuple):
+    """What the pattern says: the clauses in the order of joining, and their automata."""
+
+    n_symbols: int
+    window: int
+    #: int64[clauses, 2]: the symbols of each clause.
+    sides: Ints
+    #: A state is the index of its four letters: ``follows[state + letter]`` is the next state and
+    #: ``decides[state + letter]`` the kinds of pairs that are found.
+    follows: Ints
+    decides: Ints
+    #: The automata of clause k begin in ``begins[first[k]:first[k + 1]]``.
+    first: Ints
+    begins: Ints
+    #: Which clauses also need pairs from the lists of ended intervals.
+    by_lists: Ints
+    skip_repeats: bool
+    keep: bool
+
+
+def matcher(
     pattern: Pattern,
-    times: Ints,
-    masks: Ints,
     *,
     keep: bool = True,
     skip_repeats: bool = False,
     pace: Ints | None = None,
-) -> Result:
-    """Run it. ``skip_repeats`` leaves out the events at which no predicate changes its truth.
+) -> Matcher:
+    """The method. ``skip_repeats`` leaves out the events at which no predicate changes its truth.
 
     The paper steps every automaton at every event; a repeated letter changes nothing.
 
-    >>> pattern = Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100)
-    >>> times, masks = np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0])
-    >>> run(pattern, times, masks).matches.tolist()
+    >>> found = matcher(Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100))
+    >>> found.match(found.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
     [[3, 1, 2]]
     """
     pattern.without_durations("PieStream's paper")
@@ -80,23 +98,17 @@ def run(
         raise UnsupportedPatternError("PieStream's paper joins pairs; give two symbols or more")
     clauses = _join_order(pattern)
     shape = _tables(clauses, pattern.n_symbols)
-    follows, decides, machines, by_lists = _machines(clauses)
     sides = np.array([clause[:2] for clause in clauses], dtype=np.int64)
+    plan = Plan(pattern.n_symbols, pattern.window, sides, *_machines(clauses), skip_repeats, keep)
 
-    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
-        found: tuple[Ints, int, Ints] = _executed(
-            times, masks, pattern.n_symbols, pattern.window, sides, follows, decides, machines,
-            by_lists, shape, skip_repeats, keep, pace,
-        )  # fmt: skip
-        return found
+    def match(loaded: tuple[Ints, Ints]) -> Result:
+        matches, count, counters = _executed(
+            *loaded, plan, shape.copy(), no_pace() if pace is None else pace
+        )
+        named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
+        return Result(matches, count, named | {"events": len(loaded[0])})
 
-    times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0], no_pace())  # compiled, or loaded, before the clock starts
-    begin = perf_counter()
-    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
-    seconds = perf_counter() - begin
-    named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
-    return Result(matches, count, named | {"events": len(times)}, seconds)
+    return Matcher(match)
 
 
 def _join_order(pattern: Pattern) -> list[tuple[int, int, Relation]]:
@@ -137,27 +149,20 @@ def _tables(clauses: list[tuple[int, int, Relation]], n: int) -> Ints:
 
 def _machines(
     clauses: list[tuple[int, int, Relation]],
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """The automata of all single relations in one table; what the lists of ends must find.
-
-    A state is the index of its four letters in the table: ``follows[state + letter]`` is the
-    next state and ``decides[state + letter]`` the kinds of pairs that are found. The automata
-    of clause k begin in ``begins[first[k]:first[k + 1]]``, which is returned with ``first`` in
-    front.
-    """
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """The automata of all single relations in one table, and who needs the lists of ends."""
     follows: list[Ints] = []
     decides: list[Ints] = []
     begins: list[int] = []
     first = [0]
     used = 0
     for _, _, relations in clauses:
-        for relation in Relation:
-            if relation & read_by_automaton(relations):
-                machine = compile_pair(relation)
-                begins.append(used)
-                follows.append(machine.next_state.astype(np.int64).ravel() * 4 + used)
-                decides.append(machine.decides.astype(np.int64).ravel())
-                used += 4 * machine.states
+        for relation in relations_of_automata(relations):
+            next_state, found = relation_machine(relation)
+            begins.append(used)
+            follows.append(next_state.ravel() * 4 + used)
+            decides.append(found.ravel())
+            used += next_state.size
         first.append(len(begins))
     by_lists = [
         bool(r & Relation.BEFORE) * _BEFORE + bool(r & Relation.AFTER) * _AFTER
@@ -167,7 +172,8 @@ def _machines(
     return (
         np.concatenate(nothing + follows),
         np.concatenate(nothing + decides),
-        np.array(first + begins, dtype=np.int64),
+        np.array(first, dtype=np.int64),
+        np.array(begins, dtype=np.int64),
         np.array(by_lists, dtype=np.int64),
     )
 
@@ -276,38 +282,25 @@ def _merged(
 
 @njit(cache=True, nogil=True)
 def _executed(
-    times: Ints,
-    masks: Ints,
-    n: int,
-    window: int,
-    sides: Ints,
-    follows: Ints,
-    decides: Ints,
-    machines: Ints,
-    by_lists: Ints,
-    shape: Ints,
-    skip_repeats: bool,
-    keep: bool,
-    pace: Ints,
+    times: Ints, masks: Ints, plan: Plan, shape: Ints, pace: Ints
 ) -> tuple[Ints, int, Ints]:
-    """Algorithm 3: the matches, how many there are, and the counters."""
+    """Algorithm 3: the matches, how many there are, and the counters.
+
+    One function: each array that a loop hands to another, or replaces, costs two atomic counts,
+    which together would cost more than an event does.
+    """
+    n, window, sides, follows, decides, first, begins, by_lists, skip_repeats, keep = plan
     counters = np.zeros(6, dtype=np.int64)
     clock = np.zeros(3, dtype=np.int64)
     clauses, tables = len(sides), len(shape) - 1
     arena = new_arena(shape)
     out = np.empty((room_of(pace), 1 + n), dtype=np.int64)
     count = 0
-    first, states = machines[: clauses + 1], machines[clauses + 1 :].copy()
+    states = begins.copy()
     latest = np.zeros(n, dtype=np.int64)
     before_latest = np.zeros(n, dtype=np.int64)
     first_new = np.zeros(tables, dtype=np.int64)
-    # The lists of ended intervals, for the symbols that some before or after needs.
-    listed = np.zeros(n, dtype=np.bool_)
-    for number in range(clauses):
-        if by_lists[number] & _BEFORE:
-            listed[sides[number, 0]] = True
-        if by_lists[number] & _AFTER:
-            listed[sides[number, 1]] = True
+    listed = _listed(n, sides, by_lists)
     ts = np.empty((n, 64), dtype=np.int64)
     te = np.empty((n, 64), dtype=np.int64)
     head = np.zeros(n, dtype=np.int64)
@@ -358,13 +351,13 @@ def _executed(
                 kinds = decides[at]
                 if kinds == 0:
                     continue
-                if kinds & LL:
+                if kinds & LATEST_LATEST:
                     arena = _stored(arena, shape, number, latest[x], latest[y], oldest, counters)
-                if kinds & PL:
+                if kinds & PREVIOUS_LATEST:
                     arena = _stored(
                         arena, shape, number, before_latest[x], latest[y], oldest, counters
                     )
-                if kinds & LP:
+                if kinds & LATEST_PREVIOUS:
                     arena = _stored(
                         arena, shape, number, latest[x], before_latest[y], oldest, counters
                     )
@@ -408,3 +401,15 @@ def _executed(
     if pace.size:
         await_due(pace, len(times), clock)
     return out[:count].copy() if keep else out[:0].copy(), count, counters
+
+
+@njit(cache=True, nogil=True)
+def _listed(n: int, sides: Ints, by_lists: Ints) -> np.ndarray:
+    """The symbols of which some before or after needs a list of ended intervals."""
+    listed = np.zeros(n, dtype=np.bool_)
+    for number in range(len(sides)):
+        if by_lists[number] & _BEFORE:
+            listed[sides[number, 0]] = True
+        if by_lists[number] & _AFTER:
+            listed[sides[number, 1]] = True
+    return listed

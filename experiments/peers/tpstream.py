@@ -7,88 +7,76 @@ cost model chooses for each symbol and that adapts to what is observed.
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import numpy as np
 
-from experiments.baselines.pace import no_pace
-from experiments.baselines.pattern import (
-    Ints,
-    Pattern,
-    Result,
-    UnsupportedPatternError,
-    one_partition,
-)
-from experiments.baselines.tpstream_corrected import corrected
-from experiments.baselines.tpstream_join import COUNTER_NAMES, tables_of
-from experiments.baselines.tpstream_plan import initial_selectivities
-from experiments.baselines.tpstream_published import published
+from experiments.peers.parts.pace import no_pace
+from experiments.peers.parts.tpstream_corrected import corrected
+from experiments.peers.parts.tpstream_join import COUNTER_NAMES, Planning, tables_of
+from experiments.peers.parts.tpstream_plan import initial_selectivities
+from experiments.peers.parts.tpstream_published import Reading, published
+from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
+from experiments.peers.peer import Matcher
 
-__all__ = ["run_corrected", "run_printed", "run_published"]
+__all__ = ["corrected_matcher", "printed_matcher", "published_matcher"]
 
 
-def run_corrected(
+def corrected_matcher(
     pattern: Pattern,
-    times: Ints,
-    masks: Ints,
     *,
     keep: bool = True,
     alpha: float = 0.01,
     threshold: float = 0.2,
     costs: str = "fixed",
+    shares: np.ndarray | None = None,
     pace: Ints | None = None,
-) -> Result:
+) -> Matcher:
     """TPStream with every match once and at its earliest instant.
 
     Complete prefix groups and durations included. ``alpha`` smooths the statistics (0: the first
     plan stays) and ``threshold`` is the relative change that makes a new plan; both are the
-    paper's. ``costs``: ``"fixed"``, or ``"paper"`` for equation (2) as printed.
+    paper's. ``costs``: ``"fixed"``, or ``"paper"`` for equation (2) as printed. ``shares``: the
+    selectivities that the first plan is made for, by default the paper's.
 
     >>> from piestream.relations import Relation
     >>> pattern = Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100)
-    >>> times, masks = np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0])
-    >>> run_corrected(pattern, times, masks).matches.tolist()
+    >>> matcher = corrected_matcher(pattern)
+    >>> matcher.match(matcher.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
     [[3, 1, 2]]
     """
     pattern.without_precise("TPStream")
     tables = tables_of(pattern)
-    shortest, longest = pattern.duration_bounds()
-    shares = initial_selectivities(pattern)
-    as_printed = _costs(costs)
+    lengths = pattern.duration_bounds()
+    planning = Planning(
+        initial_selectivities(pattern) if shares is None else shares,
+        alpha,
+        threshold,
+        _as_printed(costs),
+    )
 
-    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
-        found: tuple[Ints, int, Ints] = corrected(
-            times, masks, tables, pattern.window, shortest, longest, shares,
-            alpha, threshold, as_printed, keep, pace,
+    def match(loaded: tuple[Ints, Ints]) -> Result:
+        return _result(
+            len(loaded[0]),
+            *corrected(
+                *loaded, tables, pattern.window, lengths, planning, keep, _paced(pace)
+            ),
         )  # fmt: skip
-        return found
 
-    times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0], no_pace())  # compiled, or loaded, before the clock starts
-    begin = perf_counter()
-    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
-    return _result(matches, count, counters, len(times), perf_counter() - begin)
+    return Matcher(match)
 
 
-def run_published(
+def published_matcher(
     pattern: Pattern,
-    times: Ints,
-    masks: Ints,
     *,
     keep: bool = True,
     alpha: float = 0.01,
     threshold: float = 0.2,
     costs: str = "paper",
-    ends_first: bool = True,
-    open_end: str = "unknown",
-    unrelated_only: bool = True,
-    purge_open: bool = True,
-    deduplicate: bool = True,
     pace: Ints | None = None,
-) -> Result:
+    **reading: bool | str,
+) -> Matcher:
     """TPStream's Algorithm 4: working sets of all combinations of the open intervals.
 
-    The defaults are the reading under which the printed text is right, apart from being
+    The defaults of the ``reading`` are those under which the printed text is right, apart from being
     exponential in the number of open symbols. Each can be turned back to what is printed:
 
     - ``ends_first``: intervals that end are worked through before those that start;
@@ -106,32 +94,23 @@ def run_published(
     pattern.without_durations("TPStream as published")
     if pattern.n_symbols == 1:
         raise UnsupportedPatternError("TPStream as published matches two symbols or more")
-    if open_end not in ("unknown", "now"):
-        raise ValueError(f"open_end is {open_end!r}; it must be 'unknown' or 'now'")
     tables = tables_of(pattern)
-    shares = initial_selectivities(pattern)
-    as_printed = _costs(costs)
+    planning = Planning(initial_selectivities(pattern), alpha, threshold, _as_printed(costs))
+    chosen = _reading(**reading)
 
-    def match(times: Ints, masks: Ints, pace: Ints) -> tuple[Ints, int, Ints]:
-        found: tuple[Ints, int, Ints] = published(
-            times, masks, tables, pattern.window, shares, alpha, threshold, as_printed,
-            ends_first, open_end == "now", unrelated_only, purge_open, deduplicate, keep, pace,
-        )  # fmt: skip
-        return found
+    def match(loaded: tuple[Ints, Ints]) -> Result:
+        return _result(
+            len(loaded[0]),
+            *published(*loaded, tables, pattern.window, planning, chosen, keep, _paced(pace)),
+        )
 
-    times, masks = one_partition(times, masks)
-    match(times[:0], masks[:0], no_pace())
-    begin = perf_counter()
-    matches, count, counters = match(times, masks, no_pace() if pace is None else pace)
-    return _result(matches, count, counters, len(times), perf_counter() - begin)
+    return Matcher(match)
 
 
-def run_printed(pattern: Pattern, times: Ints, masks: Ints, *, keep: bool = True) -> Result:
+def printed_matcher(pattern: Pattern, *, keep: bool = True) -> Matcher:
     """TPStream's Algorithm 4 to the letter: its faults are to be counted, not its speed."""
-    return run_published(
+    return published_matcher(
         pattern,
-        times,
-        masks,
         keep=keep,
         ends_first=False,
         open_end="now",
@@ -141,12 +120,28 @@ def run_printed(pattern: Pattern, times: Ints, masks: Ints, *, keep: bool = True
     )
 
 
-def _costs(costs: str) -> bool:
+def _reading(
+    ends_first: bool = True,
+    open_end: str = "unknown",
+    unrelated_only: bool = True,
+    purge_open: bool = True,
+    deduplicate: bool = True,
+) -> Reading:
+    if open_end not in ("unknown", "now"):
+        raise ValueError(f"open_end is {open_end!r}; it must be 'unknown' or 'now'")
+    return Reading(ends_first, open_end == "now", unrelated_only, purge_open, deduplicate)
+
+
+def _as_printed(costs: str) -> bool:
     if costs not in ("paper", "fixed"):
         raise ValueError(f"costs is {costs!r}; it must be 'paper' or 'fixed'")
     return costs == "paper"
 
 
-def _result(matches: Ints, count: int, counters: Ints, events: int, seconds: float) -> Result:
+def _paced(pace: Ints | None) -> Ints:
+    return no_pace() if pace is None else pace
+
+
+def _result(events: int, matches: Ints, count: int, counters: Ints) -> Result:
     named = dict(zip(COUNTER_NAMES, (int(value) for value in np.asarray(counters)), strict=True))
-    return Result(matches, count, named | {"events": events}, seconds)
+    return Result(matches, int(count), named | {"events": events})

@@ -1,77 +1,126 @@
-"""Patterns and streams that several experiments share."""
+"""A pattern over a stream, in the forms in which the methods take it."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from experiments.baselines import bits
-from experiments.baselines.java import CHAIN, VARIABLE
-from experiments.baselines.pattern import Ints, Pattern
-from experiments.peers import Case
-from piestream.generators import booleans
-from piestream.relations import Relation
+import piestream as ps
+from experiments.peers.pattern import Ints, Pattern, UnsupportedPatternError, one_partition
+from experiments.streams.bits import derived
+from experiments.streams.booleans import booleans
+from experiments.streams.patterns import SEED
+from piestream.relations import names
 
-__all__ = [
-    "BEFORE_OVERLAPS",
-    "SEED",
-    "STARTS_BEFORE_OVERLAPS",
-    "chain",
-    "java_there",
-    "one_after_another",
-    "synthetic",
-]
-
-#: The first seed of every stream.
-SEED = 0
-
-#: The constraints of TPStream's disconnected pattern (EDBT 2018): A before B, B overlaps C.
-BEFORE_OVERLAPS = ((0, 1, Relation.BEFORE), (1, 2, Relation.OVERLAPS))
-
-#: And of the dissertation: A starts B, B before C, C overlaps D.
-STARTS_BEFORE_OVERLAPS = (
-    (0, 1, Relation.STARTS),
-    (1, 2, Relation.BEFORE),
-    (2, 3, Relation.OVERLAPS),
-)
+__all__ = ["Case", "columns_of", "of_bits", "query_of", "synthetic"]
 
 
-def chain(symbols: int, window: int = 10_000) -> Pattern:
-    """The chain of PieStream's Fig. 4: six relations between neighbours.
+@dataclass(frozen=True)
+class Case:
+    """A pattern over a stream: a raw frame and what its columns mean.
 
-    >>> len(chain(4).constraints)
-    3
+    The time column is ``ts``; ``tick`` says how many of its units are a tick of the pattern. With a
+    ``key`` the rows are those of many partitions, in order of time.
     """
-    return Pattern(symbols, tuple((at, at + 1, CHAIN) for at in range(symbols - 1)), window)
+
+    pattern: Pattern
+    frame: pl.DataFrame
+    query: ps.Query
+    #: SQL over the frame's columns, one for each symbol of the pattern.
+    predicates: tuple[str, ...]
+    tick: int = 1
+    key: str | None = None
+
+    @property
+    def events(self) -> int:
+        """How many rows the frame has."""
+        return self.frame.height
+
+    def head(self, events: int) -> Case:
+        """The same pattern over the first events."""
+        return replace(self, frame=self.frame.head(events))
+
+    def between(self, first: int, end: int) -> Case:
+        """The same pattern over the events from one row to another."""
+        return replace(self, frame=self.frame[first:end])
+
+    @cached_property
+    def expressions(self) -> list[pl.Expr]:
+        """The predicates as Polars takes them."""
+        return [pl.sql_expr(predicate) for predicate in self.predicates]
+
+    def derive(self) -> tuple[Ints, Ints]:
+        """Times and masks, made of the frame: what is inside the clock with a raw frame."""
+        return derived(
+            self.frame, self.expressions, tick=self.tick, key=self.key, window=self.pattern.window
+        )
+
+    @cached_property
+    def bits(self) -> tuple[Ints, Ints]:
+        """Times and masks, made beforehand."""
+        return one_partition(*self.derive())
+
+
+def columns_of(pattern: Pattern) -> tuple[str, ...]:
+    """The Boolean columns of a pattern's symbols: ``a1``, ``a2``, …"""
+    return tuple(f"a{at + 1}" for at in range(pattern.n_symbols))
+
+
+def query_of(
+    pattern: Pattern,
+    *,
+    returns: str | None = None,
+    source: str = "s",
+    holds: str = "{0}",
+    partition_by: str = "",
+) -> ps.Query:
+    """A pattern over bits as a query over the columns ``a1``, ``a2``, … and ``ts``.
+
+    ``returns``: by default the starts of all symbols; ``holds``: what a column has to fulfil.
+
+    >>> from piestream.relations import Relation
+    >>> print(query_of(Pattern(2, ((0, 1, Relation.MEETS),), 9)).within)
+    9
+    """
+    columns = columns_of(pattern)
+    defined = []
+    for name, least, most in zip(columns, pattern.at_least, pattern.at_most, strict=True):
+        if least and most is not None:
+            raise UnsupportedPatternError("both bounds on a duration: no experiment has them")
+        length = f" AT LEAST {least}" if least else "" if most is None else f" AT MOST {most}"
+        defined.append(f"{name} AS {holds.format(name)}{length}")
+    clauses = [f"a{x + 1} {';'.join(names(r))} a{y + 1}" for x, y, r in pattern.constraints]
+    if returns is None:
+        returns = ", ".join(f"{name}.ts" for name in columns)
+    return ps.query(
+        f"FROM {source} {f'PARTITION BY {partition_by}' if partition_by else ''} ORDER BY ts "
+        f"DEFINE {', '.join(defined)} PATTERN {' AND '.join(clauses) or 'a1'} "
+        f"WITHIN {pattern.window} {f'RETURN {returns}' if returns else ''}"
+    )
 
 
 def synthetic(pattern: Pattern, events: int, seed: int = SEED, **shape: Any) -> Case:
     """A pattern over TPStream's synthetic booleans: situations 10–100 s, gaps 10–50 s, 1 Hz."""
     frame = booleans(pattern.n_symbols, events, seed, **shape)
-    return Case(pattern, *bits(frame))
+    return Case(pattern, frame, query_of(pattern), columns_of(pattern))
 
 
-def java_there() -> bool:
-    """Whether a built copy of the authors' Java program is named."""
-    return bool(os.environ.get(VARIABLE))
+def of_bits(pattern: Pattern, times: Ints, masks: Ints) -> Case:
+    """A pattern over a stream that is given as times and masks.
 
-
-def one_after_another(keys: Ints, times: Ints, masks: Ints, window: int) -> tuple[Ints, Ints]:
-    """The streams of many partitions as one stream, for methods that know no partitions.
-
-    Each partition's stream is moved behind the one before it by more than the window, and ends
-    with a row of silence beyond its own window: no match spans two of them, and none is added.
-
-    >>> one_after_another(np.array([1, 2]), np.array([0, 0]), np.array([1, 1]), window=5)
-    (array([ 0,  6, 12, 18]), array([1, 0, 1, 0]))
+    >>> case = of_bits(Pattern(1, (), 9), np.array([3, 4]), np.array([1, 0]))
+    >>> case.frame.rows(), [array.tolist() for array in case.bits]
+    ([(3, True), (4, False)], [[3, 4], [1, 0]])
     """
-    order = np.lexsort((times, keys))
-    keys, times, masks = keys[order], times[order], masks[order]
-    last = np.flatnonzero(np.append(keys[1:] != keys[:-1], True))
-    apart = int(times.max() - times.min()) + 2 * (window + 1)
-    shift = np.searchsorted(keys[last], keys) * apart
-    moved = times - times.min() + shift
-    ends = moved[last] + window + 1
-    return np.insert(moved, last + 1, ends), np.insert(masks, last + 1, 0)
+    columns = columns_of(pattern)
+    frame = pl.DataFrame({"ts": times} | _truths(masks, columns))
+    return Case(pattern, frame, query_of(pattern), columns)
+
+
+def _truths(masks: Ints, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    return {name: (masks >> bit & 1).astype(np.bool_) for bit, name in enumerate(columns)}

@@ -8,7 +8,7 @@ import pytest
 import piestream as ps
 from piestream.adapters import frames
 from piestream.engine.stream import Stream
-from piestream.generators import booleans
+from experiments.streams import booleans
 
 QUERY = ps.query(
     "FROM s ORDER BY ts DEFINE a AS a1, b AS a2, c AS a3 "

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from piestream.generators import booleans, booleans_chunks
+from experiments.streams import booleans, booleans_chunks
 
 
 def lengths(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:

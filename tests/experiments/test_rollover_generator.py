@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from piestream.generators import rollover, rollover_truth
+from experiments.streams import rollover, rollover_truth
 
 WINDOW = 10_000
 DAYS = 12

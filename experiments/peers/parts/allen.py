@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from experiments.baselines.pattern import Ints
+from experiments.peers.pattern import Ints
 
 #: The end of an interval that is still open.
 OPEN = np.iinfo(np.int64).max

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from experiments.baselines.pattern import Ints
+from experiments.peers.pattern import Ints
 
 __all__ = ["AT_ONCE", "DONE", "DUE", "await_due", "even_pace", "no_pace", "now", "room_of"]
 

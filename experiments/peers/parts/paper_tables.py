@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from experiments.baselines.pattern import Ints
+from experiments.peers.pattern import Ints
 
 NEXT, EARLIEST, STARTS = 0, 1, 2
 _NOBODY = -1

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.peers.pattern import Ints, Pattern
 from piestream.relations import ALLEN, Relation
 
 #: Strengths of an inferred restriction.

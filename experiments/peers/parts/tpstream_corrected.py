@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from experiments.baselines.allen import (
+from experiments.peers.parts.allen import (
     CONTAINS,
     DURING,
     EQUALS,
@@ -30,19 +30,22 @@ from experiments.baselines.allen import (
     group_complete,
     relation_of,
 )
-from experiments.baselines.pace import await_due, room_of
-from experiments.baselines.pattern import Ints
-from experiments.baselines.tpstream_join import (
+from experiments.peers.parts.pace import await_due, room_of
+from experiments.peers.parts.tpstream_join import (
     INTERVALS,
     PEAK,
     PLANS,
+    Buffers,
+    Call,
+    Planning,
     Tables,
     WorkingSet,
     empty_working_set,
     grown,
     perform_match,
 )
-from experiments.baselines.tpstream_plan import best_orders, deviates, shares_deviate
+from experiments.peers.parts.tpstream_plan import best_orders, deviates, shares_deviate
+from experiments.peers.pattern import Ints
 
 # States of a symbol.
 _NONE, _HIDDEN, _VISIBLE = 0, 1, 2
@@ -89,16 +92,18 @@ def corrected(
     masks: Ints,
     tables: Tables,
     window: int,
-    shortest: Ints,
-    longest: Ints,
-    initial_shares: np.ndarray,
-    alpha: float,
-    threshold: float,
-    as_printed_costs: bool,
+    lengths: tuple[Ints, Ints],
+    planning: Planning,
     keep: bool,
     pace: Ints,
 ) -> tuple[Ints, int, Ints]:
-    """The matches, how many there are, and the counters."""
+    """The matches, how many there are, and the counters; ``lengths``: shortest and longest.
+
+    One function: each array that a loop hands to another, or replaces, costs two atomic counts,
+    which together would cost more than an event does.
+    """
+    shortest, longest = lengths
+    initial_shares, alpha, threshold, as_printed_costs = planning
     n = len(shortest)
     clock = np.zeros(3, dtype=np.int64)
     allowed, adjacent, degree = tables.allowed, tables.adjacent, tables.degree
@@ -124,7 +129,7 @@ def corrected(
 
     sizes = np.zeros(n)
     sizes_then, shares_then = sizes.copy(), working.shares.copy()
-    orders = best_orders(adjacent, degree, tables.searches, sizes, working.shares, as_printed_costs)
+    orders = best_orders(tables, sizes, working.shares, as_printed_costs)
     previous = 0
     next_due = OPEN  # when a hidden interval may have lasted long enough
     for row in range(len(times)):
@@ -200,8 +205,9 @@ def corrected(
             bs[symbol] = start
             be[symbol] = OPEN if new_open[symbol] else t
             out, count = perform_match(
-                t, orders[symbol], True, alpha, keep, tables, working, ts, te, head, out, count
-            )
+                Call(t, orders[symbol], True, alpha, keep),
+                tables, working, Buffers(ts, te, head), out, count,
+            )  # fmt: skip
             preset[symbol] = False
 
         # 2. Pairs that are decided now, by an end.
@@ -224,15 +230,16 @@ def corrected(
                 bs[symbol], be[symbol] = opened[symbol], t
                 bs[other], be[other] = opened[other], other_end
                 out, count = perform_match(
-                    t, orders[symbol], True, alpha, keep, tables, working, ts, te, head, out, count
-                )
+                    Call(t, orders[symbol], True, alpha, keep),
+                    tables, working, Buffers(ts, te, head), out, count,
+                )  # fmt: skip
                 preset[symbol] = preset[other] = False
-                working.told[symbol, other] = working.told[other, symbol] = True
+                working.reported[symbol, other] = working.reported[other, symbol] = True
         for symbol in range(n):
             if working.ended[symbol]:
                 for k in range(degree[symbol]):
                     other = adjacent[symbol, k]
-                    working.told[symbol, other] = working.told[other, symbol] = False
+                    working.reported[symbol, other] = working.reported[other, symbol] = False
 
         if alpha > 0:
             for symbol in range(n):
@@ -242,9 +249,7 @@ def corrected(
             ):
                 sizes_then[:] = sizes
                 shares_then[:] = working.shares
-                orders = best_orders(
-                    adjacent, degree, tables.searches, sizes, working.shares, as_printed_costs
-                )
+                orders = best_orders(tables, sizes, working.shares, as_printed_costs)
                 counters[PLANS] += 1
     if pace.size:
         await_due(pace, len(times), clock)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from experiments.baselines.allen import OPEN, decided, partners, relation_of
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.peers.parts.allen import OPEN, decided, partners, relation_of
+from experiments.peers.pattern import Ints, Pattern
 from piestream.relations import Relation
 
 #: Positions in the array of counters.
@@ -40,6 +40,41 @@ class Tables(NamedTuple):
     searches: Ints
 
 
+class Planning(NamedTuple):
+    """How evaluation orders are chosen: the cost model's statistics and when they count."""
+
+    #: float64[n, n]: the selectivities that the first orders are made for.
+    shares: np.ndarray
+    #: How much an observation counts in the statistics; 0: the first orders stay.
+    alpha: float
+    #: The relative change of a statistic that makes new orders.
+    threshold: float
+    #: Whether costs are those of the paper's equation (2) as printed.
+    as_printed: bool
+
+
+class Buffers(NamedTuple):
+    """The finished intervals of each symbol: rings of starts and ends, both in increasing order."""
+
+    ts: Ints
+    te: Ints
+    #: The first that is held.
+    head: Ints
+
+
+class Call(NamedTuple):
+    """What a call of the matcher is about."""
+
+    #: The time of the report.
+    time: int
+    #: In which order the symbols are bound.
+    order: Ints
+    #: Whether a complete prefix group of relations decides a pair.
+    groups: bool
+    alpha: float
+    keep: bool
+
+
 class WorkingSet(NamedTuple):
     """The intervals of one call, and what may be joined with them; arrays over the symbols."""
 
@@ -55,7 +90,7 @@ class WorkingSet(NamedTuple):
     slot_ts: Ints
     #: bool[n, n]: pairs of symbols whose two current intervals (open, or ended at this instant)
     #: must not appear together, because those matches were reported already.
-    told: np.ndarray
+    reported: np.ndarray
     #: float64[n, n]: the observed selectivities.
     shares: np.ndarray
     #: Room for index ranges.
@@ -123,9 +158,7 @@ def find_matches(
     into: Ints,
     tables: Tables,
     working: WorkingSet,
-    ts: Ints,
-    te: Ints,
-    head: Ints,
+    buffers: Buffers,
     alpha: float,
 ) -> int:
     """The index ranges of one buffer that satisfy all applicable constraints; how many there are.
@@ -133,6 +166,7 @@ def find_matches(
     Each relation gives a contiguous range; a constraint is the union of its relations' ranges,
     several constraints are the intersection of theirs. ``into`` takes rows of [low, high).
     """
+    ts, te, head = buffers
     wrap = ts.shape[1] - 1
     start, limit = head[symbol], working.limit[symbol]
     found, common, counters = working.found, working.common, working.counters
@@ -200,24 +234,23 @@ def find_matches(
 
 @njit(cache=True, nogil=True)
 def perform_match(
-    time: int,
-    order: Ints,
-    groups: bool,
-    alpha: float,
-    keep: bool,
+    call: Call,
     tables: Tables,
     working: WorkingSet,
-    ts: Ints,
-    te: Ints,
-    head: Ints,
+    buffers: Buffers,
     out: Ints,
     count: int,
 ) -> tuple[Ints, int]:
     """Complete a working set in all ways; the matches, appended to those before.
 
     The symbols that are not preset take their intervals from the buffers and, where ``slot``
-    allows it, from the open ones. ``groups`` says whether complete prefix groups decide.
+    allows it, from the open ones.
+
+    One function: each array that a loop hands to another, or replaces, costs two atomic counts,
+    which together would cost more than an event does.
     """
+    time, order, groups, alpha, keep = call
+    ts, te, _ = buffers
     allowed, adjacent, degree = tables.allowed, tables.adjacent, tables.degree
     preset, bs, be, limit = working.preset, working.bs, working.be, working.limit
     counters = working.counters
@@ -268,7 +301,7 @@ def perform_match(
             continue
         if entering:
             n_ranges[level] = find_matches(
-                symbol, bound, ranges[level], tables, working, ts, te, head, alpha
+                symbol, bound, ranges[level], tables, working, buffers, alpha
             )
             at_range[level] = 0
             if n_ranges[level]:
@@ -310,7 +343,7 @@ def perform_match(
             if taken and current[symbol]:
                 for k in range(degree[symbol]):
                     other = adjacent[symbol, k]
-                    if working.told[symbol, other] and bound[other] and current[other]:
+                    if working.reported[symbol, other] and bound[other] and current[other]:
                         taken = False
                         break
         if not taken:

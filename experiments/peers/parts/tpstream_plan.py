@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.peers.parts.tpstream_join import Tables
+from experiments.peers.pattern import Ints, Pattern
 from piestream.relations import Relation, inverse
 
 #: Table 3: how many of all pairs are in each relation, before anything was observed.
@@ -48,23 +49,21 @@ def _step_cost(
     symbol: int,
     joined: int,
     size: float,
-    as_printed: bool,
-    adjacent: Ints,
-    degree: Ints,
-    searches: Ints,
+    tables: Tables,
     sizes: np.ndarray,
     shares: np.ndarray,
+    as_printed: bool,
 ) -> tuple[float, float]:
     """The cost of joining one more buffer, and the size of the result; -1 for a cross product."""
     share = 1.0
     found = 0.0
     linked = False
-    for k in range(degree[symbol]):
-        other = adjacent[symbol, k]
+    for k in range(tables.degree[symbol]):
+        other = tables.adjacent[symbol, k]
         if joined >> other & 1:
             linked = True
             share *= shares[symbol, other]
-            found += 4.0 * searches[symbol, other] * np.log2(sizes[symbol] + 1.0)
+            found += 4.0 * tables.searches[symbol, other] * np.log2(sizes[symbol] + 1.0)
     if not linked:
         return -1.0, 0.0
     result = size * sizes[symbol] * share
@@ -74,81 +73,74 @@ def _step_cost(
 
 
 @njit(cache=True, nogil=True)
-def best_orders(
-    adjacent: Ints,
-    degree: Ints,
-    searches: Ints,
-    sizes: np.ndarray,
-    shares: np.ndarray,
-    as_printed: bool,
-) -> Ints:
+def best_orders(tables: Tables, sizes: np.ndarray, shares: np.ndarray, as_printed: bool) -> Ints:
     """int64[n, n]: the cheapest order without cross products for each preset symbol."""
-    n = len(degree)
+    n = len(tables.degree)
     orders = np.empty((n, n), dtype=np.int64)
     size_of = np.maximum(sizes, _FLOOR)
-    if n > MOST_ENUMERATED:
-        for first in range(n):
-            joined = 1 << first
-            orders[first, 0] = first
-            size = size_of[first] if as_printed else 1.0
-            for at in range(1, n):
-                best, cheapest, result = -1, 0.0, 0.0
-                for symbol in range(n):
-                    if joined >> symbol & 1:
-                        continue
-                    cost, after = _step_cost(
-                        symbol,
-                        joined,
-                        size,
-                        as_printed,
-                        adjacent,
-                        degree,
-                        searches,
-                        size_of,
-                        shares,
-                    )
-                    if cost >= 0 and (best < 0 or cost < cheapest):
-                        best, cheapest, result = symbol, cost, after
-                orders[first, at] = best
-                joined |= 1 << best
-                size = result
-        return orders
-    everything = (1 << n) - 1
     for first in range(n):
-        # The size of a result depends on which buffers were joined, not on their order.
-        cost_to = np.full(everything + 1, np.inf)
-        size_at = np.zeros(everything + 1)
-        last = np.full(everything + 1, -1, dtype=np.int64)
-        cost_to[1 << first] = 0.0
-        size_at[1 << first] = size_of[first] if as_printed else 1.0
-        for joined in range(1, everything + 1):
-            if cost_to[joined] == np.inf:
-                continue
-            for symbol in range(n):
-                if joined >> symbol & 1:
-                    continue
-                cost, after = _step_cost(
-                    symbol,
-                    joined,
-                    size_at[joined],
-                    as_printed,
-                    adjacent,
-                    degree,
-                    searches,
-                    size_of,
-                    shares,
-                )
-                larger = joined | 1 << symbol
-                if cost >= 0 and cost_to[joined] + cost < cost_to[larger]:
-                    cost_to[larger] = cost_to[joined] + cost
-                    size_at[larger] = after
-                    last[larger] = symbol
-        joined = everything
-        for at in range(n - 1, 0, -1):
-            orders[first, at] = last[joined]
-            joined ^= 1 << last[joined]
-        orders[first, 0] = first
+        if n > MOST_ENUMERATED:
+            _cheapest_next(orders[first], first, tables, size_of, shares, as_printed)
+        else:
+            _cheapest_of_all(orders[first], first, tables, size_of, shares, as_printed)
     return orders
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_next(
+    order: Ints, first: int, tables: Tables, sizes: np.ndarray, shares: np.ndarray, printed: bool
+) -> None:
+    """The order that takes the cheapest next step each time."""
+    joined = 1 << first
+    order[0] = first
+    size = sizes[first] if printed else 1.0
+    for at in range(1, len(order)):
+        best, cheapest, result = -1, 0.0, 0.0
+        for symbol in range(len(order)):
+            if joined >> symbol & 1:
+                continue
+            cost, after = _step_cost(symbol, joined, size, tables, sizes, shares, printed)
+            if cost >= 0 and (best < 0 or cost < cheapest):
+                best, cheapest, result = symbol, cost, after
+        order[at] = best
+        joined |= 1 << best
+        size = result
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_of_all(
+    order: Ints, first: int, tables: Tables, sizes: np.ndarray, shares: np.ndarray, printed: bool
+) -> None:
+    """The cheapest of all orders, by dynamic programming over the sets joined so far.
+
+    The size of a result depends on which buffers were joined, not on their order.
+    """
+    n = len(order)
+    everything = (1 << n) - 1
+    cost_to = np.full(everything + 1, np.inf)
+    size_at = np.zeros(everything + 1)
+    last = np.full(everything + 1, -1, dtype=np.int64)
+    cost_to[1 << first] = 0.0
+    size_at[1 << first] = sizes[first] if printed else 1.0
+    for joined in range(1, everything + 1):
+        if cost_to[joined] == np.inf:
+            continue
+        for symbol in range(n):
+            if joined >> symbol & 1:
+                continue
+            cost, after = _step_cost(
+                symbol, joined, size_at[joined], tables, sizes, shares, printed
+            )
+            larger = joined | 1 << symbol
+            if cost >= 0 and cost_to[joined] + cost < cost_to[larger]:
+                cost_to[larger] = cost_to[joined] + cost
+                size_at[larger] = after
+                last[larger] = symbol
+    joined = everything
+    for at in range(n - 1, 0, -1):
+        order[at] = last[joined]
+        joined ^= 1 << last[joined]
+    order[0] = first
 
 
 @njit(cache=True, nogil=True)

@@ -7,25 +7,40 @@ the open symbols related to the trigger by a constraint and U the others.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from experiments.baselines.allen import BEFORE, ON_END, ON_START, OPEN
-from experiments.baselines.pace import await_due, room_of
-from experiments.baselines.pattern import Ints
-from experiments.baselines.tpstream_join import (
+from experiments.peers.parts.allen import BEFORE, ON_END, ON_START, OPEN
+from experiments.peers.parts.pace import await_due, room_of
+from experiments.peers.parts.tpstream_join import (
     DUPLICATES,
     INTERVALS,
     PEAK,
     PLANS,
     SUBSETS,
+    Buffers,
+    Call,
+    Planning,
     Tables,
     WorkingSet,
     empty_working_set,
     grown,
     perform_match,
 )
-from experiments.baselines.tpstream_plan import best_orders, deviates, shares_deviate
+from experiments.peers.parts.tpstream_plan import best_orders, deviates, shares_deviate
+from experiments.peers.pattern import Ints
+
+
+class Reading(NamedTuple):
+    """How the printed text is read (see `tpstream.published_matcher`)."""
+
+    ends_first: bool
+    end_is_now: bool
+    unrelated_only: bool
+    purge_open: bool
+    deduplicate: bool
 
 
 @njit(cache=True, nogil=True)
@@ -117,19 +132,18 @@ def published(
     masks: Ints,
     tables: Tables,
     window: int,
-    initial_shares: np.ndarray,
-    alpha: float,
-    threshold: float,
-    as_printed_costs: bool,
-    ends_first: bool,
-    end_is_now: bool,
-    unrelated_only: bool,
-    purge_open: bool,
-    deduplicate: bool,
+    planning: Planning,
+    reading: Reading,
     keep: bool,
     pace: Ints,
 ) -> tuple[Ints, int, Ints]:
-    """The matches, how many there are, and the counters."""
+    """The matches, how many there are, and the counters.
+
+    One function: each array that a loop hands to another, or replaces, costs two atomic counts,
+    which together would cost more than an event does.
+    """
+    initial_shares, alpha, threshold, as_printed_costs = planning
+    ends_first, end_is_now, unrelated_only, purge_open, deduplicate = reading
     n = len(tables.degree)
     clock = np.zeros(3, dtype=np.int64)
     adjacent, degree = tables.adjacent, tables.degree
@@ -156,7 +170,7 @@ def published(
 
     sizes = np.zeros(n)
     sizes_then, shares_then = sizes.copy(), working.shares.copy()
-    orders = best_orders(adjacent, degree, tables.searches, sizes, working.shares, as_printed_costs)
+    orders = best_orders(tables, sizes, working.shares, as_printed_costs)
     started = 0  # the started buffer: one bit a symbol
     previous = 0
     for row in range(len(times)):
@@ -215,8 +229,8 @@ def published(
                             if not unrelated_only or _unrelated((r | u) & mask, related):
                                 _put(working, r | u | 1 << s, opened, ends)
                                 out, rows = perform_match(
-                                    t, orders[s], False, alpha, True, tables, working,
-                                    ts, te, head, out, rows,
+                                    Call(t, orders[s], False, alpha, True),
+                                    tables, working, Buffers(ts, te, head), out, rows,
                                 )  # fmt: skip
                             if not u:
                                 break
@@ -239,9 +253,9 @@ def published(
                         if not unrelated_only or _unrelated(u & mask, related):
                             _put(working, u | 1 << s, opened, ends)
                             out, rows = perform_match(
-                                t, orders[s], False, alpha, True, tables, working,
-                                ts, te, head, out, rows,
-                            )  # fmt: skip
+                                    Call(t, orders[s], False, alpha, True),
+                                    tables, working, Buffers(ts, te, head), out, rows,
+                                )  # fmt: skip
                         if not u:
                             break
                         u = (u - 1) & others
@@ -261,9 +275,7 @@ def published(
             ):
                 sizes_then[:] = sizes
                 shares_then[:] = working.shares
-                orders = best_orders(
-                    adjacent, degree, tables.searches, sizes, working.shares, as_printed_costs
-                )
+                orders = best_orders(tables, sizes, working.shares, as_printed_costs)
                 counters[PLANS] += 1
     if pace.size:
         await_due(pace, len(times), clock)
