@@ -6,7 +6,8 @@ Whoever changes the engine's insides finds all uses of them by experiments here.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -48,10 +49,13 @@ __all__ = [
     "PREVIOUS_LATEST",
     "Binding",
     "Detected",
+    "PhaseRun",
     "bind_query",
+    "bucket_step",
     "detect_bits",
     "detect_paced",
     "every_order",
+    "idle_bucket_step",
     "orders_taken",
     "packed",
     "pairs_only",
@@ -60,6 +64,7 @@ __all__ = [
     "reports_and_outputs",
     "run_in_session",
     "run_whole",
+    "spark_buckets",
     "with_order",
 ]
 
@@ -368,3 +373,48 @@ def relation_machine(relation: Relation) -> tuple[Ints, Ints]:
 def relations_of_automata(relations: Relation) -> list[Relation]:
     """Which relations of a set an automaton reads; the others need lists of ended intervals."""
     return [relation for relation in Relation if relation & read_by_automaton(relations)]
+
+
+# -- on Spark ------------------------------------------------------------------------------------------
+
+
+def spark_buckets() -> int:
+    """Into how many buckets of state the keys of a stream go."""
+    from piestream.spark.worker_plan import BUCKETS
+
+    return BUCKETS
+
+
+def idle_bucket_step(state_bytes: int) -> type:
+    """What the engine does on a Spark stream, less the engine.
+
+    It reads its rows, keeps a state of so many bytes a bucket, and gives no result. The class is made
+    here so that it is sent to the workers by value: they do not know this package.
+    """
+    from piestream.spark.state import BucketStep
+
+    class Idle(BucketStep):
+        def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Any:
+            for frame in frames:
+                len(frame)
+            if state.exists:
+                len(state.get[0])
+            # Spark compresses states, and piestream's are packed already
+            state.update((np.random.default_rng(key[0]).bytes(state_bytes),))
+            state.setTimeoutTimestamp(int(state.getCurrentWatermarkMs()) + 3_600_000)
+            return iter(())
+
+    return Idle
+
+
+@contextmanager
+def bucket_step(step: type | None) -> Iterator[None]:
+    """While it is entered, Spark streams work with this step; None: with the engine's own."""
+    from piestream.spark import streaming
+
+    own = streaming.BucketStep
+    streaming.BucketStep = step or own  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        streaming.BucketStep = own  # type: ignore[misc]

@@ -1,91 +1,116 @@
-"""Resident memory over a long stream, and beyond the input over a large frame (Linux).
-
-Each case has a process of its own. *flat*: the stream goes through a session in chunks, and memory
-is read after each; what counts is the growth after the first tenth. *frame*: the peak while a query
-runs over columns in memory, less the columns and less what a process holds that has loaded
-everything and run over a small file. *parquet*: the same from a file, of which nothing is input held
-in memory. Both hold the result, and whatever reading the columns left to the allocator.
-"""
+"""Resident memory over a long stream, and beyond the input over a large frame (Linux)."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.alone import alone
-from benchmarks.measure import Row, Scale
-
-TITLE = "Memory"
-COLUMNS = ("case", "n", "events", "matches", "input_mb", "warm_mb", "after_tenth_mb", "end_mb",
-           "growth_mb", "beyond_input_mb", "cpu_s", "events_per_s", "ratio_to_yardstick")  # fmt: skip
-
-_MEASURE = """
-import gc, json, sys, time
 import polars as pl
-from benchmarks.measure import Scale, Yardstick, forget_peak, peak_bytes, resident_bytes
-from benchmarks.streams import chain, seed
-from piestream.generators import booleans, booleans_chunks
-MB = 1e6
-case, n, events, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-small_path = path.replace("events", "few_events")
-if case == "flat":
-    session = chain(n).open()
-    held, matches, cpu, yardstick = [], 0, 0.0, 0.0
-    for chunk in booleans_chunks(n, events, seed, chunk=max(events // 100, 1)):
-        stick = Yardstick(chunk)
-        stick.pass_once()
-        yardstick += stick.seconds
-        before = time.process_time()
-        matches += len(session.push(chunk))
-        cpu += time.process_time() - before
-        held.append(resident_bytes() / MB)
-    tenth = held[len(held) // 10]
-    row = {"after_tenth_mb": tenth, "end_mb": held[-1], "growth_mb": max(held[-10:]) - tenth,
-           "highest_mb": max(held)}
-elif case == "write":
-    pl.concat(booleans_chunks(n, events, seed), rechunk=True).write_parquet(path)
-    booleans(n, 2_000, seed).write_parquet(small_path)
-    row, matches, cpu, yardstick = {}, 0, 1.0, 1.0
-else:
-    chain(n, source=f"'{small_path}'").run()  # the kernels are loaded
-    gc.collect()
-    warm = resident_bytes() / MB
-    if case == "frame":
-        frame = pl.read_parquet(path)
-    input_mb = frame.estimated_size() / MB if case == "frame" else 0.0
-    forget_peak()
-    before = time.process_time()
-    query = chain(n) if case == "frame" else chain(n, source=f"'{path}'")
-    matches = len(query.run(frame) if case == "frame" else query.run())
-    cpu = time.process_time() - before
-    row = {"warm_mb": warm, "input_mb": input_mb, "beyond_input_mb": peak_bytes() / MB - warm - input_mb}
-    stick = Yardstick(pl.read_parquet(path))
-    stick.pass_once()
-    yardstick = stick.seconds
-print(json.dumps({"case": case, "n": n, "events": events, "matches": matches, **row, "cpu_s": cpu,
-                  "events_per_s": events / cpu, "yardstick_s": yardstick,
-                  "ratio_to_yardstick": cpu / yardstick}))
-"""
+
+from experiments.benchmarks.common import measured, running, span
+from experiments.benchmarks.sources import from_file
+from experiments.harness.experiment import Experiment
+from experiments.harness.measure import Row, Rows, Size, memory_of
+from experiments.harness.tables import column_table, select
+from experiments.peers.pattern import Pattern
+from experiments.streams import SEED, booleans, booleans_chunks, query_of
+
+_COLUMNS = ("case", "n", "events", "matches", "input_mb", "after_tenth_mb", "end_mb", "growth_mb",
+            "beyond_input_mb", "cold_cpu_s", "events_per_s")  # fmt: skip
+_MB = 1e6
 
 
-def rows(scale: Scale) -> Iterator[Row]:
-    """One row a case."""
+def flowing(n: int, events: int) -> Callable[[], Row]:
+    """A stream through a session, in a hundred chunks; memory is looked at after each."""
+    query = query_of(Pattern.chain(n), returns="a1.ts")
+
+    def through() -> Row:
+        session = query.open()
+        held, matches, cpu = [], 0, 0.0
+        for chunk in booleans_chunks(n, events, SEED, chunk=max(events // 100, 1)):
+            before = time.process_time()
+            matches += len(session.push(chunk))
+            cpu += time.process_time() - before
+            held.append((memory_of("self") or 0) / _MB)
+        tenth = held[len(held) // 10]
+        return {"matches": matches, "after_tenth_mb": tenth, "end_mb": held[-1],
+                "growth_mb": max(held[-10:]) - tenth, "cold_cpu_s": cpu,
+                "events_per_s": events / cpu}  # fmt: skip
+
+    return through
+
+
+def rows(size: Size) -> Iterator[Row]:
+    """A row a case; nothing where the system does not tell of memory."""
     if not sys.platform.startswith("linux"):
         return
-    stream = scale.of(20_000, 2_000_000, 100_000_000)
-    frame = scale.of(10_000, 500_000, 10_000_000)
-    with TemporaryDirectory() as folder:
-        for case, n, events in (
-            ("flat", 4, stream),
-            ("write", 4, frame),
-            ("frame", 4, frame),
-            ("parquet", 4, frame),
-            ("write", 24, frame),
-            ("frame", 24, frame),
-            ("parquet", 24, frame),
-        ):
-            row = alone(_MEASURE, case, str(n), str(events), f"{folder}/events.parquet")
-            if case != "write":
-                yield {**row, "load": os.getloadavg()[0]}
+    stream = size.of(20_000, 2_000_000, 100_000_000)
+    events = size.of(10_000, 500_000, 10_000_000)
+    row = measured(flowing, 4, stream, size=size, events=stream, describe=dict, case="stream", n=4)
+    # What is looked at is the session, not the generator beside it.
+    yield {key: value for key, value in row.items() if key not in ("cpu_s", "peak_growth_bytes")}
+    for n in (4, 24):
+        with TemporaryDirectory() as folder:
+            paths = [Path(folder) / f"{name}.parquet" for name in ("events", "short")]
+            frame = booleans(n, events, SEED)
+            frame.write_parquet(paths[0])
+            frame.head(1_000).write_parquet(paths[1])
+            pattern = Pattern.chain(n)
+            row = measured(running, query_of(pattern, returns="a1.ts"), frame, size=size,
+                           events=events, case="frame", n=n)  # fmt: skip
+            yield _beyond(row, frame)
+            whole, short = (
+                query_of(pattern, returns="a1.ts", source=f"'{path}'") for path in paths
+            )
+            row = measured(from_file, whole, short, size=size, events=events, case="parquet", n=n)
+            yield _beyond(row)
+
+
+def _beyond(row: Row, frame: pl.DataFrame | None = None) -> Row:
+    if row.get("peak_growth_bytes") is not None:
+        row["beyond_input_mb"] = row["peak_growth_bytes"] / _MB
+    return row | {"input_mb": 0.0 if frame is None else frame.estimated_size() / _MB}
+
+
+def tables(rows: Rows) -> str:
+    """All of them."""
+    return "Megabytes of RAM; seconds of CPU time of the cold run.\n\n" + column_table(
+        _COLUMNS, rows
+    )
+
+
+def conclusions(rows: Rows) -> str:
+    """Growth over the stream, and what a run takes beyond its input."""
+    texts = []
+    for row in select(rows, case="stream"):
+        if "growth_mb" in row:
+            texts.append(
+                f"Over the last nine tenths of {row['events']:,} events the session's process grows by "
+                f"{row['growth_mb']:.3g} MB."
+            )
+    for case in ("frame", "parquet"):
+        found = [
+            row["beyond_input_mb"] for row in select(rows, case=case) if "beyond_input_mb" in row
+        ]
+        if found:
+            texts.append(
+                f"From a {case} a run takes {span(found, ' MB')} beyond what is held as input."
+            )
+    return "**Memory.** " + (" ".join(texts) or "Not measured.")
+
+
+EXPERIMENT = Experiment(
+    "resident_memory",
+    "Resident memory",
+    "Does memory grow with the stream, and what does a large frame take beyond its columns?",
+    "Fig. 4's chain of n symbols, RETURN a1.ts. *stream*: through a session in a hundred chunks, memory "
+    "looked at after each; what counts is the growth after the first tenth. *frame*: the most that is "
+    "held while a query runs over columns in memory, less what was held before, columns included. "
+    "*parquet*: the same from a file, of which nothing is held before.",
+    rows,
+    tables,
+    conclusions,
+)

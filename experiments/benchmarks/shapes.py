@@ -1,50 +1,78 @@
-"""Stars, trees, cycles, ranges and durations."""
+"""Stars, trees, cycles, ranges, durations, aggregates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import piestream as ps
-from benchmarks.measure import Row, Scale, Yardstick, compared
-from benchmarks.streams import NEIGHBOURS, pattern_of, seed
-from piestream.generators import booleans
+from experiments.benchmarks.common import measured, running, shown, span
+from experiments.harness.experiment import Experiment
+from experiments.harness.measure import Row, Rows, Size
+from experiments.peers.pattern import NEIGHBOURS, Pattern
+from experiments.streams import SEED, booleans, query_of
+from piestream.relations import Relation
 
-TITLE = "Stars and mixed patterns"
-COLUMNS = ("pattern", "n", "events", "matches", "wall_s", "cpu_s", "events_per_s",
-           "ratio_to_yardstick")  # fmt: skip
+_COLUMNS = ("pattern", "n", "events", "matches", "wall_s", "cpu_s", "cold_cpu_s", "events_per_s",
+            "times_yardstick")  # fmt: skip
+_R = Relation
+_FIRST = ((0, 1, NEIGHBOURS), (1, 2, NEIGHBOURS), (2, 3, NEIGHBOURS))
 
 
-def patterns() -> dict[str, tuple[int, ps.Query]]:
+def queries() -> dict[str, tuple[int, ps.Query]]:
     """The number of symbols, and the query."""
-    star4 = [f"a1 {NEIGHBOURS} a{leaf}" for leaf in (2, 3, 4)]
-    star8 = [f"a1 {NEIGHBOURS} a{leaf}" for leaf in range(2, 9)]
-    tree8 = [f"a{leaf // 2} {NEIGHBOURS} a{leaf}" for leaf in range(2, 9)]
-    cycle = [f"a{k} {NEIGHBOURS} a{k % 4 + 1}" for k in (1, 2, 3)] + ["a1 before;meets;overlaps a4"]
-    mixed = ["a1 meets;overlaps a2", "a2 followed-by a3", "a3 before a4", "a1 before a4"]
-    short = "RETURN a1.ts"
-    lasting = ps.query(
-        "FROM s ORDER BY ts DEFINE a1 AS a1 AT LEAST 60, a2 AS a2 AT MOST 40, "
-        "a3 AS a3 AT LEAST 20, a4 AS a4 PATTERN a1 overlaps;contains;meets a2 "
-        f"AND a2 overlaps;during;meets a3 AND a3 {NEIGHBOURS} a4 WITHIN 10000 {short}"
+    leaves = [(0, leaf, NEIGHBOURS) for leaf in range(1, 8)]
+    tree = [((leaf - 1) // 2, leaf, NEIGHBOURS) for leaf in range(1, 8)]
+    closed = (*_FIRST, (0, 3, _R.BEFORE | _R.MEETS | _R.OVERLAPS))
+    ranges = ((0, 1, _R.MEETS | _R.OVERLAPS), (1, 2, _R.FOLLOWED_BY), (2, 3, _R.BEFORE),
+              (0, 3, _R.BEFORE))  # fmt: skip
+    lasting = (
+        (0, 1, _R.OVERLAPS | _R.CONTAINS | _R.MEETS),
+        (1, 2, _R.OVERLAPS | _R.DURING | _R.MEETS),
+        (2, 3, NEIGHBOURS),
     )
+    found = {
+        "star": Pattern(4, tuple(leaves[:3]), 10_000),
+        "wide star": Pattern(8, tuple(leaves), 10_000),
+        "tree": Pattern(8, tuple(tree), 10_000),
+        "cycle": Pattern(4, closed, 10_000),
+        "with before": Pattern(4, ranges, 1_000),
+        "durations": Pattern(4, lasting, 10_000, (60, 0, 20, 0), (None, 40, None, None)),
+        "aggregates": Pattern(4, _FIRST, 10_000),
+    }
+    returns = {"aggregates": "COUNT(a1) AS n, DURATION(a2) AS d, RELATION(a1, a2) AS r"}
     return {
-        "star": (4, pattern_of(4, star4, 10_000, returns="a1.ts")),
-        "wide star": (8, pattern_of(8, star8, 10_000, returns="a1.ts")),
-        "tree": (8, pattern_of(8, tree8, 10_000, returns="a1.ts")),
-        "cycle": (4, pattern_of(4, cycle, 10_000, returns="a1.ts")),
-        "with before": (4, pattern_of(4, mixed, 1_000, returns="a1.ts")),
-        "durations": (4, lasting),
-        "aggregates": (4, pattern_of(
-            4, [f"a{k} {NEIGHBOURS} a{k + 1}" for k in (1, 2, 3)], 10_000,
-            returns="COUNT(a1) AS n, DURATION(a2) AS d, RELATION(a1, a2) AS r")),
-    }  # fmt: skip
+        name: (pattern.n_symbols, query_of(pattern, returns=returns.get(name, "a1.ts")))
+        for name, pattern in found.items()
+    }
 
 
-def rows(scale: Scale) -> Iterator[Row]:
-    """One row a pattern."""
-    events = scale.of(2_000, 200_000, 1_000_000)
-    for name, (n, query) in patterns().items():
-        frame = booleans(n, events, seed)
-        work = partial(query.run, frame)
-        yield compared(work, scale, events, Yardstick(frame), pattern=name, n=n)
+def rows(size: Size) -> Iterator[Row]:
+    """A row a pattern."""
+    events = size.of(2_000, 200_000, 1_000_000)
+    for name, (n, query) in queries().items():
+        frame = booleans(n, events, SEED)
+        yield measured(running, query, frame, size=size, events=events, yardstick=frame,
+                       pattern=name, n=n)  # fmt: skip
+
+
+def conclusions(rows: Rows) -> str:
+    """The quickest and the slowest."""
+    rates = {row["pattern"]: row["events_per_s"] / 1e6 for row in rows if "events_per_s" in row}
+    slowest, quickest = (pick(rates, key=lambda name: rates[name]) for pick in (min, max))
+    return (
+        f"**Rates.** {span(list(rates.values()), ' M')} events a CPU second: the slowest is *{slowest}*, "
+        f"the quickest *{quickest}*."
+    )
+
+
+EXPERIMENT = Experiment(
+    "shapes",
+    "Shapes of patterns",
+    "What do stars, trees, cycles, ranges, durations and aggregates cost?",
+    "Synthetic booleans; the relations of Fig. 4's chain where nothing else is said. *cycle*: its chain "
+    "of four, closed by before, meets or overlaps; *with before*: followed-by and before in a cycle, "
+    "W = 1,000; *durations*: AT LEAST 60, AT MOST 40, AT LEAST 20.",
+    rows,
+    shown(_COLUMNS),
+    conclusions,
+)

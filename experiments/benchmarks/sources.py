@@ -1,79 +1,140 @@
-"""Fig. 4 of the paper: a chain of n symbols, from columns in memory, from Parquet and from CSV.
-
-The peer is the Java PieStream on a machine of the same size (2 cores): its published wall-clock
-rates over CSV text at 1e6 events. ``times_peer`` divides our events per CPU second by them,
-``times_peer_wall`` our events per second of the clock on the wall, which other work disturbs.
-``reading_s`` is what Polars alone takes to read the file: the part that no matcher can save.
-"""
+"""Where the rows come from: columns in memory, Parquet, CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 
-from benchmarks.measure import Row, Scale, Yardstick, compared, timed
-from benchmarks.streams import chain, seed
-from piestream.generators import booleans
+import piestream as ps
+from experiments.benchmarks.common import measured, running, shown, span
+from experiments.comparisons.rollover import query as rollover_query
+from experiments.harness.conclusions import exponent
+from experiments.harness.experiment import Experiment
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.tables import select
+from experiments.peers.pattern import Pattern
+from experiments.streams import SEED, booleans, query_of, rollover
 
-TITLE = "Fig. 4: chain of n symbols"
-COLUMNS = ("source", "n", "returns", "events", "matches", "wall_s", "cpu_s", "reading_s",
-           "events_per_s", "peer_events_per_s", "times_peer",
-           "times_peer_wall", "ratio_to_yardstick")  # fmt: skip
-
-#: Events per second of the Java PieStream at 1e6 events, by the number of symbols.
-PEER = {4: 511_000, 8: 271_000, 12: 172_000, 16: 97_000, 18: 93_000, 24: 46_000}
+_COLUMNS = ("query", "n", "source", "returns", "events", "matches", "wall_s", "cpu_s", "cold_cpu_s",
+            "reading_s", "events_per_s", "times_yardstick")  # fmt: skip
+_READERS = {"parquet": pl.read_parquet, "csv": pl.read_csv}
 
 
-def rows(scale: Scale) -> Iterator[Row]:
-    """One row a source, number of symbols and number of events."""
-    sizes = scale.of((1_000,), (10_000, 1_000_000), (1_000, 10_000, 100_000, 1_000_000, 10_000_000))
-    for n in scale.of((4,), (4, 24), tuple(PEER)):
-        for events in sizes:
+def from_file(query: ps.Query, short: ps.Query) -> Callable[[], Any]:
+    """A run of a query over the file that it names; another over a short file loads the code."""
+    short.run()
+    return query.run
+
+
+def reading(kind: str, path: str) -> Callable[[], pl.DataFrame]:
+    """What Polars alone takes to read the file."""
+    reader: Callable[[str], pl.DataFrame] = _READERS[kind]
+    return lambda: reader(path)
+
+
+def rows(size: Size) -> Iterator[Row]:
+    """A row a query, source and number of events."""
+    lengths = size.of(
+        (1_000,), (10_000, 1_000_000), (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    )
+    for n in size.of((4,), (4, 24), (4, 8, 12, 16, 18, 24)):
+        for events in lengths:
             with TemporaryDirectory() as folder:
-                for row in _of_stream(scale, n, events, Path(folder)):
-                    peer = PEER[n]
-                    yield {
-                        **row,
-                        "peer_events_per_s": peer,
-                        "times_peer": row["events_per_s"] / peer,
-                        "times_peer_wall": events / row["wall_s"] / peer,
-                    }
+                yield from _chain(size, n, events, Path(folder))
+    yield from _tank(size)
 
 
-def _of_stream(scale: Scale, n: int, events: int, folder: Path) -> Iterator[Row]:
-    frame = booleans(n, events, seed)
-    yardstick = Yardstick(frame)
-    only, whole = chain(n), chain(n, returns="")
-    for returns, query in (("a1.ts", only), ("default", whole)):
-        yield compared(
-            partial(query.run, frame),
-            scale, events, yardstick, source="memory", n=n, returns=returns,
-        )  # fmt: skip
-    # The peer's file holds 0 and 1 and its query says `a1 = 1`; Parquet keeps Booleans.
+def _chain(size: Size, n: int, events: int, folder: Path) -> Iterator[Row]:
+    frame = booleans(n, events, SEED)
+    pattern = Pattern.chain(n)
+    about: Row = {"query": "chain", "n": n}
+    for returns, asked in (("a1.ts", "a1.ts"), ("default", "")):
+        yield measured(running, query_of(pattern, returns=asked), frame, size=size, events=events,
+                       yardstick=frame, source="memory", returns=returns, **about)  # fmt: skip
     numbers = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8))
-    yield compared(
-        partial(chain(n, holds="{0} = 1").run, numbers),
-        scale, events, yardstick, source="memory, 0 and 1", n=n, returns="a1.ts",
-    )  # fmt: skip
-    parquet, csv = folder / "events.parquet", folder / "events.csv"
-    frame.write_parquet(parquet)
-    numbers.write_csv(csv)
-    row = compared(
-        chain(n, source=f"'{parquet}'").run,
-        scale, events, yardstick, source="parquet", n=n, returns="a1.ts",
-    )  # fmt: skip
-    yield {**row, "reading_s": _cpu(scale, partial(pl.read_parquet, parquet))}
-    row = compared(
-        chain(n, source=f"'{csv}'", holds="{0} = 1").run,
-        scale, events, yardstick, source="csv", n=n, returns="a1.ts",
-    )  # fmt: skip
-    yield {**row, "reading_s": _cpu(scale, partial(pl.read_csv, csv))}
+    yield measured(running, query_of(pattern, returns="a1.ts", holds="{0} = 1"), numbers, size=size,
+                   events=events, yardstick=numbers, source="memory, 0 and 1", returns="a1.ts",
+                   **about)  # fmt: skip
+    # Parquet keeps Booleans, text does not.
+    for kind, stream, holds in (("parquet", frame, "{0}"), ("csv", numbers, "{0} = 1")):
+        paths = [folder / f"{name}.{kind}" for name in ("events", "short")]
+        for path, part in zip(paths, (stream, stream.head(1_000)), strict=True):
+            part.write_parquet(path) if kind == "parquet" else part.write_csv(path)
+        whole, short = (query_of(pattern, returns="a1.ts", source=f"'{path}'", holds=holds)
+                        for path in paths)  # fmt: skip
+        row = measured(from_file, whole, short, size=size, events=events, yardstick=stream,
+                       source=kind, returns="a1.ts", **about)  # fmt: skip
+        yield row | _reading(size, kind, paths[0])
 
 
-def _cpu(scale: Scale, work: Callable[[], Any]) -> float:
-    return min(timed(work, scale)[0].cpu)
+def _tank(size: Size) -> Iterator[Row]:
+    days, planted = size.of((1, 1), (10, 9), (100, 95))
+    frame = rollover(days=days, seed=SEED, rollovers=planted)
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{name}.parquet" for name in ("tank", "short")]
+        frame.write_parquet(paths[0])
+        frame.head(1_000).write_parquet(paths[1])
+        for then in ("followed-by", "before"):
+            about: Row = {"query": f"rollover, {then}", "n": 4, "returns": "starts"}
+            yield measured(running, rollover_query(then), frame, size=size, events=len(frame),
+                           yardstick=frame, source="memory", **about)  # fmt: skip
+            whole, short = (rollover_query(then, f"'{path}'") for path in paths)
+            row = measured(from_file, whole, short, size=size, events=len(frame), yardstick=frame,
+                           source="parquet", **about)  # fmt: skip
+            yield row | _reading(size, "parquet", paths[0])
+
+
+def _reading(size: Size, kind: str, path: Path) -> Row:
+    row = measured(reading, kind, str(path), size=size, events=0)
+    return {"reading_s": row.get("cpu_s"), "cold_reading_s": row.get("cold_cpu_s")}
+
+
+def conclusions(rows: Rows) -> str:
+    """Rates by source, what of a file is reading, and the growth with the number of symbols."""
+    most = max(row["events"] for row in select(rows, query="chain"))
+    largest = select(rows, query="chain", events=most)
+    rates = [
+        f"{source} {span([row['events_per_s'] / 1e6 for row in found], ' M')}"
+        for source in dict.fromkeys(row["source"] for row in largest)
+        if (found := [row for row in select(largest, source=source) if "events_per_s" in row])
+    ]
+    shares = [
+        f"{kind} {span([row['reading_s'] / row['cpu_s'] for row in found])}"
+        for kind in _READERS
+        if (
+            found := [
+                r for r in select(largest, source=kind) if r.get("reading_s") and r.get("cpu_s")
+            ]
+        )
+    ]
+    power = exponent(
+        *([row[value] for row in select(largest, source="memory", returns="a1.ts") if row.get("cpu_s")]
+          for value in ("n", "cpu_s"))
+    )  # fmt: skip
+    grown = (
+        ""
+        if power is None
+        else f" Warm time grows with the number of symbols to the power {power:g}."
+    )
+    return (
+        f"**Rates.** Events a CPU second of the chain over {most:,} events, over all numbers of "
+        f"symbols: {'; '.join(rates)}.{grown}\n\n"
+        f"**Reading.** The share of Polars' own reading of the file: {'; '.join(shares) or 'not measured'}."
+    )
+
+
+EXPERIMENT = Experiment(
+    "sources",
+    "Sources: columns in memory, Parquet, CSV",
+    "How many events a second, from where?",
+    "Fig. 4's chain of n symbols over synthetic booleans, and the LNG rollover query over one reading a "
+    "second; from columns in memory, from Parquet, from CSV (0 and 1, `a1 = 1`). `reading s` is what "
+    "Polars alone takes to read the file, which no matcher can save. Files are in the page cache.",
+    rows,
+    shown(_COLUMNS),
+    conclusions,
+)

@@ -5,33 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from experiments.baselines.pattern import Pattern
-from experiments.cells import Sweep
-from experiments.experiment import (
-    Experiment,
-    curves,
-    exponent,
-    grown,
+from experiments.harness.conclusions import ended, exponent
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import curves, legend_below
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.sweep import Sweep
+from experiments.harness.tables import (
+    markdown_table,
+    memory_table,
     pivot,
     select,
-    stopped_text,
-    table,
     thousands,
+    time_tables,
 )
-from experiments.measure import Row, Rows, Size
-from experiments.peers import Case, title
-from experiments.streams import (
-    BEFORE_OVERLAPS,
-    SEED,
-    STARTS_BEFORE_OVERLAPS,
-    chain,
-    synthetic,
-)
+from experiments.peers import BITS, title
+from experiments.peers.pattern import Pattern
+from experiments.streams import BEFORE_OVERLAPS, SEED, STARTS_BEFORE_OVERLAPS, Case, synthetic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PEERS = ("piestream-detector", "tpstream", "piestream-paper", "iseq")
+METHODS = ("piestream", "tpstream", "piestream-paper", "iseq")
 
 #: What the paper says of the time of its method (3.4), for the whole stream; its n is constraints.
 PAPER = {
@@ -58,7 +52,7 @@ SPACE = {
 
 def _of(kind: str, window: int, symbols: int = 8) -> Pattern:
     if kind == "chain":
-        return chain(symbols, window)
+        return Pattern.chain(symbols, window)
     if kind == "before":
         return Pattern(3, BEFORE_OVERLAPS, window)
     return Pattern(4, STARTS_BEFORE_OVERLAPS, window)
@@ -69,12 +63,12 @@ def rows(size: Size) -> Iterator[Row]:
     events = size.of(2_000, 20_000, 500_000)
 
     def points(sweep: str, kind: str, cases: Iterable[tuple[float, Case]]) -> Iterator[Row]:
-        running = Sweep(size)
+        running = Sweep(size, (BITS,))
         for x, case in cases:
-            yield from running.compared(case, PEERS, sweep=sweep, pattern=kind, x=x, seed=SEED)
+            yield from running.compared(case, METHODS, sweep=sweep, pattern=kind, x=x, seed=SEED)
 
     yield from points("symbols", "chain", (
-        (n, synthetic(chain(n), events))
+        (n, synthetic(Pattern.chain(n), events))
         for n in size.of((3, 4), (4, 6, 8, 12, 16), (4, 6, 8, 12, 16, 20, 24))
     ))  # fmt: skip
     for kind in ("chain", "before"):
@@ -103,110 +97,100 @@ def _dense(kind: str, factor: int, events: int) -> tuple[float, Case]:
     return round(1000 / mean, 2), case
 
 
-def fitted(rows: Rows, value: str) -> Rows:
-    """The exponents: a row a sweep, pattern and peer."""
-    told = []
-    for sweep, kind in dict.fromkeys((row["sweep"], row["pattern"]) for row in rows):
-        for peer in PEERS:
-            here = select(rows, sweep=sweep, pattern=kind, peer=peer)
-            power = exponent([row["x"] for row in here], [row.get(value, 0) for row in here])
-            told.append({"sweep": sweep, "pattern": kind, "peer": peer, "power": power})
-    return told
+def fitted(rows: Rows, value: str) -> dict[tuple[str, str, str], float | None]:
+    """The exponents of a value, by sweep, pattern and method."""
+    found = {}
+    for sweep, kind, peer in dict.fromkeys(
+        (row["sweep"], row["pattern"], row["peer"]) for row in rows
+    ):
+        here = select(rows, sweep=sweep, pattern=kind, peer=peer)
+        found[sweep, kind, peer] = exponent(
+            [row["x"] for row in here], [row.get(value) for row in here]
+        )
+    return found
+
+
+def _power(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def tables(rows: Rows) -> str:
-    """Exponents of work and time, of the output, and the paper's bounds."""
-    work, time, held, output = (
-        fitted(rows, value) for value in ("work", "cpu_s", "peak_stored", "matches")
-    )
+    """Exponents of work, time, items and output, the paper's bounds, and the counts themselves."""
+    index = ["sweep", "pattern", "x"]
+    values = ("work", "cpu_s", "peak_stored", "matches")
+    fits = {value: fitted(rows, value) for value in values}
     lines = []
     for sweep, kind in dict.fromkeys((row["sweep"], row["pattern"]) for row in rows):
-        cells = []
-        for peer in PEERS:
-            fits = [select(told, sweep=sweep, pattern=kind, peer=peer)[0]["power"]
-                    for told in (work, time, held)]  # fmt: skip
-            cells.append(" / ".join("–" if power is None else f"{power:.2f}" for power in fits))
-        out = select(output, sweep=sweep, pattern=kind, peer=PEERS[0])[0]["power"]
-        bounds = [told.get((sweep, kind), "–") for told in (PAPER, SPACE)]
-        lines.append([f"{sweep}, {kind}", *cells, "–" if out is None else f"{out:.2f}",
-                      " / ".join(bounds)])  # fmt: skip
-    exponents = table(
-        [
-            "against, pattern",
-            *(title(peer) for peer in PEERS),
-            "matches",
-            "the paper's bounds, time / space",
-        ],
-        lines,
-    )
-    points = pivot(rows, ["sweep", "pattern", "x"], "work", show=thousands)
+        cells = [
+            " / ".join(_power(fits[value][sweep, kind, peer]) for value in values[:3])
+            for peer in METHODS
+        ]
+        bounds = " / ".join(bound.get((sweep, kind), "–") for bound in (PAPER, SPACE))
+        lines.append([
+            f"{sweep}, {kind}", *cells, _power(fits["matches"][sweep, kind, METHODS[0]]), bounds
+        ])  # fmt: skip
+    head = ["sweep, pattern", *map(title, METHODS), "matches",
+            "the paper's bounds of time / space"]  # fmt: skip
+    return "\n\n".join([
+        "Fitted exponents, of counted work / of warm CPU time / of items held at most (it grows like "
+        "x to this power):\n\n" + markdown_table(head, lines),
+        "The counted work itself (piestream: candidates of extension and bounds propagated; the "
+        "others: probes, automaton steps, pairs, partial results), input: *packed bits*:\n\n"
+        + pivot(rows, index, lambda row: thousands(row["work"]), measured="work"),
+        time_tables(rows, index),
+        memory_table(rows, index),
+    ])  # fmt: skip
+
+
+def conclusions(rows: Rows) -> str:
+    """Where the work of piestream grows faster than its output, and who grows slower than it."""
+    work, output = fitted(rows, "work"), fitted(rows, "matches")
+    within, beyond, slower = [], [], []
+    for sweep, kind in dict.fromkeys((row["sweep"], row["pattern"]) for row in rows):
+        mine, matches = (fit[sweep, kind, METHODS[0]] for fit in (work, output))
+        if mine is None:
+            continue
+        bound = max(matches or 0.0, 1.0 if sweep in ("events", "symbols") else 0.0)
+        text = f"{kind} against {sweep} (work {mine:.2f}, matches {_power(matches)})"
+        (beyond if mine > bound + _NOISE else within).append(text)
+        quicker = {
+            peer: power
+            for peer in METHODS[1:]
+            if (power := work[sweep, kind, peer]) is not None and power < mine - _NOISE
+        }
+        slower += [
+            f"{title(peer)} on {kind} against {sweep} ({power:.2f} against {mine:.2f})"
+            for peer, power in quicker.items()
+        ]
     return (
-        "Fitted exponents, of counted work / of CPU time / of items held at most (it grows like x "
-        "to this power):\n\n" + exponents
-        + "\n\nThe counted work itself (piestream: candidates of extension and visits of reach; "
-        "the others: probes, automaton steps, pairs, partial results):\n\n" + points
-        + "\n\nCPU milliseconds:\n\n" + pivot(rows, ["sweep", "pattern", "x"])
-        + "\n\n" + grown(rows, ["sweep", "pattern", "x"])
-    )  # fmt: skip
-
-
-def meaning(rows: Rows) -> str:
-    """Beside the paper's bounds."""
-    work, held, output = (fitted(rows, value) for value in ("work", "peak_stored", "matches"))
-
-    def power(told: Rows, sweep: str, kind: str, peer: str) -> str:
-        value = select(told, sweep=sweep, pattern=kind, peer=peer)[0]["power"]
-        return "–" if value is None else f"{value:.2f}"
-
-    mine = PEERS[0]
-    return (
-        "**What it means.** The paper bounds a round of its method without before/after by O(n) "
-        "and with it by O(nW), leaving out the size of the output, and its space by O(n²W) and "
-        "O(n²W²). piestream's work should follow runs, pairs and matches: against the window "
-        f"its counted work on the chain grows with exponent {power(work, 'window', 'chain', mine)} "
-        f"(output {power(output, 'window', 'chain', mine)}; TPStream "
-        f"{power(work, 'window', 'chain', 'tpstream')}, because its buffers are longer; the paper's "
-        f"method {power(work, 'window', 'chain', 'piestream-paper')}); on *A before B overlaps C* "
-        f"with {power(work, 'window', 'before', mine)}, beside the output's "
-        f"{power(output, 'window', 'before', mine)}; where *before* has few partners that can be "
-        f"completed (*rare before*) with {power(work, 'window', 'rare before', mine)} beside "
-        f"TPStream's {power(work, 'window', 'rare before', 'tpstream')}, ISEQ's "
-        f"{power(work, 'window', 'rare before', 'iseq')} and the paper's "
-        f"{power(work, 'window', 'rare before', 'piestream-paper')}. "
-        "Against symbols piestream's counted work grows faster than n, because the output does: a "
-        "match of n symbols is n words, and matches grow with exponent "
-        f"{power(output, 'symbols', 'chain', mine)} besides. "
-        "Events: all are linear. Density: runs come thicker, so that each counts; the paper's "
-        "method steps its automata at every event anyway, which hides it. Space: against the window "
-        f"the items held on *A before B overlaps C* grow with {power(held, 'window', 'before', mine)} "
-        "in piestream (intervals) and with "
-        f"{power(held, 'window', 'before', 'piestream-paper')} in the paper's method (pairs), "
-        f"whose bound is 2.{stopped_text(rows, ['sweep', 'pattern', 'x'])}\n\n"
-        "**Where we lose.** In exponents: against symbols the paper's method counts "
-        f"{power(work, 'symbols', 'chain', 'piestream-paper')} where piestream counts "
-        f"{power(work, 'symbols', 'chain', mine)}, since automaton steps at every event are nearly "
-        "all of its work here and these are linear. (piestream's counter leaves "
-        "the steps of its own automata out: compare growth, not totals.) An "
-        "exponent is no factor: where work is small, the fixed cost for "
-        "reading bits decides, and time grows less than work. Exponents of output-bound cases "
-        "cannot differ between methods."
+        "**Growth of piestream's work.** Not faster than its output (and than the input, where that "
+        f"grows): {'; '.join(within) or 'nowhere'}. Faster: {'; '.join(beyond) or 'nowhere'}.\n\n"
+        f"**Where the work of another method grows slower.** {'; '.join(slower) or 'Nowhere'}. "
+        "An exponent is no factor: piestream's counter leaves the steps of its automata out, and "
+        f"those of the others count what each says of itself.{ended(rows, ['sweep', 'pattern', 'x'])}"
     )
+
+
+#: Exponents that differ by less than this are the same.
+_NOISE = 0.05
 
 
 def draw(rows: Rows, figure: Figure) -> None:
     """Work over each of the sweeps."""
     cases = list(dict.fromkeys((row["sweep"], row["pattern"]) for row in rows))
-    pictures = figure.subplots(2, -(-len(cases) // 2), squeeze=False).ravel()
-    for axes, (sweep, kind) in zip(pictures, cases, strict=False):
-        curves(axes, select(rows, sweep=sweep, pattern=kind), "x", "work")
-        axes.set(title=f"{kind}, against {sweep}")
-        points = sorted({row["x"] for row in select(rows, sweep=sweep, pattern=kind)})
-        axes.set_xticks(points, [f"{x:g}" for x in points])
-        axes.minorticks_off()
-    for axes in pictures[len(cases) :]:
+    panels = figure.subplots(2, -(-len(cases) // 2), squeeze=False)
+    for axes, (sweep, kind) in zip(panels.ravel(), cases, strict=False):
+        curves(axes, select(rows, sweep=sweep, pattern=kind), "x", "work", log_x=True)
+        axes.set(title=f"{kind}", xlabel=_AXES[sweep])
+    for axes in panels.ravel()[len(cases) :]:
         axes.set_axis_off()
-    pictures[0].set_ylabel("counted work")
-    figure.legend(*pictures[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    for line in panels:
+        line[0].set_ylabel("counted work")
+    legend_below(figure)
+
+
+_AXES = {"symbols": "symbols", "events": "events", "window": "window, s",
+         "density": "runs a symbol in 1,000 events"}  # fmt: skip
 
 
 EXPERIMENT = Experiment(
@@ -219,7 +203,7 @@ EXPERIMENT = Experiment(
     "time) over log x. Density: runs of a symbol in a thousand events.",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
     (11.0, 5.2),
 )

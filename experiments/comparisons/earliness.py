@@ -8,20 +8,20 @@ from operator import or_
 from random import Random
 from typing import TYPE_CHECKING
 
-from experiments.baselines import UnsupportedPatternError
-from experiments.baselines.java import CHAIN
-from experiments.baselines.pattern import Pattern
-from experiments.experiment import Experiment, pivot, select
-from experiments.futures import certain, restless, runs
-from experiments.measure import Row, Rows, Size
-from experiments.peers import Case, title
-from experiments.streams import SEED
+from experiments.comparisons.futures import certain, runs
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import legend_below
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.tables import part, pivot, select
+from experiments.peers import FRAME, PEERS, UnsupportedPatternError, prepared, title
+from experiments.peers.pattern import NEIGHBOURS, Pattern
+from experiments.streams import SEED, of_bits, restless
 from piestream.relations import ALLEN, Relation, names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PEERS = ("piestream", "tpstream", "tpstream-published", "piestream-paper", "iseq")
+METHODS = ("piestream", "tpstream", "tpstream-published", "piestream-paper", "iseq")
 
 _G3 = Relation.OVERLAPS | Relation.FINISHED_BY | Relation.CONTAINS
 _G2 = Relation.STARTS | Relation.EQUALS | Relation.STARTED_BY
@@ -35,7 +35,7 @@ NAMED: Mapping[str, Relation] = {
     "{during, finishes, overlapped-by}": _G3_TURNED,
     "{overlaps, finished-by}": Relation.OVERLAPS | Relation.FINISHED_BY,
     "{before, meets}": Relation.BEFORE | Relation.MEETS,
-    "Fig. 4's six": CHAIN,
+    "Fig. 4's six": NEIGHBOURS,
     "any but before, after": _G3 | _G2 | _G3_TURNED | Relation.MEETS | Relation.MET_BY,
     "all thirteen": reduce(or_, ALLEN),
 }
@@ -55,7 +55,7 @@ def _drawn(size: Size) -> list[Relation]:
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """A row a set of relations and peer."""
+    """A row a set of relations and method."""
     events = size.of(80, 500, 500)
     times, masks = restless(2, events, SEED)
     letters = [int(mask & 1) * 2 + int(mask >> 1 & 1) for mask in masks]
@@ -74,15 +74,15 @@ def rows(size: Size) -> Iterator[Row]:
                 if all(held & relations for held in possible):
                     optimum[starts] = int(times[row])
                     break
-        case = Case(Pattern(2, ((0, 1, relations),), _WINDOW), times, masks)
-        for peer in PEERS:
-            told: Row = {"relations": name, "bits": int(relations), "peer": peer}
+        case = of_bits(Pattern(2, ((0, 1, relations),), _WINDOW), times, masks)
+        for peer in METHODS:
+            about: Row = {"relations": name, "bits": int(relations), "peer": peer}
             try:
-                found = case.matches(peer).tolist()
+                found = prepared(case, peer, FRAME)().matches.tolist()
             except UnsupportedPatternError as refusal:
-                yield {**told, "refused": str(refusal)}
+                yield {**about, "refused": str(refusal)}
                 continue
-            yield {**told, "events": events, "seed": SEED, **_against(optimum, found)}
+            yield {**about, "events": events, "seed": SEED, **_against(optimum, found)}
 
 
 def _against(optimum: Mapping[tuple[int, ...], int], found: list[list[int]]) -> Row:
@@ -102,99 +102,75 @@ def _against(optimum: Mapping[tuple[int, ...], int], found: list[list[int]]) -> 
 
 
 def _summed(rows: Rows) -> Rows:
-    """One row for all random sets of a peer; the others as they are."""
+    """One row for all random sets of a method; the others as they are."""
     summed = [row for row in rows if row["relations"] != "sets at random"]
-    for peer in PEERS:
-        drawn = [
-            row
-            for row in select(rows, relations="sets at random", peer=peer)
-            if "refused" not in row
-        ]
-        if drawn:
-            total = max(sum(row["possible"] for row in drawn), 1)
-            summed.append(
-                {
-                    "relations": f"{len(select(rows, relations='sets at random')) // len(PEERS)} "
-                    "more sets",
-                    "peer": peer,
-                    **{key: sum(row[key] for row in drawn)
-                       for key in ("possible", "missing", "false", "repeated", "late")},
-                    "delay": sum(row["delay"] * row["possible"] for row in drawn) / total,
-                    "delay_most": max(row["delay_most"] for row in drawn),
-                }
-            )  # fmt: skip
+    for peer in METHODS:
+        everything = select(rows, relations="sets at random", peer=peer)
+        drawn = [row for row in everything if "refused" not in row]
+        if not drawn:
+            continue
+        total = max(sum(row["possible"] for row in drawn), 1)
+        counts = ("possible", "missing", "false", "repeated", "late")
+        summed.append({
+            "relations": f"{len(everything)} more sets", "peer": peer,
+            **{key: sum(row[key] for row in drawn) for key in counts},
+            "delay": sum(row["delay"] * row["possible"] for row in drawn) / total,
+            "delay_most": max(row["delay_most"] for row in drawn),
+        })  # fmt: skip
     return summed
 
 
 def tables(rows: Rows) -> str:
     """Mean delays."""
-    summed = _summed(rows)
-    for row in summed:
-        row["shown"] = (
-            None
-            if "refused" in row
-            else (
-                "0" if not row["late"] else f"{row['delay']:.2f} ({row['late']}/{row['possible']})"
-            )
-        )
     return (
         "Mean ticks from the earliest possible report to the method's own; in brackets how many "
         "matches are late, of how many (*cannot*: the method does not have the relation):\n\n"
-        + pivot([row for row in summed if row["shown"]] + [r for r in summed if not r["shown"]],
-                ["relations"], "shown", show=lambda text: str(text) if text else "cannot")
-    )  # fmt: skip
-
-
-def meaning(rows: Rows) -> str:
-    """Whether piestream is at the optimum everywhere."""
-    mine = select(rows, peer="piestream")
-    wrong = [r for r in mine if r["missing"] + r["false"] + r["repeated"] + r["late"] + r["early"]]
-    verdict = (
-        f"piestream reports every match of all {len(mine)} sets at the earliest possible instant: "
-        f"{sum(row['possible'] for row in mine):,} reports, none late, missing, false or repeated"
-        if not wrong
-        else f"**piestream is not at the optimum for {len(wrong)} sets**: "
-        + ", ".join(str(names(Relation(row["bits"]))) for row in wrong[:5])
+        + pivot(_summed(rows), ["relations"], _delay, measured="delay")
     )
-    others = []
-    for peer in PEERS[1:]:
-        told = [row for row in select(rows, peer=peer) if "refused" not in row]
-        late = sum(row["late"] for row in told)
-        total = sum(row["possible"] for row in told)
-        bad = sum(row["missing"] + row["false"] + row["repeated"] for row in told)
-        others.append(
-            f"{title(peer)} is late in {late:,} of {total:,} reports"
-            + (f" ({bad:,} missing, false or repeated)" if bad else "")
+
+
+def _delay(row: Row) -> str:
+    return f"{row['delay']:.2f} ({row['late']}/{row['possible']})" if row["late"] else "0"
+
+
+def conclusions(rows: Rows) -> str:
+    """Who is at the optimum, who is late, and on which sets."""
+    texts = []
+    for peer in METHODS:
+        found = [row for row in select(rows, peer=peer) if "refused" not in row]
+        total = sum(row["possible"] for row in found)
+        faults = {
+            fault: sum(row[fault] for row in found)
+            for fault in ("late", "early", "missing", "false", "repeated")
+        }
+        named = ", ".join(f"{part(count)} {fault}" for fault, count in faults.items() if count)
+        sets = sum(any(row[fault] for fault in faults) for row in found)
+        texts.append(
+            f"- {title(peer)}: {part(total)} possible reports of {part(len(found))} sets; "
+            + (
+                f"{named}, on {part(sets)} sets"
+                if named
+                else "each at the earliest possible instant"
+            )
         )
-    return (
-        f"**What it means.** {verdict}. {'; '.join(others)}. A relation by itself is "
-        "decided at the third of its four endpoints by TPStream and by the paper's automata alike, "
-        "and nobody can be earlier. They differ on sets: the automata of single relations wait "
-        "until one of them is certain, also where all that is still possible is allowed. "
-        "TPStream's prefix groups (in the corrected form) find the complete groups, which are all "
-        "there is to find. ISEQ waits for the last end.\n\n"
-        "**Where we lose.** Nowhere in earliness: no method can be earlier than the optimum. "
-        "TPStream, corrected, is as early wherever it knows the relations."
-    )
+    return "**Reports.**\n\n" + "\n".join(texts)
 
 
 def draw(rows: Rows, figure: Figure) -> None:
-    """A line a set, a mark a peer."""
+    """A line a set, a mark a method."""
     axes = figure.subplots()
     summed = _summed(rows)
     sets = list(dict.fromkeys(row["relations"] for row in summed))[::-1]
-    marks = {"piestream": ("o", "#d62728", 7), "tpstream": ("^", "#1f77b4", 5),
-             "tpstream-published": ("v", "#17becf", 5), "piestream-paper": ("D", "#2ca02c", 4),
-             "iseq": ("P", "#9467bd", 5)}  # fmt: skip
-    for place, (peer, (mark, colour, width)) in enumerate(marks.items()):
-        told = [row for row in select(summed, peer=peer) if "refused" not in row]
-        axes.plot([row["delay"] for row in told],
-                  [sets.index(row["relations"]) + 0.12 * (2 - place) for row in told],
-                  mark, color=colour, markersize=width, label=title(peer))  # fmt: skip
+    for place, peer in enumerate(METHODS):
+        found = [row for row in select(summed, peer=peer) if "refused" not in row]
+        colour, marker = PEERS[peer].style
+        axes.plot([row["delay"] for row in found],
+                  [sets.index(row["relations"]) + 0.16 * (2 - place) for row in found],
+                  linestyle="", color=colour, marker=marker, markersize=5, label=title(peer))  # fmt: skip
     axes.set_yticks(range(len(sets)), sets)
+    axes.set_ylim(-0.7, len(sets) - 0.3)
     axes.set(xlabel="mean delay of the report after the earliest possible one, ticks")
-    axes.grid(True, axis="both", linewidth=0.4, alpha=0.5)
-    figure.legend(loc="outside lower center", ncols=3)
+    legend_below(figure, 3)
 
 
 EXPERIMENT = Experiment(
@@ -208,7 +184,7 @@ EXPERIMENT = Experiment(
     "with a name, sets at random (`--full`: every 31st of all 32,767).",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
     (8.0, 7.5),
 )

@@ -1,6 +1,6 @@
 """The earliest possible report, by brute force: at each event, everything that can come next.
 
-Shares nothing with the engine or the baselines: no automata, no table of endpoints. A pair is
+Shares nothing with the engine or its peers: no automata, no table of endpoints. A pair is
 certain at an event if in every continuation of the stream its relation is an allowed one.
 """
 
@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 
-import numpy as np
-
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.peers.pattern import Ints, Pattern
 from piestream.relations import Relation
 
-__all__ = ["certain", "earliest", "outlooks", "restless", "runs"]
+__all__ = ["certain", "earliest", "outlooks", "runs"]
 
 #: Rows of the first event of a run, and of the first one after it; None: still open.
 Run = tuple[int, int | None]
@@ -24,22 +22,6 @@ Run = tuple[int, int | None]
 #: room for being wrong about that.
 _AHEAD = 3
 _WORDS = tuple(product(range(4), repeat=_AHEAD))
-
-
-def restless(symbols: int, events: int, seed: int) -> tuple[Ints, Ints]:
-    """A stream in which bits often change together, so that all relations occur; ends in silence.
-
-    >>> times, masks = restless(2, 50, seed=1)
-    >>> len(times), int(masks[-1])
-    (50, 0)
-    """
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    times = np.cumsum(generator.integers(1, 4, events)).astype(np.int64)
-    lively = generator.random(events) < 0.5
-    flips = generator.random((events, symbols)) < np.where(lively, 0.5, 0.2)[:, None]
-    truths = np.cumsum(flips, axis=0) % 2
-    truths[-1] = 0
-    return times, (truths << np.arange(symbols)).sum(axis=1).astype(np.int64)
 
 
 def runs(masks: Ints, bit: int) -> list[Run]:

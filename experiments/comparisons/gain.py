@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.baselines.pattern import Ints, Pattern
-from experiments.experiment import Experiment, one, select, table
-from experiments.measure import Row, Rows, Size
-from experiments.peers import title
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import legend_below
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.tables import markdown_table, one, select
+from experiments.peers import FRAME, prepared, title
+from experiments.peers.pattern import Ints, Pattern
 from experiments.streams import SEED, synthetic
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PEERS = ("piestream", "tpstream", "piestream-paper")
+METHODS = ("piestream", "tpstream", "piestream-paper")
+#: What all are compared with: it reports when everything has ended.
+LAST = "iseq"
 _WINDOW = 1_000
 
 #: Relations of A to B, as in the papers; the inverse ones mirror them. The last are sets.
@@ -52,91 +56,91 @@ def rows(size: Size) -> Iterator[Row]:
         for name, relations in RELATIONS.items():
             pattern = Pattern(2, ((0, 1, relations),), _WINDOW)
             case = synthetic(pattern, events, situation=((10, 100), length))
-            complete = _reports(case.matches("iseq"))
-            for peer in PEERS:
-                reports = _reports(case.matches(peer))
+            complete = _reports(prepared(case, LAST)().matches)
+            for peer in METHODS:
+                reports = _reports(prepared(case, peer, FRAME)().matches)
                 both = [starts for starts in complete if starts in reports]
-                told: Row = {"relations": name, "ratio": ratio, "peer": peer, "events": events,
+                row: Row = {"relations": name, "ratio": ratio, "peer": peer, "events": events,
                              "matches": len(both), "seed": SEED}  # fmt: skip
                 if both:
                     gained = np.array([complete[s] - reports[s] for s in both], dtype=float)
                     whole = np.array([complete[s] - min(s) for s in both], dtype=float)
-                    told |= {
+                    row |= {
                         "gain": float(gained.mean()),
                         # The dissertation's: detection time over that of ISEQ.
                         "relative": float(1 - gained.sum() / whole.sum()),
                     }
-                yield told
+                yield row
 
 
 def tables(rows: Rows) -> str:
     """Gains and relative detection times."""
-    ratios = list(dict.fromkeys(row["ratio"] for row in rows))
-    head = ["relation of A to B", "ratio A:B", "matches",
-            *(f"gain, {title(p).split(',')[0] if p == 'piestream' else title(p)}" for p in PEERS),
+    head = ["relation of A to B", "ratio A:B", "matches", *(f"gain, {title(p)}" for p in METHODS),
             "relative detection time, piestream"]  # fmt: skip
     lines = []
     for name in RELATIONS:
-        for ratio in ratios:
+        for ratio in dict.fromkeys(row["ratio"] for row in rows):
             here = select(rows, relations=name, ratio=ratio)
-            gains = [one(here, "gain", peer=peer) for peer in PEERS]
+            gains = [one(here, "gain", peer=peer) for peer in METHODS]
             relative = one(here, "relative", peer="piestream")
             lines.append([
                 name, ratio, here[0]["matches"],
                 *("–" if gain is None else f"{gain:.1f} s" for gain in gains),
                 "–" if relative is None else f"{relative:.0%}",
             ])  # fmt: skip
-    return table(head, lines)
+    return markdown_table(head, lines)
 
 
-def meaning(rows: Rows) -> str:
-    """Where gains are, and who has them."""
+def conclusions(rows: Rows) -> str:
+    """Where something is gained, who gains more, and where piestream gains less than another."""
     mine = [row for row in select(rows, peer="piestream") if "gain" in row]
-    more = sorted({
-        row["relations"]
-        for row in mine
-        if row["gain"] > 1e-9
-        + (one(rows, "gain", peer="piestream-paper", relations=row["relations"],
-               ratio=row["ratio"]) or 0)
-    })  # fmt: skip
-    less = [
-        row["relations"]
-        for row in mine
-        for peer in ("tpstream", "piestream-paper")
-        if row["gain"] + 1e-9
-        < (one(rows, "gain", peer=peer, relations=row["relations"], ratio=row["ratio"]) or 0)
-    ]
     known = [row["relative"] for row in mine]
-    return (
-        "**What it means.** Against ISEQ, which reports at the last end, `before` and `meets` gain "
-        "the whole length of B, the others what is left of the longer interval when the shorter "
-        "ends, `equals` and `finishes` nothing: there nothing is known before the end, by any "
-        f"method. Relative detection time lies between {min(known):.0%} and {max(known):.0%}. "
-        "For single relations piestream, TPStream and the paper's automata report at the "
-        "same instants. On complete groups piestream (and the corrected TPStream) gain more than "
-        f"the paper's automata: {', '.join(more) or 'none here'}.\n\n"
-        "**Where we lose.** "
-        + (f"Later than a peer: {', '.join(less)}." if less else "No peer gains more anywhere.")
-    )
+    nothing = _relations(row for row in mine if row["gain"] <= _SAME)
+    texts = [
+        f"Detection takes between {min(known):.0%} and {max(known):.0%} of {title(LAST)}'s time from "
+        f"the first start on; nothing is gained on {nothing or 'no relation'}."
+    ]
+    for peer in METHODS[1:]:
+        more, less = [], []
+        for row in mine:
+            where = {"relations": row["relations"], "ratio": row["ratio"]}
+            other = one(rows, "gain", peer=peer, **where)
+            if other is not None and abs(row["gain"] - other) > _SAME:
+                (more if row["gain"] > other else less).append(row)
+        texts.append(
+            f"Against {title(peer)}: earlier on {_relations(more) or 'none'}; later on "
+            f"{_relations(less) or 'none'}; the same elsewhere."
+        )
+    return "**Gain.** " + " ".join(texts)
+
+
+#: Mean gains that differ by less than this, in seconds, are the same.
+_SAME = 1e-9
+
+
+def _relations(rows: Iterable[Row]) -> str:
+    return ", ".join(dict.fromkeys(row["relations"] for row in rows))
 
 
 def draw(rows: Rows, figure: Figure) -> None:
     """Bars of the gains, and relative times."""
     left, right = figure.subplots(1, 2, sharey=True)
     ratios = list(dict.fromkeys(row["ratio"] for row in rows))
-    names = list(RELATIONS)
+    relations = list(RELATIONS)[::-1]
+    height = 0.8 / len(ratios)
     for place, ratio in enumerate(ratios):
-        height = 0.8 / len(ratios)
         for axes, value in ((left, "gain"), (right, "relative")):
-            widths = [
-                one(rows, value, peer="piestream", ratio=ratio, relations=n) or 0 for n in names
-            ]
-            axes.barh([at + place * height for at in range(len(names))], widths, height,
+            widths = [one(rows, value, peer="piestream", ratio=ratio, relations=name) or 0
+                      for name in relations]  # fmt: skip
+            offset = (place - (len(ratios) - 1) / 2) * height
+            axes.barh([at - offset for at in range(len(relations))], widths, height,
                       label=f"A:B = {ratio}")  # fmt: skip
-    left.set_yticks(range(len(names)), names)
-    left.set(xlabel="mean gain over ISEQ, s")
-    right.set(xlabel="detection time relative to ISEQ")
-    left.legend()
+    left.set_yticks(range(len(relations)), relations)
+    left.set(xlabel=f"mean gain over {title(LAST)}, s")
+    right.set(xlabel=f"detection time relative to {title(LAST)}")
+    for axes in (left, right):
+        axes.grid(False, axis="y")
+    legend_below(figure)
 
 
 EXPERIMENT = Experiment(
@@ -148,7 +152,7 @@ EXPERIMENT = Experiment(
     "time: from the first start to the report, over the same for ISEQ (sums over all matches).",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
     (9.5, 4.2),
 )

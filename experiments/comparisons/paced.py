@@ -12,21 +12,18 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from experiments.baselines import BASELINES
-from experiments.baselines.pace import AT_ONCE, DONE, DUE, await_due, even_pace, room_of
-from experiments.baselines.pattern import Ints
-from experiments.measure import Row
-from experiments.peers import DETECTOR, Case
-from piestream.compiled.layout import DUE as MINIMUM_DUE
-from piestream.compiled.layout import INT64_MIN, LAST_TIME, MASK, ROW_OUTPUTS, ROW_TIME
-from piestream.engine.detector import Detector
-from piestream.joins import batch as loops
+from experiments import engine
+from experiments.harness.measure import Row
+from experiments.peers import OURS, PEERS, Reports
+from experiments.peers.parts.pace import AT_ONCE, DONE, DUE, await_due, even_pace
+from experiments.peers.pattern import Ints
+from experiments.streams import Case
 
 __all__ = ["FRAMES", "NOTHING", "SESSION", "Fed", "feeding", "lateness"]
 
-#: A session that is given every event by itself; one that is given whatever waits; no method at all.
-SESSION, FRAMES, NOTHING = "piestream-session", "piestream-frames", "nothing"
-#: So many events that wait are pushed one by one, more as a frame.
+#: A session that is given every event by itself; one that is given all that are due; no method.
+SESSION, FRAMES, NOTHING = "session, one event at a time", "session, all events due", "no method"
+#: So many events that are due are pushed one by one, more as a frame.
 _FEW = 64
 #: A thread sleeps while the next event is further away than this, in nanoseconds.
 _SLACK = 400_000
@@ -90,40 +87,41 @@ def feeding(
     """
     ways: dict[str, Callable[[Case, Ints], Fed]] = {
         SESSION: partial(_pushed, most=1), FRAMES: partial(_pushed, most=1 << 16),
-        DETECTOR: _detected, NOTHING: _let_pass,
+        OURS: _detected, NOTHING: _let_pass,
     }  # fmt: skip
     run = ways.get(peer) or partial(_streamed, peer=peer)
-    few = Case(case.pattern, case.times[:2_000], case.masks[:2_000])
-    run(few, even_pace(len(few.times), 1e9))
-    case.frame, case.binding  # noqa: B018
+    short = case.head(2_000)
+    run(short, even_pace(short.events, 1e9))
+    case.bits  # noqa: B018
 
     def once() -> Row:
-        pace = even_pace(len(case.times) - before, rate, before)
+        pace = even_pace(case.events - before, rate, before)
         return lateness(run(case, pace), before, events)
 
     return lambda: min((once() for _ in range(runs)), key=lambda row: row.get("p99", 0.0))
 
 
 def _streamed(case: Case, pace: Ints, peer: str) -> Fed:
-    """A baseline: its compiled loop waits for each event."""
-    baseline = BASELINES[peer]
-    found = baseline.run(case.pattern, case.times, case.masks, pace=pace).matches
-    reports = np.searchsorted(case.times, found[:, 0])
-    if baseline.reports != "completion":
+    """Another method: its compiled loop waits for each event."""
+    times, masks = case.bits
+    found = PEERS[peer].run(case.pattern, times, masks, pace=pace).matches
+    reports = np.searchsorted(times, found[:, 0])
+    if PEERS[peer].reports is not Reports.COMPLETION:
         return Fed.at_once(pace, reports)
     starts = [f"s{at}" for at in range(case.pattern.n_symbols)]
-    known = pl.DataFrame(case.run("tpstream").matches, schema=["decided", *starts])
-    told = pl.DataFrame(found[:, 1:], schema=starts).with_columns(pl.Series("report", reports))
-    both = told.join(known, on=starts).select("decided", "report")
+    earliest = PEERS["tpstream"].run(case.pattern, times, masks).matches
+    known = pl.DataFrame(earliest, schema=["decided", *starts])
+    reported = pl.DataFrame(found[:, 1:], schema=starts).with_columns(pl.Series("report", reports))
+    both = reported.join(known, on=starts).select("decided", "report")
     groups = both.group_by("decided", "report").len()
-    decided = np.searchsorted(case.times, groups["decided"].to_numpy())
+    decided = np.searchsorted(times, groups["decided"].to_numpy())
     return Fed(pace, decided, pace[DONE, groups["report"].to_numpy()], groups["len"].to_numpy())
 
 
 def _let_pass(case: Case, pace: Ints) -> Fed:
     """No method: what of the lateness is the clock's and the machine's own."""
     _wait(pace)
-    return Fed.at_once(pace, np.arange(len(case.times)))
+    return Fed.at_once(pace, np.arange(case.events))
 
 
 @njit(cache=True, nogil=True)
@@ -135,54 +133,14 @@ def _wait(pace: Ints) -> None:
 
 def _detected(case: Case, pace: Ints) -> Fed:
     """piestream's detector, in a compiled loop that gives it one event after another."""
-    detector = Detector(case.binding.tables, case.binding.bit_of_symbol)
-    detector.add_partitions(1)
-    assert detector.unwatched
-    bits = np.zeros(len(case.masks), np.int64)
-    for symbol, bit in enumerate(case.binding.bit_of_symbol):
-        bits |= (case.masks >> bit & 1) << symbol
-    found = _detect_each(
-        detector.code, detector.parts, detector.pool, detector.waiting, detector.result_words,
-        case.pattern.n_symbols, case.times, bits, pace,
-    )  # fmt: skip
-    return Fed.at_once(pace, np.searchsorted(case.times, found[:, 0]))
-
-
-# Not kept on disk: Numba would not notice a change in the loops of the package.
-@njit(nogil=True)
-def _detect_each(
-    code: Ints, parts: Ints, pool: Ints, waiting: Ints, width: int, n: int, times: Ints,
-    masks: Ints, pace: Ints,
-) -> Ints:  # fmt: skip
-    """What `Detector.detect_one` does, without the way through Python; report times and starts."""
-    clock = np.zeros(3, np.int64)
-    out = np.empty((room_of(pace), 1 + n), np.int64)
-    reported = 0
-    partitions, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    offsets = np.array([0, 1], np.int64)
-    columns, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
-    rows = np.empty(1 << 10, np.int64)
-    for row in range(len(times)):
-        await_due(pace, row, clock)
-        if parts[MASK] == masks[row] and parts[MINIMUM_DUE] > times[row]:
-            parts[LAST_TIME] = times[row]
-            continue
-        pool, waiting, rows, count, _, _ = loops.detect(
-            code, parts, pool, waiting, partitions, offsets, times[row : row + 1], row_of,
-            masks[row : row + 1], offsets, columns, known, INT64_MIN, rows, False,
-        )  # fmt: skip
-        room = rows.size // width
-        for match in range(count):
-            out[reported, 0] = rows[ROW_TIME * room + match]
-            for symbol in range(n):
-                out[reported, 1 + symbol] = rows[(ROW_OUTPUTS + symbol) * room + match]
-            reported += 1
-    await_due(pace, len(times), clock)
-    return out[:reported]
+    binding = engine.bind_query(case.query, case.frame.schema)
+    times, masks = case.bits
+    found = engine.detect_paced(binding, times, masks, pace)
+    return Fed.at_once(pace, np.searchsorted(times, found[:, 0]))
 
 
 def _pushed(case: Case, pace: Ints, most: int) -> Fed:
-    """A session: what waits is pushed, at most so many events; few of them one by one."""
+    """A session: events that are due are pushed, at most so many; few of them one by one."""
     session = case.query.open()
     frame = case.frame
     columns = frame.columns
@@ -214,9 +172,9 @@ def _pushed(case: Case, pace: Ints, most: int) -> Fed:
             if matches:
                 reports.append((len(matches), matches[-1]["detected_at"]))
         row += waiting
-    told = [np.full(count, report) if np.isscalar(report) else report for count, report in reports]
-    known = np.concatenate([np.zeros(0, np.int64), *told])
-    return Fed.at_once(pace, np.searchsorted(case.times, known))
+    each = [np.full(count, report) if np.isscalar(report) else report for count, report in reports]
+    known = np.concatenate([np.zeros(0, np.int64), *each])
+    return Fed.at_once(pace, np.searchsorted(case.bits[0], known))
 
 
 def _waiting(due: Ints, row: int, passed: int, most: int) -> int:

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import TYPE_CHECKING
 
-from experiments.baselines.pattern import Pattern
-from experiments.cells import Sweep
-from experiments.experiment import (
-    Experiment,
-    curves,
-    grown,
-    lost_text,
-    one,
-    pivot,
-    select,
-    stopped_text,
-)
-from experiments.measure import Row, Rows, Size
-from experiments.peers import title
+from experiments.harness.conclusions import standing
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import legend_below, time_curves
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.sweep import Sweep
+from experiments.harness.tables import by_input, memory_table, select, time_tables
+from experiments.peers.pattern import Pattern
 from experiments.streams import SEED, synthetic
 from piestream.relations import ALLEN, Relation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PEERS = (
-    "piestream",
-    "piestream-detector",
-    "tpstream",
-    "tpstream-published",
-    "piestream-paper",
-    "iseq",
-)
+METHODS = ("piestream", "tpstream", "tpstream-published", "piestream-paper", "iseq")
 KINDS = ("equal", "meets", "chain", "star", "combined")
 _WIDE = Relation.BEFORE | Relation.AFTER
 
@@ -62,7 +48,7 @@ def pattern_of(kind: str, n: int, draw: int) -> Pattern:
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """A row a kind, number of symbols, draw and peer."""
+    """A row a kind, number of symbols, draw, form of the input and method."""
     events = size.of(2_000, 10_000, 500_000)
     for kind in KINDS:
         draws = 1 if kind in ("equal", "meets") else size.of(1, 4, 10)
@@ -70,86 +56,68 @@ def rows(size: Size) -> Iterator[Row]:
             for draw in range(draws):
                 case = synthetic(pattern_of(kind, n, draw), events)
                 # Draws are not ordered by what they take: a sweep of its own for each.
-                yield from Sweep(size).compared(case, PEERS, kind=kind, n=n, draw=draw, seed=SEED)
+                yield from Sweep(size).compared(case, METHODS, kind=kind, n=n, draw=draw, seed=SEED)
 
 
-def _medians(rows: Rows) -> Rows:
-    """The median over the draws."""
-    cases = dict.fromkeys((row["kind"], row["n"], row["peer"]) for row in rows if "cpu_s" in row)
-    told = []
-    for kind, n, peer in cases:
-        here = select(rows, kind=kind, n=n, peer=peer)
-        times = [row["cpu_s"] for row in here if "cpu_s" in row]
-        sizes = [
-            row["peak_growth_bytes"] for row in here if row.get("peak_growth_bytes") is not None
-        ]
-        told.append({"kind": kind, "n": n, "peer": peer, "cpu_s": statistics.median(times),
-                     "most": max(times),
-                     "peak_growth_bytes": statistics.median(sizes) if sizes else None})  # fmt: skip
-    return told
+def over_draws(rows: Rows, of: Callable[[Iterable[float]], float] = statistics.median) -> Rows:
+    """One row for all draws: the median of each value, or what ``of`` makes of them."""
+    keys = ("kind", "n", "peer", "input")
+    found = []
+    for case in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
+        here = select(rows, **dict(zip(keys, case, strict=True)))
+        row: Row = dict(zip(keys, case, strict=True))
+        for value in ("cpu_s", "cold_cpu_s", "peak_growth_bytes"):
+            values = [row[value] for row in here if row.get(value) is not None]
+            # A kind of run that some draw has not says nothing about all of them.
+            row[value] = of(values) if len(values) == len(here) else None
+        stopped = [each for each in here if "over" in each][:1]
+        found.append(row | {key: each[key] for each in stopped for key in ("over", "over_s")
+                            if key in each})  # fmt: skip
+    return found
 
 
 def tables(rows: Rows) -> str:
-    """Medians and the worst."""
-    told = _medians(rows)
-    return (
-        f"Median CPU milliseconds over the draws, {rows[0]['events']:,} events:\n\n"
-        + pivot(told, ["kind", "n"])
-        + "\n\nThe slowest draw:\n\n"
-        + pivot(told, ["kind", "n"], "most")
-        + "\n\nThe median of memory. " + grown(told, ["kind", "n"])
-    )  # fmt: skip
+    """Medians and the slowest."""
+    medians = over_draws(rows)
+    return "\n\n".join([
+        f"{rows[0]['events']:,} events. Medians over the draws.",
+        time_tables(medians, ["kind", "n"]),
+        memory_table(medians, ["kind", "n"]),
+        "The slowest draw.",
+        time_tables(over_draws(rows, max), ["kind", "n"]),
+    ])  # fmt: skip
 
 
-def meaning(rows: Rows) -> str:
-    """Factors at most symbols."""
-    told = _medians(rows)
-    most = max(row["n"] for row in told)
-    factors = []
-    for kind in KINDS:
-        mine = one(told, "cpu_s", kind=kind, n=most, peer="piestream-detector")
-        others = [
-            f"{title(row['peer'])} {row['cpu_s'] / mine:.1f}×"
-            for row in select(told, kind=kind, n=most)
-            if row["peer"] not in ("piestream", "piestream-detector") and mine
-        ]
-        factors.append(f"{kind}: {', '.join(others)}")
-    return (
-        f"**What it means.** Median time with {most} symbols against piestream's detector: "
-        f"{'; '.join(factors)}. The median number of matches is {_output(rows)}: such patterns of "
-        "rare relations have few, so this is mostly the time for deriving intervals and "
-        f"failing; TPStream as published still goes through its subsets.{stopped_text(rows, ['kind', 'n', 'draw'])}\n\n"
-        + lost_text(
-            told,
-            ["kind", "n"],
-            f"With {rows[0]['events']:,} events the whole query's fixed cost of a call, a "
-            "fraction of a millisecond, is most of its time: compare the "
-            "detector.",
-        )
-    )
-
-
-def _output(rows: Rows) -> str:
-    return f"{statistics.median(row['matches'] for row in rows if 'matches' in row):g}"
+def conclusions(rows: Rows) -> str:
+    """Who is quicker, and how much there was to find."""
+    counts = [row["matches"] for row in rows if "matches" in row]
+    return "\n\n".join([
+        "Of medians over the draws:",
+        standing(over_draws(rows), ["kind", "n"]),
+        f"**Matches.** The median number over all patterns is {statistics.median(counts):g}; "
+        f"{sum(not count for count in counts)} of {len(counts)} runs find none.",
+    ])  # fmt: skip
 
 
 def draw(rows: Rows, figure: Figure) -> None:
-    """A picture a kind."""
-    pictures = figure.subplots(1, len(KINDS), sharey=True)
-    told = _medians(rows)
-    for axes, kind in zip(pictures, KINDS, strict=True):
-        curves(axes, select(told, kind=kind), "n", log_x=False, scale=1000)
-        axes.set(title=kind, xlabel="symbols")
-    pictures[0].set_ylabel("CPU ms, median over draws")
-    handles = pictures[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=3)
+    """A column a kind, a line a form of the input."""
+    forms = by_input(over_draws(rows))
+    panels = figure.subplots(len(forms), len(KINDS), sharey=True, sharex=True, squeeze=False)
+    for line, (form, found) in zip(panels, forms, strict=True):
+        for axes, kind in zip(line, KINDS, strict=True):
+            time_curves(axes, select(found, kind=kind), "n")
+            axes.set_title(f"{kind}, {form}")
+        line[0].set_ylabel("CPU ms, median over draws")
+    for axes in panels[-1]:
+        axes.set_xlabel("symbols")
+    legend_below(figure, 5)
 
 
 def headline(rows: Rows) -> dict[str, Rows]:
     """Most symbols, medians."""
-    told = _medians(rows)
-    most = max(row["n"] for row in told)
-    return {f"{kind}, {most} symbols": select(told, kind=kind, n=most) for kind in KINDS}
+    medians = over_draws(rows)
+    most = max(row["n"] for row in medians)
+    return {f"{kind}, {most} symbols": select(medians, kind=kind, n=most) for kind in KINDS}
 
 
 EXPERIMENT = Experiment(
@@ -161,8 +129,8 @@ EXPERIMENT = Experiment(
     "a pattern), the same draws for all methods.",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
-    (10.0, 3.8),
+    (11.0, 5.6),
     headline=headline,
 )

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from experiments.baselines import BASELINES
-from experiments.experiment import Experiment, select, table, thousands
-from experiments.measure import Row, Rows, Size
-from experiments.streams import SEED, chain, synthetic
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import legend_below, ticks_at
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.tables import markdown_table, select, thousands
+from experiments.peers import PEERS
+from experiments.peers.pattern import Pattern
+from experiments.streams import SEED, synthetic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,12 +29,12 @@ def rows(size: Size) -> Iterator[Row]:
     most = size.of(20_000, 3_000_000, 300_000_000)
     for name, gap in GAPS.items():
         for n in size.of((4, 6), (4, 6, 8, 10, 12, 14, 16), tuple(range(4, 25, 2))):
-            case = synthetic(chain(n), events, gap=gap)
-            share = float(np.mean([(case.masks >> at & 1).mean() for at in range(n)]))
-            published = BASELINES["tpstream-published"].run(
-                case.pattern, case.times, case.masks, keep=False
+            case = synthetic(Pattern.chain(n), events, gap=gap)
+            share = float(np.mean([(case.bits[1] >> at & 1).mean() for at in range(n)]))
+            published, fixed = (
+                PEERS[peer].run(case.pattern, *case.bits, keep=False)
+                for peer in ("tpstream-published", "tpstream")
             )
-            fixed = BASELINES["tpstream"].run(case.pattern, case.times, case.masks, keep=False)
             intervals = max(published.counters["intervals"], 1)
             yield {
                 "gaps": name, "n": n, "events": events, "seed": SEED, "open": share,
@@ -58,48 +61,50 @@ def tables(rows: Rows) -> str:
     """Subsets an interval."""
     head = ["gaps", "share open", "symbols", "subsets an interval, as published",
             "matcher calls an interval, corrected"]  # fmt: skip
-    return table(
+    return markdown_table(
         head,
         [[row["gaps"], f"{row['open']:.0%}", row["n"], thousands(round(row["subsets_an_interval"], 1)),
           f"{row['calls_an_interval']:.2f}"] for row in rows],
     )  # fmt: skip
 
 
-def meaning(rows: Rows) -> str:
-    """The base against the expected one."""
-    told = []
-    for name in dict.fromkeys(row["gaps"] for row in rows):
-        here = select(rows, gaps=name)
+def conclusions(rows: Rows) -> str:
+    """What a symbol more multiplies the subsets by, against the share of time that one is open."""
+    texts = []
+    for gaps in dict.fromkeys(row["gaps"] for row in rows):
+        here = select(rows, gaps=gaps)
         base = _base(here)
         share = float(np.mean([row["open"] for row in here]))
-        if base is not None:
-            told.append(f"{name}: measured {base:.2f}, expected {1 + share:.2f}")
+        most = max(row["calls_an_interval"] for row in here)
+        texts.append(
+            f"{gaps}: "
+            + (
+                "too few points"
+                if base is None
+                else f"measured {base:.2f}, expected {1 + share:.2f}"
+            )
+            + f"; the corrected form calls its matcher at most {most:.2f} times an interval"
+        )
     return (
-        "**What it means.** For each interval that ends, the published matcher goes through every "
-        "subset of the other open symbols. If each is open for a share p of the time, a symbol "
-        "more multiplies the subsets by 1 + p on average: "
-        f"{'; '.join(told) or 'too few points here'}. The explosion is not in the window and not "
-        "in the events; it is in how many symbols are open at the same time, which is why the "
-        "paper's chain of 16 stops it and patterns of rarely open symbols do not. The corrected "
-        "form takes an open interval for one candidate more and needs no subsets.\n\n"
-        "**Where we lose.** With few symbols, or symbols that are rarely open, the powersets cost "
-        "nothing, and TPStream as published is as good as corrected."
+        "**Subsets.** For each interval that ends, the published matcher goes through every subset "
+        "of the other open symbols: if each is open for a share p of the time, a symbol more "
+        f"multiplies the subsets by 1 + p on average. {'. '.join(texts)}."
     )
 
 
 def draw(rows: Rows, figure: Figure) -> None:
     """Subsets over symbols."""
     axes = figure.subplots()
-    for name in dict.fromkeys(row["gaps"] for row in rows):
-        here = select(rows, gaps=name)
+    for gaps in dict.fromkeys(row["gaps"] for row in rows):
+        here = select(rows, gaps=gaps)
         axes.plot([row["n"] for row in here], [row["subsets_an_interval"] for row in here], "o-",
-                  label=f"as published, {name}")  # fmt: skip
-    paper = select(rows, gaps=list(GAPS)[1])
-    axes.plot([row["n"] for row in paper], [row["calls_an_interval"] for row in paper], "s--",
-              color="black", label="corrected (matcher calls), the papers' gaps")  # fmt: skip
+                  label=f"subsets, as published, {gaps}")  # fmt: skip
+    papers = select(rows, gaps=list(GAPS)[1])
+    axes.plot([row["n"] for row in papers], [row["calls_an_interval"] for row in papers], "s--",
+              color="black", label="matcher calls, corrected, the papers' gaps")  # fmt: skip
     axes.set(yscale="log", xlabel="symbols", ylabel="an interval")
-    axes.grid(True, linewidth=0.4, alpha=0.5)
-    axes.legend()
+    ticks_at(axes, sorted({row["n"] for row in rows}))
+    legend_below(figure, 2)
 
 
 EXPERIMENT = Experiment(
@@ -110,7 +115,7 @@ EXPERIMENT = Experiment(
     "papers', and a large share of the time; the published matcher's subsets are counted.",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
     (7.0, 4.0),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,27 +10,36 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.baselines.pattern import Ints, Pattern, Result
-from experiments.cells import apart
-from experiments.experiment import (
-    Experiment,
-    lost_text,
+from experiments.harness.conclusions import standing
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import legend_below
+from experiments.harness.isolation import isolated
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.sweep import described
+from experiments.harness.tables import (
+    markdown_table,
     megabytes,
-    milliseconds,
-    one,
     select,
-    table,
     thousands,
+    times_of,
+    why_not,
 )
-from experiments.measure import Row, Rows, Size
-from experiments.peers import DETECTOR, ENGINE, PAPER_SPARED, Case, counted, prepared, title
-from experiments.streams import SEED
-from piestream.generators import rollover, rollover_truth
+from experiments.peers import INPUTS, Result, prepared, title
+from experiments.peers.pattern import Ints, Pattern
+from experiments.streams import SEED, Case, rollover, rollover_truth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PEERS = (DETECTOR, "tpstream", "piestream-paper", PAPER_SPARED, "iseq", "duckdb", "polars")
+METHODS = (
+    "piestream",
+    "tpstream",
+    "piestream-paper",
+    "piestream-paper-changes",
+    "iseq",
+    "duckdb",
+    "polars",
+)
 _PREDICATES = {
     "A": "SOBOR > 0 AND BOR < 50",
     "B": "BOR > 100",
@@ -39,7 +48,7 @@ _PREDICATES = {
 }
 
 
-def query(then: str) -> ps.Query:
+def query(then: str, source: str = "tank") -> ps.Query:
     """The paper's query, with ``followed-by`` or with ``before``.
 
     >>> [symbol.name for symbol in query("before").symbols]
@@ -47,18 +56,10 @@ def query(then: str) -> ps.Query:
     """
     defined = ", ".join(f"{name} AS {text}" for name, text in _PREDICATES.items())
     return ps.query(
-        f"FROM tank ORDER BY ts DEFINE {defined} PATTERN A {then} B AND B {then} C "
+        f"FROM {source} ORDER BY ts DEFINE {defined} PATTERN A {then} B AND B {then} C "
         "AND B during;starts;overlaps D AND D overlaps;finished-by;contains C "
         f"AND A {then};meets;overlaps D WITHIN 10000 RETURN A.ts, B.ts, C.ts, D.ts"
     )
-
-
-def _masks(frame: pl.DataFrame) -> tuple[Ints, Ints]:
-    truths = frame.select(pl.sql_expr(text).alias(name) for name, text in _PREDICATES.items())
-    masks = np.zeros(frame.height, np.int64)
-    for bit, name in enumerate(_PREDICATES):
-        masks |= truths[name].cast(pl.Int64).to_numpy() << bit
-    return frame["ts"].to_numpy().astype(np.int64), masks
 
 
 def true_alarms(starts: Ints, truth: pl.DataFrame) -> tuple[int, int]:
@@ -67,111 +68,93 @@ def true_alarms(starts: Ints, truth: pl.DataFrame) -> tuple[int, int]:
     Such a match has the rise of this very surge as its A, and its fall as its C.
     """
     onset, peak, settled = (truth[name].to_numpy() for name in ("onset", "peak", "settled"))
-    right, told = 0, set()
+    right, found = 0, set()
     for a, b, c, _ in starts.tolist():
         at = int(np.searchsorted(onset, b, side="right")) - 1
         # Noise never turns a rise into a fall, so A begins with the onset, within a moment.
         if at >= 0 and onset[at] - 5 <= a <= peak[at] and b <= peak[at] + 5 and c <= settled[at]:
             right += 1
-            told.add(at)
-    return right, len(told)
+            found.add(at)
+    return right, len(found)
 
 
-def whole_query(frame: pl.DataFrame, asked: ps.Query) -> Callable[[], pl.DataFrame]:
-    """A run of the whole query, on one thread."""
-    asked.run(frame.head(1_000), threads=1)
-    return partial(asked.run, frame, threads=1)
-
-
-def _alarms(truth: pl.DataFrame, found: pl.DataFrame | Result) -> Row:
+def _alarms(
+    truth: pl.DataFrame, case: Case, peer: str, form: str, size: Size, found: Result
+) -> Row:
     """How many alarms there are, and how many are right."""
-    if isinstance(found, pl.DataFrame):
-        starts = found.drop("detected_at").to_numpy().astype(np.int64)
-    else:
-        starts = found.matches[:, -4:]  # A, B, C, D, whatever words are before them
-    right, told = true_alarms(starts, truth)
-    return {"matches": len(starts), "true": right, "found": told, "false": len(starts) - right}
-
-
-def _told(truth: pl.DataFrame, case: Case, peer: str, size: Size, result: Result) -> Row:
-    return {**counted(case, peer, size, result), **_alarms(truth, result)}
+    starts = found.matches[:, 1:]
+    right, rollovers = true_alarms(starts, truth)
+    return {**described(case, peer, form, size, found), "true": right, "found": rollovers,
+            "false": len(starts) - right}  # fmt: skip
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """A row a form of the query and peer."""
+    """A row a form of the query, form of the input and method."""
     days, planted = size.of((2, 3), (20, 19), (100, 95))
     frame = rollover(days=days, seed=SEED, rollovers=planted)
     truth = rollover_truth(days=days, seed=SEED, rollovers=planted)
-    times, masks = _masks(frame)
     for then in ("followed-by", "before"):
         asked = query(then)
-        case = Case(Pattern.of(asked), times, masks)
-        for peer in (ENGINE, *PEERS):
-            row: Row = {"then": then, "peer": peer, "events": frame.height, "days": days,
-                        "planted": planted, "seed": SEED}  # fmt: skip
-            if peer == ENGINE:
-                told = partial(_alarms, truth)
-                yield row | apart(whole_query, frame, asked, size=size, told=told)
-            else:
-                tells = partial(_told, truth, case, peer, size)
-                yield row | apart(prepared, case, peer, size=size, told=tells)
+        case = Case(Pattern.of(asked), frame, tuple(_PREDICATES.values()), asked=asked)
+        for form in INPUTS:
+            for peer in METHODS:
+                yield {"then": then, "peer": peer, "input": form, "events": frame.height,
+                       "days": days, "planted": planted, "seed": SEED,
+                       **isolated(prepared, case, peer, form, size=size,
+                                  describe=partial(_alarms, truth, case, peer, form, size))}  # fmt: skip
 
 
 def tables(rows: Rows) -> str:
     """Alarms, time and memory."""
     lines = []
     for row in rows:
+        first = [row["then"], row["input"], title(row["peer"])]
         if "matches" not in row:
-            why = (
-                f"> {row['over']}" if "over" in row else "cannot" if "refused" in row else "failed"
-            )
-            lines.append([row["then"], title(row["peer"]), *[why] * 6])
+            lines.append([*first, *[why_not(row)] * 6])
             continue
         share = row["false"] / max(row["matches"], 1)
-        lines.append([row["then"], title(row["peer"]), row["matches"],
-                      f"{row['found']} of {row['planted']}", f"{row['false']} ({share:.0%})",
-                      milliseconds(row["cpu_s"]), megabytes(row.get("peak_growth_bytes")),
+        lines.append([*first, row["matches"], f"{row['found']} of {row['planted']}",
+                      f"{row['false']} ({share:.0%})", times_of(row),
+                      megabytes(row.get("peak_growth_bytes")),
                       thousands(row.get("peak_stored") or None)])  # fmt: skip
-    head = ["relation", "method", "alarms", "rollovers found", "false alarms", "CPU ms",
-            "MB beyond input", "items held"]  # fmt: skip
-    return f"{rows[0]['days']} days, {rows[0]['events']:,} readings:\n\n" + table(head, lines)
+    head = ["relation", "input", "method", "alarms", "rollovers found", "false alarms",
+            "CPU ms, warm / cold", "MB beyond the input", "items held at most"]  # fmt: skip
+    about = f"{rows[0]['days']} days, {rows[0]['events']:,} readings:\n\n"
+    return about + markdown_table(head, lines)
 
 
-def meaning(rows: Rows) -> str:
-    """The two shares."""
-    precise = select(rows, then="followed-by", peer="piestream")[0]
-    wide = select(rows, then="before", peer="piestream")[0]
-    return (
-        f"**What it means.** With `followed-by` there are {precise['false']} false alarms and "
-        f"{precise['found']} of {precise['planted']} rollovers are found; with `before` "
-        f"{wide['false']} of {wide['matches']} alarms "
-        f"({wide['false'] / max(wide['matches'], 1):.0%}) are false, because "
-        "any earlier rise, a precursor, is *before* the surge too. The generator plants precursors "
-        "and aftershocks so that this share is the published one; what is shown is that the precise "
-        "relation removes them and loses nothing. TPStream and ISEQ have Allen's relations only "
-        "and cannot ask the precise question.\n\n"
-        + lost_text(
-            rows,
-            ["then"],
-            "The peers get ready bits here, while piestream's whole query reads three columns of "
-            "floating-point numbers and evaluates six comparisons on each row: of its "
-            f"{milliseconds(wide['cpu_s'])} ms (`before`) the detector takes "
-            f"{milliseconds(one(rows, 'cpu_s', then='before', peer=DETECTOR))} ms.",
-        )
-    )
+def conclusions(rows: Rows) -> str:
+    """False alarms, who cannot ask the precise question, and who is quicker."""
+    alarms = []
+    for then in ("followed-by", "before"):
+        counts = {(row["matches"], row["false"], row["found"])
+                  for row in select(rows, then=then) if "matches" in row}  # fmt: skip
+        texts = [
+            f"{matches} alarms, {false} of them false ({false / max(matches, 1):.0%}), "
+            f"{found} of {rows[0]['planted']} rollovers found"
+            for matches, false, found in sorted(counts)
+        ]
+        who = "all methods that answer" if len(counts) == 1 else "**the methods differ**"
+        alarms.append(f"`{then}`: {'; '.join(texts)} ({who})")
+    refused = dict.fromkeys(title(row["peer"]) for row in rows if "refused" in row)
+    cannot = f" Cannot express `followed-by`: {', '.join(refused)}." if refused else ""
+    return "\n\n".join([
+        f"**Alarms.** {'. '.join(alarms)}.{cannot}",
+        standing(rows, ["then"]),
+    ])  # fmt: skip
 
 
 def draw(rows: Rows, figure: Figure) -> None:
     """True and false alarms."""
     axes = figure.subplots()
-    for place, then in enumerate(("followed-by", "before")):
-        row = select(rows, then=then, peer="piestream")[0]
-        axes.barh(place, row["true"], color="#2ca02c", label="true" if not place else None)
-        axes.barh(place, row["false"], left=row["true"], color="#d62728",
-                  label="false" if not place else None)  # fmt: skip
-    axes.set_yticks((0, 1), ("followed-by", "before"))
+    relations = ("followed-by", "before")
+    shown = [select(rows, then=then, peer="piestream")[0] for then in relations]
+    axes.barh(relations, [row["true"] for row in shown], color="#2ca02c", label="true")
+    axes.barh(relations, [row["false"] for row in shown], left=[row["true"] for row in shown],
+              color="#d62728", label="false")  # fmt: skip
     axes.set(xlabel="alarms")
-    axes.legend()
+    axes.grid(False, axis="y")
+    legend_below(figure)
 
 
 def headline(rows: Rows) -> dict[str, Rows]:
@@ -184,12 +167,15 @@ EXPERIMENT = Experiment(
     "LNG rollover: false alarms of before and followed-by",
     "How many false alarms does `before` raise where `followed-by` raises none?",
     "A tank with planted rollovers, precursors, aftershocks and look-alikes, one reading a second "
-    "(`piestream.generators.rollover`); the paper's query with either relation. An alarm is true "
-    "if its A and C are the rise and the fall of a planted rollover's own surge.",
+    "(`experiments.streams.rollover`); the paper's query with either relation. An alarm is true "
+    "if its A and C are the rise and the fall of a planted rollover's own surge. The generator plants "
+    "precursors and aftershocks so that the share of false alarms of `before` is the published one; "
+    "what is measured is that the precise relation removes them and loses nothing. The raw frame has "
+    "three columns of floating-point numbers, on which each row takes six comparisons.",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
-    (7.0, 2.2),
+    (7.0, 2.4),
     headline=headline,
 )

@@ -8,6 +8,7 @@ started is ended with it. That it is fresh is also what makes the memory its own
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -145,6 +146,8 @@ class _ColdRun(Growth):
         self._there = there
 
     def __enter__(self) -> _ColdRun:
+        if self._there is not None:
+            gc.collect()  # what preparing left behind is no memory of the run
         super().__enter__()
         if self._there is not None:
             self._there.send(process_time())

@@ -111,7 +111,6 @@ def timed(
     wall: list[float] = []
 
     def run() -> Any:
-        gc.collect()
         wall_before, cpu_before = time.perf_counter(), time.process_time()
         result = work()
         cpu.append(time.process_time() - cpu_before)
@@ -203,7 +202,6 @@ class Growth:
         self._before: int | None = None
 
     def __enter__(self) -> Growth:
-        gc.collect()
         reset_peak = Path("/proc/self/clear_refs")
         if reset_peak.exists():
             reset_peak.write_text("5")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -12,29 +10,23 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-import piestream as ps
-from experiments.cells import apart
-from experiments.experiment import Experiment, select, table
-from experiments.measure import Row, Rows, Size
-from experiments.streams import SEED
-from experiments.threads import SYMBOLS, chain_query, keyed
-from piestream.generators import booleans
+import polars as pl
+
+from experiments.benchmarks.threads import SYMBOLS, chain_query
+from experiments.harness.experiment import Experiment
+from experiments.harness.isolation import isolated
+from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.provenance import load
+from experiments.harness.tables import markdown_table, part, select, why_not
+from experiments.spark.local import missing, on_cores, session
+from experiments.streams import SEED, booleans, in_partitions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Slices pay where they own several times the window.
 WINDOW = 1_000
-
-
-def kept_to(cores: int) -> None:
-    """Keep this process, and all that it will start, to so many cores, where the system can.
-
-    The workers are processes beside the JVM: on a Spark of one core they would have another core to
-    themselves.
-    """
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+PARTITIONS, ONE_STREAM = "partitions", "one stream"
 
 
 def quickest(once: Callable[[], Row], runs: int) -> Row:
@@ -46,16 +38,12 @@ def quickest(once: Callable[[], Row], runs: int) -> Row:
     return min((once() for _ in range(runs)), key=lambda row: row["wall_s"])
 
 
-def running(path: str, keyed: bool, cores: int, slices: int | None, runs: int) -> Callable[[], Row]:
-    """Runs on a local Spark of so many cores: its start and a warm run are not measured."""
-    from piestream.spark.job.local import session
-
-    kept_to(cores)
-    # The JVM must not make threads for cores that it is not given.
-    os.environ["JDK_JAVA_OPTIONS"] = f"-XX:ActiveProcessorCount={cores}"
-    spark: Any = session(f"local[{cores}]", spark__ui__enabled="false", spark__driver__memory="2g")
-    spark.sparkContext.setLogLevel("ERROR")
-    query = chain_query("PARTITION BY key" if keyed else "", WINDOW)
+def on_spark(
+    path: str, by_key: bool, cores: int, slices: int | None, runs: int
+) -> Callable[[], Row]:
+    """Runs on a local Spark of so many cores: its start and a first run are not measured."""
+    spark = session(cores)
+    query = chain_query("key" if by_key else "", WINDOW)
     options: dict[str, Any] = {} if slices is None else {"slices": slices}
 
     def once() -> Row:
@@ -67,68 +55,53 @@ def running(path: str, keyed: bool, cores: int, slices: int | None, runs: int) -
     return partial(quickest, once, runs)
 
 
-def embedded(path: str, keyed: bool, runs: int) -> Callable[[], Row]:
+def embedded(path: str, by_key: bool, runs: int) -> Callable[[], Row]:
     """The same query without Spark, from the same file, on one thread."""
-    query = chain_query("PARTITION BY key" if keyed else "", WINDOW)
-    query_of = partial(ps.Query.run, query, threads=1)
-    kept_to(1)
+    query = chain_query("key" if by_key else "", WINDOW)
+    on_cores(1)
 
     def once() -> Row:
-        import polars as pl
-
         before = time.perf_counter()
-        return {"matches": len(query_of(pl.read_parquet(path))),
-                "wall_s": time.perf_counter() - before}  # fmt: skip
+        found = query.run(pl.read_parquet(path), threads=1)
+        return {"matches": len(found), "wall_s": time.perf_counter() - before}
 
     once()
     return partial(quickest, once, runs)
 
 
-def there() -> str | None:
-    """Why there is no Spark here; None if there is."""
-    if importlib.util.find_spec("pyspark") is None:
-        return "pyspark is not installed: pip install 'piestream[spark]'"
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        return "Spark needs Java 17"
-    return None
-
-
-def measured(
-    prepare: Callable[..., Callable[[], Row]], *given: Any, size: Size, wall: float
-) -> Row:
-    """What runs by their own clock say; ended, with all that they started, when it takes too long."""
-    return apart(prepare, *given, size=size, told=dict, once=True, wall=wall)
-
-
 def rows(size: Size) -> Iterator[Row]:
     """A row a kind of stream, number of slices and number of cores."""
     events, keys = size.of((4_000, 4), (400_000, 200), (10_000_000, 1_000))
-    runs, wall = size.of((1, 60.0), (2, 60.0), (2, 240.0))
-    missing = there() or ("a JVM takes longer than the tiny size" if size is Size.TINY else None)
+    runs, wall_limit = size.of((1, 60.0), (2, 60.0), (2, 240.0))
+    reason = missing(size)
+
+    def measured(prepare: Callable[..., Callable[[], Row]], *given: Any) -> Row:
+        row = isolated(
+            prepare, *given, runs, size=size, describe=dict, once=True, wall_limit=wall_limit
+        )
+        # By its own clock: of the process that starts Spark, nothing else says anything.
+        return {key: row[key] for key in row if key not in ("cold_cpu_s", "cold_wall_s", "runs")}
+
     folder = Path(mkdtemp())
     try:
         for kind, frame in (
-            ("partitions", keyed(events, keys)),
-            ("one stream", booleans(SYMBOLS, events, SEED)),
+            (PARTITIONS, in_partitions(SYMBOLS, events, keys)),
+            (ONE_STREAM, booleans(SYMBOLS, events, SEED)),
         ):
             path = str(folder / f"{kind}.parquet")
             frame.write_parquet(path, row_group_size=max(events // 8, 1_000))
-            told: Row = {"kind": kind, "events": events, "seed": SEED}
-            by_key = kind == "partitions"
-            yield {**told, "cores": 1, "way": "without Spark",
-                   **measured(embedded, path, by_key, runs, size=size, wall=wall)}  # fmt: skip
+            by_key = kind == PARTITIONS
+            about: Row = {"kind": kind, "events": events, "seed": SEED}
+            yield {**about, "cores": 1, "way": "without Spark", **measured(embedded, path, by_key)}
             for slices in (None,) if by_key else (None, 4):
                 for cores in (1, 2):
                     way = "Spark" if slices is None else f"Spark, {slices} slices"
-                    load = os.getloadavg()[0]
                     row = (
-                        {"refused": missing}
-                        if missing
-                        else measured(
-                            running, path, by_key, cores, slices, runs, size=size, wall=wall
-                        )
+                        {"refused": reason, "load": load()}
+                        if reason
+                        else measured(on_spark, path, by_key, cores, slices)
                     )
-                    yield {**told, "cores": cores, "way": way, "load": load, **row}
+                    yield {**about, "cores": cores, "way": way, **row}
     finally:
         shutil.rmtree(folder)
 
@@ -141,53 +114,36 @@ def tables(rows: Rows) -> str:
         wall = row.get("wall_s")
         lines.append([
             row["kind"], row["way"], row["cores"],
-            f"{wall:.2f}" if wall else _why_not(row),
+            f"{wall:.2f}" if wall else str(row.get("refused") or why_not(row)),
             f"{single['wall_s'] / wall:.2f}" if wall and single.get("wall_s") else "–",
-            f"{row['matches']:,}" if "matches" in row else "–",
+            part(row["matches"]) if "matches" in row else "–",
             f"{row['load']:.1f}" if "load" in row else "–",
         ])  # fmt: skip
-    return f"{rows[0]['events']:,} events:\n\n" + table(
-        ["stream", "way", "cores", "wall s", "speed-up", "matches", "load before"], lines
-    )
+    head = ["stream", "way", "cores", "wall s", "speed-up", "matches", "load before"]
+    return f"{rows[0]['events']:,} events:\n\n" + markdown_table(head, lines)
 
 
-def _why_not(row: Row) -> str:
-    """What stands where no time does.
-
-    >>> _why_not({"over": "60 s by the wall clock"}), _why_not({"refused": "no Java"})
-    ('> 60 s by the wall clock', 'no Java')
-    """
-    return f"> {row['over']}" if "over" in row else str(row.get("refused") or row.get("failed"))
-
-
-def meaning(rows: Rows) -> str:
-    """Speed-ups, and that the embedded engine is faster."""
-    told = []
+def conclusions(rows: Rows) -> str:
+    """Speed-ups, and Spark beside the engine without it."""
+    speed_ups, beside = [], []
     for kind, way in dict.fromkeys((row["kind"], row["way"]) for row in rows):
         here = [row for row in select(rows, kind=kind, way=way) if row.get("wall_s")]
+        alone = select(rows, kind=kind, way="without Spark")[0].get("wall_s")
         if len(here) == 2:
-            told.append(f"{kind}, {way}: {here[0]['wall_s'] / here[1]['wall_s']:.2f}")
+            speed_ups.append(f"{kind}, {way}: {here[0]['wall_s'] / here[1]['wall_s']:.2f}×")
+            if alone:
+                beside.append(
+                    f"{kind}, {way} on {here[1]['cores']} cores: {here[1]['wall_s'] / alone:.2f}×"
+                )
     counts = {
         len({row["matches"] for row in select(rows, kind=kind) if "matches" in row})
-        for kind in ("partitions", "one stream")
+        for kind in (PARTITIONS, ONE_STREAM)
     }
-    same = "the same in all ways" if counts == {1} else "NOT the same in all ways"
-    size = (
-        "" if max(row["events"] for row in rows) > 1_000_000
-        else " (At this size most of a run is Spark's own: planning, and starting tasks that have "
-        "little to do; `--full` has 10,000,000 events.)"
-    )  # fmt: skip
+    same = "the same in all ways" if counts == {1} else "**not the same in all ways**"
     return (
-        f"**What it means.** Speed-up of two cores over one: {'; '.join(told) or 'not measured'}; "
-        f"matches are {same}.{size} A stream without partitions is one task unless it is cut into "
-        "slices: each reads a window more than it owns, and the frame is read again to find where "
-        "to cut. Two cores is all there is here; what eight or a cluster give is not shown. "
-        "Memory is that of the JVM and its workers, and is not compared. Time by the clock on the "
-        "wall means something where the load before (of the machine, over a minute) is below its two "
-        "cores: what else runs takes the second core away from whom it was given to.\n\n"
-        "**Where we lose.** To ourselves: where one machine holds the data, the engine without Spark "
-        "is the one to take. The dissertation's threads share buffers; Spark's tasks share nothing, "
-        "and read the overlap of slices twice."
+        f"**Speed-up** of two cores over one: {'; '.join(speed_ups) or 'not measured'}; matches are {same}."
+        f"\n\n**Where Spark loses or wins.** Its time over that of the engine without Spark on one core: "
+        f"{'; '.join(beside) or 'not measured'}."
     )
 
 
@@ -195,23 +151,30 @@ def draw(rows: Rows, figure: Figure) -> None:
     """Bars."""
     axes = figure.subplots()
     shown = [row for row in rows if row.get("wall_s")][::-1]
-    axes.barh([f"{row['kind']}, {row['way']}, {row['cores']} cores" for row in shown],
-              [row["wall_s"] for row in shown])  # fmt: skip
+    names = [
+        f"{row['kind']}, {row['way']}, {row['cores']} core{'s' * (row['cores'] > 1)}"
+        for row in shown
+    ]
+    colours = ["#d62728" if row["way"] == "without Spark" else "#1f77b4" for row in shown]
+    axes.barh(names, [row["wall_s"] for row in shown], color=colours)
     axes.set(xlabel="wall-clock seconds")
+    axes.grid(False, axis="y")
 
 
 EXPERIMENT = Experiment(
-    "spark",
+    "spark_cores",
     "The dissertation's Fig. 5.16 and 5.19: parallel runs on Spark",
     "What do two cores give instead of one, with partitions and with one stream in slices?",
     f"Fig. 4's chain of {SYMBOLS} symbols, WITHIN {WINDOW:,}, from a Parquet file; `Query.run` on a "
     "Spark frame, on a local Spark of one core and of two, the JVM and its workers kept to as many; "
-    "with `PARTITION BY`, and without it as one task or in four slices of time. Spark's start and a "
-    "first run are not measured; the better of two runs, by the clock on the "
-    "wall. A cell is ended, its JVM with it, after 60 s (240 with `--full`).",
+    "with `PARTITION BY`, and without it as one task or in four slices of time (each reads a window "
+    "more than it owns). Spark's start and a first run are not measured; the better of two runs, "
+    "wall-clock time. A cell is ended, its JVM with it, after 60 s (240 with `--full`). Memory is that "
+    "of the JVM and its workers, and is not compared.",
     rows,
     tables,
-    meaning,
+    conclusions,
     draw,
     (7.5, 3.0),
+    on_spark=True,
 )

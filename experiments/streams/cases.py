@@ -30,11 +30,17 @@ class Case:
 
     pattern: Pattern
     frame: pl.DataFrame
-    query: ps.Query
     #: SQL over the frame's columns, one for each symbol of the pattern.
     predicates: tuple[str, ...]
     tick: int = 1
     key: str | None = None
+    #: The query, where it says more than the pattern.
+    asked: ps.Query | None = None
+
+    @cached_property
+    def query(self) -> ps.Query:
+        """The pattern as a user writes it."""
+        return self.asked or query_of(self.pattern)
 
     @property
     def events(self) -> int:
@@ -107,7 +113,7 @@ def query_of(
 def synthetic(pattern: Pattern, events: int, seed: int = SEED, **shape: Any) -> Case:
     """A pattern over TPStream's synthetic booleans: situations 10–100 s, gaps 10–50 s, 1 Hz."""
     frame = booleans(pattern.n_symbols, events, seed, **shape)
-    return Case(pattern, frame, query_of(pattern), columns_of(pattern))
+    return Case(pattern, frame, columns_of(pattern))
 
 
 def of_bits(pattern: Pattern, times: Ints, masks: Ints) -> Case:
@@ -119,7 +125,7 @@ def of_bits(pattern: Pattern, times: Ints, masks: Ints) -> Case:
     """
     columns = columns_of(pattern)
     frame = pl.DataFrame({"ts": times} | _truths(masks, columns))
-    return Case(pattern, frame, query_of(pattern), columns)
+    return Case(pattern, frame, columns)
 
 
 def _truths(masks: Ints, columns: Sequence[str]) -> dict[str, np.ndarray]:

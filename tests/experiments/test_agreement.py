@@ -8,7 +8,7 @@ import pytest
 from experiments.baselines import BASELINES, bits, run, sorted_matches
 from experiments.baselines.java import CHAIN
 from experiments.baselines.pattern import Ints, Pattern
-from piestream.generators import booleans
+from experiments.streams import booleans
 from piestream.relations import Relation
 
 PATTERNS = {
