@@ -76,13 +76,15 @@ def rows(size: Size) -> Iterator[Row]:
                     break
         case = of_bits(Pattern(2, ((0, 1, relations),), _WINDOW), times, masks)
         for peer in METHODS:
-            about: Row = {"relations": name, "bits": int(relations), "peer": peer}
+            about: Row = {
+                "relations": name, "bits": int(relations), "peer": peer, "seed": SEED
+            }
             try:
                 found = prepared(case, peer, FRAME)().matches.tolist()
             except UnsupportedPatternError as refusal:
                 yield {**about, "refused": str(refusal)}
                 continue
-            yield {**about, "events": events, "seed": SEED, **_against(optimum, found)}
+            yield {**about, "events": events, **_against(optimum, found)}
 
 
 def _against(optimum: Mapping[tuple[int, ...], int], found: list[list[int]]) -> Row:

@@ -27,6 +27,7 @@ _WORDS = tuple(product(range(4), repeat=_AHEAD))
 def runs(masks: Ints, bit: int) -> list[Run]:
     """The runs of a bit.
 
+    >>> import numpy as np
     >>> runs(np.array([0, 1, 1, 0, 1]), 0)
     [(1, 3), (4, None)]
     """
@@ -105,6 +106,7 @@ def earliest(pattern: Pattern, times: Ints, masks: Ints) -> dict[tuple[int, ...]
 
     A match is certain when its last pair is; durations are not looked at.
 
+    >>> import numpy as np
     >>> times, masks = np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0])
     >>> earliest(Pattern(2, ((0, 1, Relation.OVERLAPS),), 100), times, masks)
     {(1, 2): 3}

@@ -6,7 +6,6 @@ It sees the whole stream at once, so it has no latency to speak of; what is comp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -148,17 +147,16 @@ def matcher(
     if emit not in ("completion", "trigger"):
         raise ValueError(f"emit is {emit!r}; it must be 'completion' or 'trigger'")
     text = duckdb_query(pattern, emit, shared)
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {int(threads)}")
 
-    def load(times: Ints, masks: Ints) -> Any:
+    def load(times: Ints, masks: Ints) -> int:
         times, masks = one_partition(times, masks)
-        connection = duckdb.connect()
-        connection.execute(f"SET threads = {int(threads)}")
         connection.register("arrived", pl.DataFrame({"t": times, "mask": masks}).to_arrow())
-        connection.execute("CREATE TABLE stream AS SELECT * FROM arrived")
-        return connection, len(times)
+        connection.execute("CREATE OR REPLACE TABLE stream AS SELECT * FROM arrived")
+        return len(times)
 
-    def match(loaded: Any) -> Result:
-        connection, events = loaded
+    def match(events: int) -> Result:
         if not keep:
             counted = connection.execute(f"SELECT count(*) FROM ({text})").fetchone()
             nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)

@@ -18,13 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from experiments.peers.pattern import (
-    Ints,
-    Pattern,
-    Result,
-    UnsupportedPatternError,
-    one_partition,
-)
+from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
 from experiments.peers.peer import Matcher
 
 __all__ = ["VARIABLE", "command", "is_available", "matcher", "program_folder", "read_output"]
@@ -140,24 +134,20 @@ def matcher(
         )
     folder = program_folder(program)
 
-    def load(times: Ints, masks: Ints) -> tuple[TemporaryDirectory[str], Path, int]:
-        times, masks = one_partition(times, masks)
-        temporary = TemporaryDirectory()
-        path = Path(temporary.name) / "events.csv"
-        _write_events(path, pattern.n_symbols, times, masks)
-        return temporary, path, len(times)
-
-    def match(loaded: tuple[TemporaryDirectory[str], Path, int]) -> Result:
-        _, path, events = loaded
-        line = command(folder, pattern, events, path, java=java, heap=heap)
-        outputs = [_run(line) for _ in range(runs)]
+    def match(loaded: tuple[Ints, Ints]) -> Result:
+        times, masks = loaded
+        with TemporaryDirectory() as temporary:
+            path = Path(temporary) / "events.csv"
+            _write_events(path, pattern.n_symbols, times, masks)
+            line = command(folder, pattern, len(times), path, java=java, heap=heap)
+            outputs = [_run(line) for _ in range(runs)]
         if len({count for count, _ in outputs}) > 1:
             raise RuntimeError(f"the Java program's runs differ in what they count: {outputs}")
         count, milliseconds = min(outputs, key=lambda output: output[1])
         nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)
-        return Result(nothing, count, {"events": events}, own_seconds=milliseconds / 1000)
+        return Result(nothing, count, {"events": len(times)}, own_seconds=milliseconds / 1000)
 
-    return Matcher(match, load)
+    return Matcher(match)
 
 
 def _run(line: list[str]) -> tuple[int, int]:

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from experiments.streams import booleans
 from piestream.compiled import layout as at
 from piestream.engine.stream import Stream
-from experiments.streams import booleans
 from piestream.joins.maintenance import survey
 from piestream.plan.binding import bind
 from piestream.plan.join_order import Edge, Estimate, steps_from
