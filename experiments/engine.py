@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import permutations
 from typing import Any
 
@@ -17,8 +18,7 @@ import polars as pl
 from numba import njit
 
 import piestream as ps
-from experiments.peers.parts.pace import await_due, room_of
-from experiments.peers.pattern import Ints
+from experiments.pace import Ints, await_due, room_of
 from piestream.adapters.frames import CHUNK_ROWS
 from piestream.automata import LL as LATEST_LATEST
 from piestream.automata import LP as LATEST_PREVIOUS
@@ -162,7 +162,7 @@ def detect_paced(binding: Binding, times: Ints, masks: Ints, pace: Ints) -> Ints
 
 
 # Not kept on disk: Numba would not notice a change in the loops of the package.
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)
 def _detect_each(
     state: tuple[Ints, Ints, Ints, Ints], width: int, times: Ints, masks: Ints, pace: Ints
 ) -> Ints:
@@ -303,7 +303,7 @@ def run_in_session(
     With ``programs``, one a push, these are used and the join order does not adapt.
     """
     stream = Stream(binding, lateness=0)
-    detector = stream.detector
+    detector: Any = stream.detector
     detector.adapts = detector.adapts and not programs
     given = iter(programs)
     adapt = detector._adapt
@@ -315,7 +315,7 @@ def run_in_session(
         adapt(*arguments)
         spent += time.thread_time() - before
 
-    detector._adapt = timed_adapt  # type: ignore[method-assign]
+    detector._adapt = timed_adapt
     found = []
     for pushes in phases:
         steps, spent, matches = detector.work.steps, 0.0, 0
@@ -410,11 +410,10 @@ def idle_bucket_step(state_bytes: int) -> type:
 @contextmanager
 def bucket_step(step: type | None) -> Iterator[None]:
     """While it is entered, Spark streams work with this step; None: with the engine's own."""
-    from piestream.spark import streaming
-
+    streaming: Any = import_module("piestream.spark.streaming")
     own = streaming.BucketStep
-    streaming.BucketStep = step or own  # type: ignore[misc]
+    streaming.BucketStep = step or own
     try:
         yield
     finally:
-        streaming.BucketStep = own  # type: ignore[misc]
+        streaming.BucketStep = own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +22,7 @@ from experiments.streams import SEED, booleans, query_of, rollover
 
 _COLUMNS = ("query", "n", "source", "returns", "events", "matches", "wall_s", "cpu_s", "cold_cpu_s",
             "reading_s", "events_per_s", "times_yardstick")  # fmt: skip
-_READERS = {"parquet": pl.read_parquet, "csv": pl.read_csv}
+_READERS: dict[str, Any] = {"parquet": pl.read_parquet, "csv": pl.read_csv}
 
 
 def from_file(query: ps.Query, short: ps.Query) -> Callable[[], Any]:
@@ -32,8 +33,7 @@ def from_file(query: ps.Query, short: ps.Query) -> Callable[[], Any]:
 
 def reading(kind: str, path: str) -> Callable[[], pl.DataFrame]:
     """What Polars alone takes to read the file."""
-    reader: Callable[[str], pl.DataFrame] = _READERS[kind]
-    return lambda: reader(path)
+    return partial(_READERS[kind], path)
 
 
 def rows(size: Size) -> Iterator[Row]:

@@ -68,7 +68,7 @@ def rows(size: Size) -> Iterator[Row]:
     for value in ("cold_cpu_s", "cpu_s", "work", "matches"):
         parts = [best.get(value) for best in optimum]
         if None not in parts:
-            row[value] = sum(parts)  # type: ignore[arg-type]
+            row[value] = sum(parts)
     yield row
 
 

@@ -145,7 +145,9 @@ def tables(rows: Rows) -> str:
 def conclusions(rows: Rows) -> str:
     """Where the work of piestream grows faster than its output, and who grows slower than it."""
     work, output = fitted(rows, "work"), fitted(rows, "matches")
-    within, beyond, slower = [], [], []
+    within: list[str] = []
+    beyond: list[str] = []
+    slower: list[str] = []
     for sweep, kind in dict.fromkeys((row["sweep"], row["pattern"]) for row in rows):
         mine, matches = (fit[sweep, kind, METHODS[0]] for fit in (work, output))
         if mine is None:

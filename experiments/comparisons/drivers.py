@@ -77,7 +77,7 @@ def case_of(variant: str, frame: pl.DataFrame, predicates: tuple[str, str, str])
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a variant, length of stream, form of the input and method."""
-    cars, seconds = size.of((10, 200), (200, 1800), (1000, 18_000))
+    cars, seconds = size.of((30, 900), (200, 1800), (1000, 18_000))
     whole = fleet(cars, seconds, SEED).select("ts", "car_id", "accel", "speed")
     predicates = thresholds(whole)
     start = whole["ts"][0]

@@ -76,9 +76,7 @@ def rows(size: Size) -> Iterator[Row]:
                     break
         case = of_bits(Pattern(2, ((0, 1, relations),), _WINDOW), times, masks)
         for peer in METHODS:
-            about: Row = {
-                "relations": name, "bits": int(relations), "peer": peer, "seed": SEED
-            }
+            about: Row = {"relations": name, "bits": int(relations), "peer": peer, "seed": SEED}
             try:
                 found = prepared(case, peer, FRAME)().matches.tolist()
             except UnsupportedPatternError as refusal:

@@ -101,7 +101,8 @@ def conclusions(rows: Rows) -> str:
         f"the first start on; nothing is gained on {nothing or 'no relation'}."
     ]
     for peer in METHODS[1:]:
-        more, less = [], []
+        more: Rows = []
+        less: Rows = []
         for row in mine:
             where = {"relations": row["relations"], "ratio": row["ratio"]}
             other = one(rows, "gain", peer=peer, **where)

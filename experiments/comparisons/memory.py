@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from experiments.harness.conclusions import ended
 from experiments.harness.experiment import Experiment
@@ -39,7 +39,7 @@ def case_of(kind: str, events: int) -> Case:
 
 def counting(case: Case, peer: str) -> Callable[[], Result]:
     """A run that keeps no matches; of piestream in pieces."""
-    pieces = {"pieces": _PIECES} if peer == OURS else {}
+    pieces: dict[str, Any] = {"pieces": _PIECES} if peer == OURS else {}
     return prepared(case, peer, keep=False, **pieces)
 
 

@@ -14,8 +14,8 @@ from numba import njit
 
 from experiments import engine
 from experiments.harness.measure import Row
+from experiments.pace import AT_ONCE, DONE, DUE, await_due, even_pace
 from experiments.peers import OURS, PEERS, Reports
-from experiments.peers.parts.pace import AT_ONCE, DONE, DUE, await_due, even_pace
 from experiments.peers.pattern import Ints
 from experiments.streams import Case
 

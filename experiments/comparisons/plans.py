@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def forced(case: Case, how: str, order: tuple[int, ...], keep: bool = True) -> C
     return prepared(case, "tpstream", alpha=0.0, shares=shares, keep=keep)
 
 
-def chosen(case: Case, options: dict[str, float], keep: bool = True) -> Callable[[], Result]:
+def chosen(case: Case, options: dict[str, Any], keep: bool = True) -> Callable[[], Result]:
     """TPStream, corrected, planning by itself."""
     return prepared(case, "tpstream", keep=keep, **options)
 

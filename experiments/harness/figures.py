@@ -38,7 +38,7 @@ def save(experiment: Experiment, rows: Rows, path: Path) -> Path:
     mpl.use("Agg")
     from matplotlib.figure import Figure
 
-    style = {
+    style: dict[Any, Any] = {
         "svg.hashsalt": "piestream",
         "font.size": 9,
         "axes.titlesize": 9,

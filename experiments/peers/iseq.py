@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from experiments.pace import await_due, no_pace, room_of
 from experiments.peers.parts.allen import relation_of
-from experiments.peers.parts.pace import await_due, no_pace, room_of
 from experiments.peers.parts.restrictions import (
     LESS,
     NOTHING,

@@ -28,7 +28,7 @@ from experiments.engine import (
     relation_machine,
     relations_of_automata,
 )
-from experiments.peers.parts.pace import await_due, no_pace, room_of
+from experiments.pace import await_due, no_pace, room_of
 from experiments.peers.parts.paper_tables import (
     COLUMN,
     EARLIEST,

@@ -7,9 +7,11 @@ cost model chooses for each symbol and that adapts to what is observed.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from experiments.peers.parts.pace import no_pace
+from experiments.pace import no_pace
 from experiments.peers.parts.tpstream_corrected import corrected
 from experiments.peers.parts.tpstream_join import COUNTER_NAMES, Planning, tables_of
 from experiments.peers.parts.tpstream_plan import initial_selectivities
@@ -72,7 +74,7 @@ def published_matcher(
     threshold: float = 0.2,
     costs: str = "paper",
     pace: Ints | None = None,
-    **reading: bool | str,
+    **reading: Any,
 ) -> Matcher:
     """TPStream's Algorithm 4: working sets of all combinations of the open intervals.
 

@@ -10,8 +10,8 @@ import pytest
 from experiments.comparisons.paced import FRAMES, NOTHING, SESSION, Fed, feeding, lateness
 from experiments.comparisons.rates import EXPERIMENT, METHODS, keeps_up
 from experiments.harness.measure import Row
+from experiments.pace import DONE, DUE, even_pace
 from experiments.peers import OURS, run, sorted_matches
-from experiments.peers.parts.pace import DONE, DUE, even_pace
 from experiments.peers.pattern import Pattern
 from experiments.streams import BEFORE_OVERLAPS, Case, synthetic
 

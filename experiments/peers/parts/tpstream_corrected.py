@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from experiments.pace import await_due, room_of
 from experiments.peers.parts.allen import (
     CONTAINS,
     DURING,
@@ -30,7 +31,6 @@ from experiments.peers.parts.allen import (
     group_complete,
     relation_of,
 )
-from experiments.peers.parts.pace import await_due, room_of
 from experiments.peers.parts.tpstream_join import (
     INTERVALS,
     PEAK,

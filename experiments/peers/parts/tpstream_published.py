@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from experiments.pace import await_due, room_of
 from experiments.peers.parts.allen import BEFORE, ON_END, ON_START, OPEN
-from experiments.peers.parts.pace import await_due, room_of
 from experiments.peers.parts.tpstream_join import (
     DUPLICATES,
     INTERVALS,

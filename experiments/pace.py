@@ -8,12 +8,15 @@ that waits because the one before it took long was due all the same.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit, types
 
-from experiments.peers.pattern import Ints
-
 __all__ = ["AT_ONCE", "DONE", "DUE", "await_due", "even_pace", "no_pace", "now", "room_of"]
+
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 DUE, DONE = range(2)
 #: Due before the clock of a pace begins.
