@@ -19,28 +19,21 @@ from numba import njit
 
 import piestream as ps
 from experiments.pace import Ints, await_due, room_of
-from piestream.adapters.frames import CHUNK_ROWS
+from piestream.adapters.files import CHUNK_ROWS
 from piestream.automata import LL as LATEST_LATEST
 from piestream.automata import LP as LATEST_PREVIOUS
 from piestream.automata import PL as PREVIOUS_LATEST
 from piestream.automata import compile_pair, read_by_automaton
-from piestream.compiled.interpreted import pointer
-from piestream.compiled.layout import (
-    DUE,
-    INT64_MIN,
-    LAST_TIME,
-    MASK,
-    NOWHERE,
-    ROW_OUTPUTS,
-    ROW_TIME,
-)
-from piestream.engine.detector import Batch, Detector
+from piestream.compiled.constants import INT64_MIN, NONE
+from piestream.engine.batches import Batch
+from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.batch import detect
-from piestream.joins.records import Query as Program
+from piestream.joins.partition import Partition
+from piestream.joins.records import Program, ResultRow
 from piestream.plan.binding import Binding, bind
-from piestream.plan.join_order import Check, Estimate, Step
-from piestream.plan.program import Plan, write_plan
+from piestream.plan.join_order import Check, Estimate, JoinOrders, Step
+from piestream.plan.program import write_join_orders
 from piestream.relations import Relation
 
 __all__ = [
@@ -72,6 +65,10 @@ __all__ = [
 def bind_query(query: ps.Query, schema: Mapping[str, Any]) -> Binding:
     """A query compiled for the schema of its input."""
     return bind(query, dict(schema))
+
+
+#: Where the time of the report and the words of RETURN begin in a result row.
+_TIME, _OUTPUTS = (ResultRow.offset(field) for field in ("time", "outputs"))
 
 
 # -- the detector on packed bits --------------------------------------------------------------------
@@ -110,8 +107,8 @@ def detect_bits(
     Counters: ``steps`` and ``visits``, the work of the joins, and with several pieces
     ``peak_stored`` and ``peak_bytes``, the most that was held between two of them.
     """
-    detector = Detector(binding.tables, binding.bit_of_symbol)
-    detector.adapts = detector.adapts and adapts
+    detector = Detector(binding.compiled, binding.bit_of_symbol)
+    detector.adaption.enabled &= adapts
     only = detector.add_partitions(1)
     no_columns, no_flags = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.uint8)
     found, count, peak_intervals, peak_bytes = [], 0, 0, 0
@@ -128,9 +125,8 @@ def detect_bits(
         if pieces > 1:
             peak_bytes = max(peak_bytes, detector.state_bytes())
             peak_intervals = max(peak_intervals, detector.live_intervals())
-    width = ROW_OUTPUTS + binding.tables.n_outputs
     if len(found) != 1:
-        found = [np.concatenate([np.empty((0, width), np.int64), *found])]
+        found = [np.concatenate([np.empty((0, detector.result_columns), np.int64), *found])]
     counters = {"steps": detector.work.steps, "visits": detector.work.visits}
     if pieces > 1:
         counters |= {"peak_stored": peak_intervals, "peak_bytes": peak_bytes}
@@ -139,7 +135,7 @@ def detect_bits(
 
 def reports_and_outputs(rows: Ints) -> Ints:
     """Of the detector's rows, the time of the report and the words of RETURN."""
-    chosen: Ints = rows[:, [ROW_TIME, *range(ROW_OUTPUTS, rows.shape[1])]]
+    chosen: Ints = rows[:, [_TIME, *range(_OUTPUTS, rows.shape[1])]]
     return chosen
 
 
@@ -148,47 +144,51 @@ def reports_and_outputs(rows: Ints) -> Ints:
 
 def detect_paced(binding: Binding, times: Ints, masks: Ints, pace: Ints) -> Ints:
     """The detector in a compiled loop that waits for each event; reports and words of RETURN."""
-    detector = Detector(binding.tables, binding.bit_of_symbol)
+    detector = Detector(binding.compiled, binding.bit_of_symbol)
     detector.add_partitions(1)
-    assert detector.unwatched
+    assert detector.ignores_unchanged
     of_symbol = np.zeros(len(masks), np.int64)
     for symbol, bit in enumerate(binding.bit_of_symbol):
         of_symbol |= (masks >> bit & 1) << symbol
+    state = (detector.partitions.words, detector.pool, detector.waiting)
     found: Ints = _detect_each(
-        (detector.code, detector.parts, detector.pool, detector.waiting),
-        detector.result_words, times, of_symbol, pace,
-    )  # fmt: skip
+        detector.program, state, detector.result_columns, times, of_symbol, pace
+    )
     return found
+
+
+_MASK, _DUE, _LAST_TIME = (Partition.offset(field) for field in ("mask", "due", "last_time"))
 
 
 # Not kept on disk: Numba would not notice a change in the loops of the package.
 @njit(nogil=True)
 def _detect_each(
-    state: tuple[Ints, Ints, Ints, Ints], width: int, times: Ints, masks: Ints, pace: Ints
+    program: Ints, state: tuple[Ints, Ints, Ints], columns: int, times: Ints, masks: Ints, pace: Ints
 ) -> Ints:
-    """What `Detector.detect_one` does, without the way through Python."""
-    code, parts, pool, waiting = state
+    """What `Detector.detect_event` does, without the way through Python."""
+    partition, pool, waiting = state
     clock = np.zeros(3, np.int64)
-    out = np.empty((room_of(pace), 1 + width - ROW_OUTPUTS), np.int64)
+    out = np.empty((room_of(pace), 1 + columns - _OUTPUTS), np.int64)
     reported = 0
-    partitions, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    numbers, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
     offsets = np.array([0, 1], np.int64)
-    columns, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
+    values, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
     rows = np.empty(1 << 10, np.int64)
     for row in range(len(times)):
         await_due(pace, row, clock)
-        if parts[MASK] == masks[row] and parts[DUE] > times[row]:
-            parts[LAST_TIME] = times[row]
+        if partition[_MASK] == masks[row] and partition[_DUE] > times[row]:
+            partition[_LAST_TIME] = times[row]
             continue
         pool, waiting, rows, count, _, _ = detect(
-            code, parts, pool, waiting, partitions, offsets, times[row : row + 1], row_of,
-            masks[row : row + 1], offsets, columns, known, INT64_MIN, rows, False,
+            program, (partition, pool, waiting),
+            (numbers, offsets, times[row : row + 1], values, known),
+            (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False,
         )  # fmt: skip
-        room = rows.size // width
+        room = rows.size // columns
         for match in range(count):
-            out[reported, 0] = rows[ROW_TIME * room + match]
-            for word in range(width - ROW_OUTPUTS):
-                out[reported, 1 + word] = rows[(ROW_OUTPUTS + word) * room + match]
+            out[reported, 0] = rows[_TIME * room + match]
+            for word in range(columns - _OUTPUTS):
+                out[reported, 1 + word] = rows[(_OUTPUTS + word) * room + match]
             reported += 1
     await_due(pace, len(times), clock)
     return out[:reported]
@@ -197,37 +197,38 @@ def _detect_each(
 # -- join orders -------------------------------------------------------------------------------------
 
 
-def _with_program(binding: Binding, code: Ints, plan: Plan | None = None) -> Binding:
-    changes: dict[str, Any] = {"code": code} | ({} if plan is None else {"plan": plan})
-    return replace(binding, tables=replace(binding.tables, **changes))
+def _with_program(binding: Binding, program: Ints, **changes: Any) -> Binding:
+    return replace(binding, compiled=replace(binding.compiled, program=program, **changes))
 
 
 def with_order(binding: Binding, order: Sequence[int]) -> Binding:
     """The same query, its symbols joined in this order wherever there is a choice."""
-    code: Ints = binding.tables.code.copy()
-    plan = binding.tables.plan
+    program: Ints = binding.compiled.program.copy()
+    join_orders = binding.compiled.join_orders
     rank = {symbol: 10.0 ** (2 * at) for at, symbol in enumerate(order)}
     partners = {
         (number, side, of_seed): rank[edge.y if side == 0 else edge.x]
-        for number, edge in enumerate(plan.edges)
+        for number, edge in enumerate(join_orders.edges)
         for side in (0, 1)
         for of_seed in (False, True)
     }
-    write_plan(code, plan, Estimate(partners))
-    return _with_program(binding, code)
+    write_join_orders(program, join_orders, Estimate(partners))
+    return _with_program(binding, program)
 
 
-class _Ranked(Plan):
+class _Ranked(JoinOrders):
     """Join orders by rank, whatever the live state is.
 
     Next comes the symbol of lowest rank that a constraint connects, through the constraint of
     lowest rank.
     """
 
-    def __init__(self, plan: Plan, symbols: Sequence[int], constraints: Sequence[int]) -> None:
-        super().__init__(plan.edges, plan.twins)
-        self.seeds = plan.seeds
-        self.matters = False
+    def __init__(
+        self, orders: JoinOrders, symbols: Sequence[int], constraints: Sequence[int]
+    ) -> None:
+        super().__init__(orders.edges, orders.same_predicate_pairs)
+        self.seeds = orders.seeds
+        self.adaptive = False
         self.symbols = symbols
         self.constraints = constraints
 
@@ -260,27 +261,28 @@ class _Ranked(Plan):
 
 def every_order(adaptive: Binding) -> Mapping[str, Binding]:
     """Every fixed join order of a query that differs from the others, by a name for it."""
-    plan = adaptive.tables.plan
+    orders = adaptive.compiled.join_orders
     names = [symbol.name for symbol in adaptive.query.symbols]
-    pairs = [f"{names[edge.x]}{names[edge.y]}" for edge in plan.edges]
+    pairs = [f"{names[edge.x]}{names[edge.y]}" for edge in orders.edges]
     found: dict[bytes, tuple[str, Binding]] = {}
     for symbols in permutations(range(len(names))):
         for constraints in permutations(range(len(pairs))):
-            fixed = _Ranked(plan, symbols, constraints)
-            code = adaptive.tables.code.copy()
-            write_plan(code, fixed, Estimate())
+            fixed = _Ranked(orders, symbols, constraints)
+            program = adaptive.compiled.program.copy()
+            write_join_orders(program, fixed, Estimate())
             name = f"{''.join(names[s] for s in symbols)} by {', '.join(pairs[c] for c in constraints)}"
-            found.setdefault(code.tobytes(), (name, _with_program(adaptive, code, fixed)))
+            same = _with_program(adaptive, program, join_orders=fixed)
+            found.setdefault(program.tobytes(), (name, same))
     return dict(found.values())
 
 
 def orders_taken(binding: Binding, pushes: Iterable[pl.DataFrame]) -> list[Ints]:
-    """The program that each push of an adapting run is worked on with."""
+    """The program with which each push of an adapting run is processed."""
     stream = Stream(binding, lateness=0)
     taken = []
     for rows in pushes:
-        taken.append(stream.detector.code.copy())
-        stream.take(rows)
+        taken.append(stream.detector.program.copy())
+        stream.process(rows)
     return taken
 
 
@@ -303,10 +305,11 @@ def run_in_session(
     With ``programs``, one a push, these are used and the join order does not adapt.
     """
     stream = Stream(binding, lateness=0)
-    detector: Any = stream.detector
-    detector.adapts = detector.adapts and not programs
+    detector = stream.detector
+    adaption: Any = detector.adaption
+    adaption.enabled &= not programs
     given = iter(programs)
-    adapt = detector._adapt
+    adapt = adaption.adapt
     spent = 0.0
 
     def timed_adapt(*arguments: Any) -> None:
@@ -315,14 +318,14 @@ def run_in_session(
         adapt(*arguments)
         spent += time.thread_time() - before
 
-    detector._adapt = timed_adapt
+    adaption.adapt = timed_adapt
     found = []
     for pushes in phases:
         steps, spent, matches = detector.work.steps, 0.0, 0
         before = time.process_time()
         for rows in pushes:
-            detector.code = next(given, detector.code)
-            matches += len(stream.take(rows))
+            detector.program[:] = next(given, detector.program)
+            matches += len(stream.process(rows))
         cpu = time.process_time() - before
         found.append(PhaseRun(matches, detector.work.steps - steps, cpu, spent))
     return found
@@ -336,24 +339,24 @@ def pairs_only(binding: Binding) -> Binding:
 
     It finds every interval and enters every pair, once, and does nothing else.
     """
-    code = binding.tables.code.copy()
-    program = Program(pointer(code))
-    for symbol in range(program.n_symbols):
-        entry = program.symbols[symbol]
-        entry.seed = NOWHERE
-        entry.best_end = entry.best
+    words = binding.compiled.program.copy()
+    program = Program.over(words)
+    for number in range(program.n_symbols):
+        symbol = program.symbols[number]
+        symbol.seed = NONE
+        symbol.bound_end = symbol.bound
     for number in range(program.n_constraints):
         constraint = program.constraints[number]
-        constraint.seed = NOWHERE
+        constraint.seed = NONE
         for side in range(2):
-            constraint.sides[side].best = NOWHERE
-    return _with_program(binding, code)
+            constraint.sides[side].bound = NONE
+    return _with_program(binding, words)
 
 
 def run_whole(binding: Binding, frame: pl.DataFrame) -> int:
     """How many matches a bound query finds in a bounded frame, taken in chunks."""
     stream = Stream(binding, lateness=None)
-    found = sum(len(stream.take(chunk)) for chunk in frame.iter_slices(CHUNK_ROWS))
+    found = sum(len(stream.process(chunk)) for chunk in frame.iter_slices(CHUNK_ROWS))
     return found + len(stream.finish())
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
+    from piestream.engine.statistics import Statistics
     from piestream.errors import (
+        FileError,
         LateEventError,
         OrderError,
         SchemaError,
@@ -21,22 +23,27 @@ if TYPE_CHECKING:
         TimeError,
     )
     from piestream.expressions.diagnostics import QueryError
-    from piestream.language.builder import define, pattern
+    from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
+    from piestream.language.symbols import define
+    from piestream.show.explain import Explanation
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "query": ("piestream.language", "parse"),
-    "define": ("piestream.language.builder", "define"),
+    "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
     "Query": ("piestream.language.model", "Query"),
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
+    "Statistics": ("piestream.engine.statistics", "Statistics"),
+    "Explanation": ("piestream.show.explain", "Explanation"),
     **{
         name: ("piestream.errors", name)
         for name in (
+            "FileError",
             "LateEventError",
             "OrderError",
             "SchemaError",
@@ -49,6 +56,8 @@ _PLACES = {
 }
 
 __all__ = [
+    "Explanation",
+    "FileError",
     "LateEventError",
     "OrderError",
     "Query",
@@ -56,6 +65,7 @@ __all__ = [
     "SchemaError",
     "Session",
     "StateError",
+    "Statistics",
     "StreamError",
     "TieError",
     "TimeError",

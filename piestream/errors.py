@@ -4,28 +4,91 @@ from __future__ import annotations
 
 
 class StreamError(ValueError):
-    """Something is wrong with the rows of a stream."""
+    """Something is wrong with the rows of a stream. Its kinds say what.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> try:
+    ...     query.run([{"t": 1, "x": 5}, {"t": 1, "x": 0}])
+    ... except ps.StreamError as error:
+    ...     print(type(error).__name__)
+    TieError
+    """
 
 
 class TimeError(StreamError):
-    """An event without a usable time."""
+    """An event without a time, or with one that 64 bits do not hold.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> query.run([{"t": 1, "x": 5}, {"t": None, "x": 0}])
+    Traceback (most recent call last):
+    piestream.errors.TimeError: the time column t is NULL in row 1 of the rows given; ...
+    """
 
 
 class TieError(StreamError):
-    """Two events of one partition at the same time, with ``ties='error'``."""
+    """Two events of one partition have the same time, and ``ties`` is ``"error"``.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> query.run([{"t": 1, "x": 5}, {"t": 1, "x": 0}])
+    Traceback (most recent call last):
+    piestream.errors.TieError: two events of one partition have the same time: ...
+    """
 
 
 class LateEventError(StreamError):
-    """An event older than the watermark, with ``on_late='error'``."""
+    """An event is older than the watermark, and ``on_late`` is ``"error"``.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> query.open().push([{"t": 2, "x": 5}, {"t": 1, "x": 0}])
+    Traceback (most recent call last):
+    piestream.errors.LateEventError: the event t = 1 is late: ...
+    """
 
 
 class OrderError(StreamError):
-    """Events of a partition of a bounded input that are not in order of time."""
+    """Events of a partition are not in order of time, where they have to be.
+
+    That is so in files of more rows than are sorted in memory; `Query.run` sorts them by itself,
+    and the command line has ``--sort``.
+
+    >>> import piestream as ps
+    >>> issubclass(ps.OrderError, ps.StreamError)
+    True
+    """
 
 
 class SchemaError(StreamError):
-    """Rows whose columns are not those that the query was bound to."""
+    """Rows whose columns or types are not those that the query was bound to.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> query.open(schema={"t": int, "x": int}).push({"t": 1, "x": "five"})
+    Traceback (most recent call last):
+    piestream.errors.SchemaError: column x holds Int64, and an event's is 'five'; ...
+    """
+
+
+class FileError(StreamError):
+    """A file whose rows cannot be read: the error names it and, where it is known, the row.
+
+    >>> import tempfile, piestream as ps
+    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as empty:
+    ...     ps.query(f"FROM '{empty.name}' DEFINE a AS x > 1 PATTERN a WITHIN 9").run()
+    Traceback (most recent call last):
+    piestream.errors.FileError: ... is empty: a CSV file begins with its column names
+    """
 
 
 class StateError(ValueError):
-    """A stored state that cannot be read: damaged, of another version, or of another query."""
+    """A stored state cannot be read: it is damaged, of another version, or of another query.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> query.open(state=b"hello")
+    Traceback (most recent call last):
+    piestream.errors.StateError: these bytes are not a piestream state
+    """

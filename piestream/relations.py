@@ -1,15 +1,34 @@
-"""The fifteen interval relations: their names, their inverses, and sets of them.
+"""The fifteen interval relations: names, inverses, sets of them, and the order of endpoints.
 
 Allen's thirteen plus ``followed-by`` and ``follows`` (the paper's Definition 5), which are the
-immediate-successor forms of ``before`` and ``after``. Every room of the library speaks of
-relations in these words.
+immediate-successor forms of ``before`` and ``after``. ``ENDPOINT_ORDER`` is the only table of what
+a relation means; whoever needs to know which relations are possible asks it.
 """
 
 from __future__ import annotations
 
 from enum import IntFlag
+from functools import cache
+from itertools import product
+from typing import Any, NamedTuple
 
-__all__ = ["ALLEN", "ALL_NAMES", "Relation", "intersect", "inverse", "names", "relation_named"]
+__all__ = [
+    "ALLEN",
+    "ALL_NAMES",
+    "ANY",
+    "ENDPOINT_ORDER",
+    "PRECISE_FORM",
+    "RELATIONS_BY_ORDER",
+    "EndpointOrder",
+    "Relation",
+    "compare",
+    "intersect",
+    "inverse",
+    "names",
+    "relation_named",
+    "relation_of",
+    "relations_ordered",
+]
 
 
 class Relation(IntFlag):
@@ -36,8 +55,15 @@ class Relation(IntFlag):
     AFTER = 1 << 14
 
 
+#: The immediate-successor form of a relation: it holds where the wide form does, and neither
+#: predicate is ever true in between. That is not a matter of endpoints.
+PRECISE_FORM = {Relation.BEFORE: Relation.FOLLOWED_BY, Relation.AFTER: Relation.FOLLOWS}
+
 #: Allen's thirteen relations (without the two precise forms), in order of x's end against y.
-ALLEN = tuple(r for r in Relation if r not in (Relation.FOLLOWED_BY, Relation.FOLLOWS))
+ALLEN = tuple(r for r in Relation if r not in PRECISE_FORM.values())
+
+#: All thirteen as a set: nothing is known of the pair.
+ANY = Relation(sum(ALLEN))
 
 ALL_NAMES = tuple(r.name.lower().replace("_", "-") for r in Relation)  # type: ignore[union-attr]
 
@@ -69,6 +95,95 @@ def inverse(relations: Relation) -> Relation:
     return Relation(mirrored)
 
 
+class EndpointOrder(NamedTuple):
+    """How the endpoints of x compare with those of y: -1 earlier, 0 at the same time, 1 later.
+
+    ``te_ts`` compares x's end with y's start.
+    """
+
+    ts_ts: int
+    ts_te: int
+    te_ts: int
+    te_te: int
+
+    def seen_from_y(self) -> EndpointOrder:
+        """The same two intervals, with x and y exchanged."""
+        return EndpointOrder(-self.ts_ts, -self.te_ts, -self.ts_te, -self.te_te)
+
+    @property
+    def number(self) -> int:
+        """The four comparisons as the digits of a number in base 3, for tables of 81 entries."""
+        return 27 * self.ts_ts + 9 * self.ts_te + 3 * self.te_ts + self.te_te + 40
+
+
+def _endpoint_orders() -> dict[Relation, EndpointOrder]:
+    orders = {
+        Relation.BEFORE: EndpointOrder(-1, -1, -1, -1),
+        Relation.MEETS: EndpointOrder(-1, -1, 0, -1),
+        Relation.OVERLAPS: EndpointOrder(-1, -1, 1, -1),
+        Relation.STARTS: EndpointOrder(0, -1, 1, -1),
+        Relation.DURING: EndpointOrder(1, -1, 1, -1),
+        Relation.FINISHES: EndpointOrder(1, -1, 1, 0),
+        Relation.EQUALS: EndpointOrder(0, -1, 1, 0),
+    }
+    orders |= {inverse(relation): order.seen_from_y() for relation, order in orders.items()}
+    return {relation: orders[relation] for relation in ALLEN}
+
+
+#: The order of the endpoints in each of Allen's relations. A relation fixes all four comparisons,
+#: and no two relations agree in all of them.
+ENDPOINT_ORDER: dict[Relation, EndpointOrder] = _endpoint_orders()
+
+_RELATION_OF_ORDER = {order: relation for relation, order in ENDPOINT_ORDER.items()}
+
+
+def compare(a: Any, b: Any) -> int:
+    """-1, 0 or 1 as ``a`` is earlier than, at the same time as, or later than ``b``."""
+    return bool(a > b) - bool(a < b)
+
+
+def relation_of(xs: Any, xe: Any, ys: Any, ye: Any) -> Relation:
+    """The one of Allen's relations that holds between ``[xs, xe)`` and ``[ys, ye)``.
+
+    >>> relation_of(0, 5, 3, 8)
+    <Relation.OVERLAPS: 8>
+    """
+    for name, ts, te in (("x", xs, xe), ("y", ys, ye)):
+        if not ts < te:
+            raise ValueError(f"{name} = [{ts}, {te}) is not an interval: its end must be later")
+    order = EndpointOrder(compare(xs, ys), compare(xs, ye), compare(xe, ys), compare(xe, ye))
+    return _RELATION_OF_ORDER[order]
+
+
+@cache
+def relations_ordered(
+    ts_ts: int | None = None,
+    ts_te: int | None = None,
+    te_ts: int | None = None,
+    te_te: int | None = None,
+) -> Relation:
+    """The relations of Allen's that agree with the comparisons that are known.
+
+    The arguments are those of `EndpointOrder`; None is a comparison that is not known. No
+    relation agrees with an order that two intervals cannot have.
+
+    >>> names(relations_ordered(te_ts=0))
+    ('meets',)
+    >>> names(relations_ordered(ts_ts=-1, ts_te=-1, te_ts=1))  # both are still open
+    ('overlaps', 'finished-by', 'contains')
+    """
+    known = (ts_ts, ts_te, te_ts, te_te)
+    found = Relation(0)
+    for relation, order in ENDPOINT_ORDER.items():
+        if all(sign is None or sign == there for sign, there in zip(known, order, strict=True)):
+            found |= relation
+    return found
+
+
+#: `relations_ordered` of every order, at the order's number: for loops and for whole columns.
+RELATIONS_BY_ORDER = tuple(relations_ordered(*signs) for signs in product((-1, 0, 1), repeat=4))
+
+
 def intersect(left: Relation, right: Relation) -> Relation:
     """What two constraints on one pair allow together.
 
@@ -79,17 +194,18 @@ def intersect(left: Relation, right: Relation) -> Relation:
     ('followed-by',)
     """
     both = left & right
-    for wide, narrow in (
-        (Relation.BEFORE, Relation.FOLLOWED_BY),
-        (Relation.AFTER, Relation.FOLLOWS),
-    ):
-        if (left & wide and right & narrow) or (left & narrow and right & wide):
-            both |= narrow
+    for wide, precise in PRECISE_FORM.items():
+        if (left & wide and right & precise) or (left & precise and right & wide):
+            both |= precise
     return both
 
 
 def names(relations: Relation) -> tuple[str, ...]:
-    """The names of the relations in a set, in the order of the flags."""
+    """The names of the relations in a set, in the order of the flags.
+
+    >>> names(Relation.AFTER | Relation.FOLLOWED_BY)
+    ('followed-by', 'after')
+    """
     return tuple(name for position, name in enumerate(ALL_NAMES) if relations >> position & 1)
 
 

@@ -356,12 +356,17 @@ def _missing(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _deviation(values: list[Any]) -> float | None:
-    """The sample standard deviation; NULL below two values."""
+def _variance(values: list[Any]) -> float | None:
+    """The variance of a sample; NULL below two values."""
     if len(values) < 2:
         return None
     mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)
+
+
+def _deviation(values: list[Any]) -> float | None:
+    variance = _variance(values)
+    return None if variance is None else math.sqrt(variance)
 
 
 def _over_known(of: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -383,4 +388,5 @@ _AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "SUM": _over_known(lambda v: math.fsum(v) if isinstance(v[0], float) else sum(v)),
     "AVG": _over_known(lambda v: math.fsum(v) / len(v)),
     "STDDEV": _over_known(_deviation),
+    "VARIANCE": _over_known(_variance),
 }

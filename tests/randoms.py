@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from piestream.language.aggregates import AGGREGATES
 from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
 from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
@@ -268,7 +269,7 @@ def _returns(rng: Random, symbols: Sequence[str], clauses: Sequence[Clause]) -> 
         elif kind < 0.65:
             items.append(Aggregate("COUNT", of, None, f"r{place}"))
         else:
-            function = rng.choice(("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV"))
+            function = rng.choice(tuple(AGGREGATES))
             columns = ["n0", "n1", "f0"]
             if function in ("FIRST", "LAST", "COUNT"):
                 columns += ["w0", "b0", "k"]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from piestream.language.aggregates import AGGREGATES
 from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
+from tests.oracle import _AGGREGATES
 from tests.scenario import Clause
 from tests.scenes import scene, values
 
 
+def test_the_oracle_computes_every_aggregate() -> None:
+    assert _AGGREGATES.keys() == AGGREGATES.keys()
+
+
 def test_aggregates_see_the_events_that_are_known_at_the_report() -> None:
     speeds = (9.0, 1.0, None, 4.0, 7.0)
-    functions = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV")
+    functions = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV", "VARIANCE")
     scenario = scene(Clause("a", "b", ("overlaps",)), a="01110", b="00011")
     rows = tuple({**row, "v": v} for row, v in zip(scenario.rows, speeds, strict=True))
     returns = (
@@ -35,6 +41,7 @@ def test_aggregates_see_the_events_that_are_known_at_the_report() -> None:
         "sum": 5.0,
         "avg": 2.5,
         "count": 2,
+        "variance": 4.5,
         "events": 3,
         "b_first": 4.0,
         "b_last": 7.0,
@@ -53,13 +60,13 @@ def test_aggregates_do_not_see_what_comes_after_the_report(bits: str) -> None:
 
 def test_aggregates_without_values_are_null_and_first_is_the_first_even_if_null() -> None:
     scenario = scene(a="110")
-    functions = ("FIRST", "LAST", "MIN", "SUM", "AVG", "COUNT", "STDDEV")
+    functions = ("FIRST", "LAST", "MIN", "SUM", "AVG", "COUNT", "STDDEV", "VARIANCE")
     returns = tuple(Aggregate(name, "a", "v", name.lower()) for name in functions)
     rows = tuple(
         {**row, "v": v} for row, v in zip(scenario.rows, (None, float("nan"), 1.0), strict=True)
     )
     (row,) = scenario.having(rows=rows, returns=returns, emit=Emit.COMPLETION).expected()
-    assert values([row]) == [(3, None, None, None, None, None, 0, None)]
+    assert values([row]) == [(3, None, None, None, None, None, 0, None, None)]
 
 
 def test_relation_is_null_while_several_are_possible() -> None:

@@ -11,37 +11,26 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from dataclasses import replace
 from glob import glob, has_magic
-from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Protocol
 
 import polars as pl
 
-from piestream.adapters.frames import CHUNK_ROWS, bound, check_options, lateness_ticks
-from piestream.adapters.text_files import Filed, FileError, Piped, TextSource, first_line
-from piestream.engine.stream import OnLate, Stream, Ties
-from piestream.errors import OrderError, TimeError
-from piestream.language.model import Query
-from piestream.language.symbols import DurationLike
+from piestream.adapters.formats import TABS, Format, TypeName, format_of, suffix_of
+from piestream.adapters.text_blocks import TextFile, TextPipe
+from piestream.adapters.text_faults import first_line
+from piestream.adapters.text_files import TextSource
+from piestream.errors import FileError
+from piestream.language.options import FileOptions
 
-__all__ = ["FORMATS", "TYPES", "FileError", "Format", "Run", "Source", "open_source", "run_from"]
+__all__ = ["TYPES", "Source", "open_source"]
 
-Format = Literal["parquet", "csv", "ndjson"]
-
-#: What a file holds, from the end of its name.
-FORMATS: Mapping[str, Format] = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-}
-
-#: CSV whose columns are parted by tabs.
-TABS = ".tsv"
+#: Rows worked on at a time where an input can be cut: enough to amortise, and few enough for the cache.
+CHUNK_ROWS = 1 << 18
 
 #: The types that a user may say for a column of text.
-TYPES: Mapping[str, pl.DataType] = {
+TYPES: Mapping[TypeName, pl.DataType] = {
     "int": pl.Int64(),
     "float": pl.Float64(),
     "bool": pl.Boolean(),
@@ -49,9 +38,6 @@ TYPES: Mapping[str, pl.DataType] = {
     "date": pl.Date(),
     "datetime": pl.Datetime("us"),
 }
-
-#: Inputs of up to so many rows are taken whole, and so need not be in order of time.
-WHOLE_ROWS = 1 << 20
 
 
 class Source(Protocol):
@@ -81,76 +67,85 @@ def open_source(
     format: Format | None = None,
     types: Mapping[str, pl.DataType] | None = None,
     live: bool = False,
-    delimiter: str | None = None,
-    decimal_comma: bool | None = None,
+    options: FileOptions | None = None,
 ) -> Source:
     """Files by their names or globs, or standard input (``-``), as one source of rows.
 
     ``format`` says what they hold where the names do not. ``types`` overrides the types of text
-    columns. A ``live`` standard input is handed on as it comes, not in large blocks. A
-    ``delimiter`` parts the columns of CSV, where it is no comma (and no tab in ``.tsv``);
-    ``decimal_comma`` says whether its numbers are written like 9,5.
+    columns. A ``live`` standard input is handed on as it comes, not in large blocks. Of the
+    options those count that say how CSV is written.
     """
-    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"a delimiter is one character like ; or a tab, not {delimiter!r}")
+    options = options or FileOptions()
     if list(names) == ["-"]:
-        if format is None:
-            raise ValueError(
-                "standard input has no name that says what it holds: give the format (--format csv)"
-            )
-        if format == "parquet":
-            spool = _spooled(sys.stdin.buffer)
-            return ScanSource("standard input", pl.scan_parquet(spool), spool)
-        _check_csv(format, delimiter, decimal_comma)
-        piped = Piped(sys.stdin.buffer, live)
-        return TextSource([piped], format == "csv", types or {}, delimiter, decimal_comma)
+        return _standard_input(format, types or {}, live, options)
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
     remote = [name for name in names if "://" in name]
     files = [path for name in names if name not in remote for path in _expanded(name)]
-    formats = {format or _format_of(name) for name in (*remote, *files)}
-    tabs = {format is None and _suffix(name) == TABS for name in (*remote, *files)}
+    formats = {format or format_of(name) for name in (*remote, *files)}
+    tabs = {format is None and suffix_of(name) == TABS for name in (*remote, *files)}
     if len(formats) > 1 or len(tabs) > 1:
         kinds = sorted(formats | {"tsv"} if len(tabs) > 1 else formats)
         raise ValueError(f"files of one kind are read together, not {', '.join(kinds)}")
     (kind,) = formats
-    if delimiter is None and tabs == {True}:
-        delimiter = "\t"
-    _check_csv(kind, delimiter, decimal_comma)
+    if options.delimiter is None and tabs == {True}:
+        options = replace(options, delimiter="\t")
+    _check_csv(kind, options)
     label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if kind == "parquet":
         return ScanSource(label, pl.scan_parquet([*remote, *files]))
+    if remote and files:
+        raise ValueError("remote and local text files cannot be read together")
     if remote:
-        if files:
-            raise ValueError("remote and local text files cannot be read together")
-        scanned = (
-            pl.scan_ndjson(remote)
-            if kind == "ndjson"
-            else (
-                pl.scan_csv(
-                    remote,
-                    try_parse_dates=True,
-                    separator=delimiter or ",",
-                    decimal_comma=bool(decimal_comma),
-                )
-            )
-        )
-        return ScanSource(label, scanned)
+        return ScanSource(label, _remote_text(remote, kind, options))
     for name in files:
         if os.path.isdir(name):
             raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
-    texts = [Filed(name) for name in files]
-    return TextSource(texts, kind == "csv", types or {}, delimiter, decimal_comma)
+    return _text(list(map(TextFile, files)), kind, types or {}, options)
 
 
-def _check_csv(kind: str | None, delimiter: str | None, decimal_comma: bool | None) -> None:
-    if delimiter is not None and kind != "csv":
-        raise ValueError(f"a delimiter is for CSV, not for {kind}")
-    if decimal_comma and kind != "csv":
-        raise ValueError(f"decimal commas are for CSV, not for {kind}")
-    if decimal_comma and delimiter in (None, ","):
+def _standard_input(
+    format: Format | None, types: Mapping[str, pl.DataType], live: bool, options: FileOptions
+) -> Source:
+    if format is None:
         raise ValueError(
-            "with decimal commas columns are parted by another sign: say the delimiter"
+            "standard input has no name that says what it holds: give the format (--format csv)"
+        )
+    if format == "parquet":
+        spool = _spooled(sys.stdin.buffer)
+        return ScanSource("standard input", pl.scan_parquet(spool), spool)
+    _check_csv(format, options)
+    return _text([TextPipe(sys.stdin.buffer, live)], format, types, options)
+
+
+def _text(
+    parts: Sequence[TextFile | TextPipe],
+    format: Format,
+    types: Mapping[str, pl.DataType],
+    options: FileOptions,
+) -> TextSource:
+    return TextSource(parts, format == "csv", types, options.delimiter, options.decimal_comma)
+
+
+def _remote_text(names: list[str], format: Format, options: FileOptions) -> pl.LazyFrame:
+    if format == "ndjson":
+        return pl.scan_ndjson(names)
+    return pl.scan_csv(
+        names,
+        try_parse_dates=True,
+        separator=options.delimiter or ",",
+        decimal_comma=bool(options.decimal_comma),
+    )
+
+
+def _check_csv(format: Format, options: FileOptions) -> None:
+    if options.delimiter is not None and format != "csv":
+        raise ValueError(f"a delimiter is for CSV, not for {format}")
+    if options.decimal_comma and format != "csv":
+        raise ValueError(f"decimal commas are for CSV, not for {format}")
+    if options.decimal_comma and options.delimiter in (None, ","):
+        raise ValueError(
+            "with decimal commas columns are separated by another sign: say the delimiter"
         )
 
 
@@ -163,26 +158,6 @@ def _expanded(name: str) -> list[str]:
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is no file {name}")
     return [name]
-
-
-def _format_of(name: str) -> Format:
-    if os.path.isdir(name):
-        return "parquet"
-    suffix = _suffix(name)
-    if suffix == TABS:
-        return "csv"
-    if suffix not in FORMATS or (name.endswith(".gz") and suffix == ".parquet"):
-        raise ValueError(
-            f"{name}: what kind of file is this? Its name should end in "
-            f"{', '.join([*FORMATS, TABS])} (text also with .gz), or give the format (--format ndjson)"
-        )
-    return FORMATS[suffix]
-
-
-def _suffix(name: str) -> str:
-    """The end of a name that says what a file holds."""
-    path = Path(name)
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
 
 
 def _spooled(stream: BinaryIO) -> BinaryIO:
@@ -229,88 +204,3 @@ class ScanSource:
         """No more is read."""
         if self._spool is not None:
             self._spool.close()
-
-
-class Run:
-    """One query over one source, in chunks.
-
-    Up to `WHOLE_ROWS` rows are taken whole, in any order; a longer input has to be in order of
-    time within each partition, or has to be sorted (``sort``: then all of it is held in memory),
-    or is out of order by no more than a ``lateness``.
-    """
-
-    def __init__(
-        self,
-        query: Query,
-        source: Source,
-        *,
-        ties: Ties = "error",
-        lateness: DurationLike | None = None,
-        on_late: OnLate = "error",
-        sort: bool = False,
-    ) -> None:
-        check_options(ties, on_late)
-        self.source = source
-        self.sort = sort
-        self.binding = bound(query, source.schema)
-        ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
-        self.stream = Stream(self.binding, ties=ties, lateness=ticks, on_late=on_late)
-
-    def results(self) -> Iterator[pl.DataFrame]:
-        """The result rows as they become known; frames without rows tell that a chunk is done."""
-        stream = self.stream
-        held: list[pl.DataFrame] | None = [] if stream.lateness is None else None
-        n_held = n_rows = 0
-        for chunk in self.source.chunks(self.binding.columns):
-            self._check_times(chunk, n_rows)
-            n_rows += len(chunk)
-            rows = stream.narrow(chunk)
-            if held is not None:
-                held.append(rows)
-                n_held += len(rows)
-                if self.sort or n_held <= WHOLE_ROWS:
-                    yield pl.DataFrame(schema=self.binding.result_schema)
-                    continue
-                rows, held = pl.concat(held), None
-            yield stream.take_narrow(rows)
-        if held:
-            yield stream.take_narrow(pl.concat(held))
-        yield stream.finish()
-
-    def _check_times(self, chunk: pl.DataFrame, before: int) -> None:
-        times = chunk[self.binding.time.name]
-        if times.null_count():
-            row = before + int(times.is_null().arg_max() or 0) + 1
-            raise TimeError(
-                f"{self.source.name}: the time column {times.name} is NULL in row {row}; every "
-                "event needs a time: filter these rows out"
-            )
-
-
-def run_from(
-    query: Query,
-    *,
-    ties: Ties = "error",
-    delimiter: str | None = None,
-    decimal_comma: bool | None = None,
-) -> pl.DataFrame:
-    """Every match in the files that a query's FROM names."""
-    if query.path is None:
-        raise query.fault(
-            ("source",),
-            "the query names no file to read",
-            "give a frame, or write FROM 'path/*.parquet'",
-        )
-
-    def collected(sort: bool) -> pl.DataFrame:
-        path = str(query.path)
-        source = open_source([path], delimiter=delimiter, decimal_comma=decimal_comma)
-        with closing(source):
-            run = Run(query, source, ties=ties, sort=sort)
-            results = [result for result in run.results() if len(result)]
-        return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
-
-    try:
-        return collected(sort=False)
-    except OrderError:  # a bounded input need not be in order: once more, sorted
-        return collected(sort=True)

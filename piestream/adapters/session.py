@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from threading import RLock
+from typing import Any, NoReturn, Unpack, cast, overload
 
 import polars as pl
 
-from piestream.adapters.events import EventReader
-from piestream.adapters.frames import as_kind, as_polars, bound, check_options, lateness_ticks
-from piestream.adapters.records import Event, column_of, frame_of, listed, type_of, types_of
+from piestream.adapters.binding import bound, lateness_ticks
+from piestream.adapters.event_columns import (
+    event_list,
+    event_types,
+    events_frame,
+    value_column,
+    value_type,
+)
+from piestream.adapters.event_reader import EventReader
+from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.engine.snapshot import restore, schema_of, snapshot
-from piestream.engine.stream import OnLate, Statistics, Stream, Ties
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
-from piestream.expressions.durations import as_duration
+from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
-from piestream.language.options import named_options
-from piestream.language.symbols import DurationLike
+from piestream.language.options import OrderKeywords, OrderOptions, takes_options
 from piestream.plan.binding import Binding
 
 
 class Session:
-    """An open stream of one query.
+    """An open stream of one query; `Query.open` makes one, and explains the options.
 
-    The types of the columns are those of the first frame or event pushed, or ``schema``. Rows may
-    come in any order within ``lateness``; what is older than the largest time seen less the
-    lateness is late. What a push gives back has the kind of what was pushed: a frame for a frame,
-    a list of dicts for an event or a list of them.
+    What comes back has the kind of what was pushed: a frame for a frame, a list of dicts for an
+    event or a list of them. A push that is refused changes nothing. A push that is interrupted
+    (Ctrl-C, or a lack of memory) may be half done: from then on each call raises `StateError`, and
+    the last snapshot is what to go on from. Threads may share a session: one call waits for the
+    other.
 
     >>> import piestream as ps
     >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
@@ -34,42 +43,41 @@ class Session:
     [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
     """
 
-    @named_options
+    @takes_options(OrderOptions)
     def __init__(
         self,
         query: Query,
         *,
         state: bytes | None = None,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
+        **options: Unpack[OrderKeywords],
     ) -> None:
-        check_options(ties or "error", on_late or "error")
         self.query = query
-        self._options: dict[str, Any] = {"ties": ties or "error", "on_late": on_late or "error"}
-        self._lateness = as_duration(0 if lateness is None else lateness, "the lateness")
+        self._options = OrderOptions.of(options)
         self._stream: Stream | None = None
         self._reader: EventReader | None = None
         self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
-        self._advanced: Any = None  # the time told before the first row
-        self._kind = "polars"  # of what was pushed last: what comes back has it too
+        self._advanced: Any = None  # where time was advanced to before the first row
+        self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
+        self._lock = RLock()  # a signal's handler may call while a call is under way
         if state is not None:
-            stored, self._kind = schema_of(state)
+            stored, kind = schema_of(state)
+            self._kind = cast(Kind, kind)
             self._stream = restore(bound(query, stored), state)
             self._note_untyped()
-            self._refuse_other_options(lateness, on_late, ties, schema)
+            self._refuse_other_options(options, schema)
         elif schema is not None:
             self._bind(_types(schema))
 
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
-        lateness = lateness_ticks(binding, self._lateness)
-        stream = Stream(binding, lateness=lateness, **self._options)
+        options = self._options
+        lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
+        stream = Stream(binding, lateness=lateness, ties=options.ties, on_late=options.on_late)
         if self._advanced is not None:
-            told, self._advanced = self._advanced, None
-            stream.advance(self._ticks(told, binding))
+            time, self._advanced = self._advanced, None
+            stream.advance(self._ticks(time, binding))
         self._stream = stream
         self._note_untyped()
         return self._stream
@@ -82,19 +90,17 @@ class Session:
         self._reader = reader if reader.usable else None
 
     def _refuse_other_options(
-        self,
-        lateness: DurationLike | None,
-        on_late: OnLate | None,
-        ties: Ties | None,
-        schema: Mapping[str, Any] | None,
+        self, options: OrderKeywords, schema: Mapping[str, Any] | None
     ) -> None:
         """A restored session has the options of the one that was stored: others are refused."""
         stream = self._stream
         assert stream is not None
         binding = stream.binding
         given: dict[str, tuple[Any, Any]] = {
-            "on_late": (on_late, stream.on_late), "ties": (ties, stream.ties)
-        }  # fmt: skip
+            "on_late": (options.get("on_late"), stream.on_late),
+            "ties": (options.get("ties"), stream.ties),
+        }
+        lateness = options.get("lateness")
         if lateness is not None:
             given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
         types = _types(schema or {})
@@ -107,31 +113,69 @@ class Session:
                     "options that it was opened with, so leave them out"
                 )
 
-    def push(self, rows: Any) -> Any:
-        """Take in an event, a list of them or a frame; gives the matches that became known."""
-        self._check_open()
-        if self._stream is not None:
-            return self._take(rows)
-        told = self._advanced
-        try:
-            return self._take(rows)
-        except Exception:  # nothing has come, so the columns are not known yet
-            self._stream, self._advanced = None, told
-            raise
+    @overload
+    def push(self, rows: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame: ...
+    @overload
+    def push(self, rows: Event | Events) -> list[dict[str, Any]]: ...
+    @overload
+    def push(self, rows: Frame) -> Frame: ...
 
-    def _take(self, rows: Any) -> Any:
+    def push(self, rows: Any) -> Any:
+        """Add events; gives the matches that became known.
+
+        Parameters
+        ----------
+        rows
+            An event (a mapping of column and value), a list, tuple or generator of events, or a
+            frame: Polars, pandas, PyArrow, DuckDB. All of its rows are taken or none.
+
+        Returns
+        -------
+        A list of dicts for events, a frame of the same kind for a frame (a DataFrame for a
+        LazyFrame), with the columns of `Query.run`.
+
+        Raises
+        ------
+        LateEventError
+            An event is older than the watermark, and the session does not drop late events.
+        TieError
+            Two events of a partition have the same time, and the session takes neither.
+        SchemaError
+            A column is missing, or has another type than before.
+        QueryError
+            The query does not fit the columns of the first push.
+        ValueError
+            The session is closed.
+
+        >>> import piestream as ps
+        >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
+        >>> session.push([{"t": 1, "x": 0}, {"t": 2, "x": 5}])
+        [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
+        """
+        with self._lock:
+            self._check_open()
+            if self._stream is not None:
+                return self._push(rows)
+            advanced = self._advanced
+            try:
+                return self._push(rows)
+            except BaseException:  # nothing was taken, so the columns' types are not known yet
+                self._stream, self._advanced = None, advanced
+                raise
+
+    def _push(self, rows: Any) -> Any:
         if isinstance(rows, Mapping):
             self._kind = "events"
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
             rows = rows.collect()
-        events = listed(rows)
+        events = event_list(rows)
         if events is not None:
             self._kind = "events"
             return self._push_events(events) if events else []
         columns, self._kind = as_polars(rows)
         stream = self._typed(columns.schema)
-        return as_kind(self._kind, stream.take(self._checked(columns, stream.binding)))
+        return self._as_pushed(stream.process(self._checked(columns, stream.binding)))
 
     def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
         """The stream, bound to columns of these types as far as it knew none yet."""
@@ -140,29 +184,30 @@ class Session:
             return self._bind(schema)
         found = {n: schema[n] for n in self._untyped if schema.get(n, pl.Null) != pl.Null}
         if found:
+            self._reader = None  # it reads the types that were known before
             stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
             self._note_untyped()
         return stream
 
-    def _push_events(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+    def _push_events(self, events: Sequence[Event]) -> Any:
         known = self._stream is not None and not self._untyped
-        stream = self._stream if known else self._typed(types_of(events, self.query))
+        stream = self._stream if known else self._typed(event_types(events, self.query))
         assert stream is not None
-        return stream.take(frame_of(events, stream.binding)).to_dicts()
+        return self._as_pushed(stream.process(events_frame(events, stream.binding)))
 
-    def _push_event(self, event: Event) -> list[dict[str, Any]]:
+    def _push_event(self, event: Event) -> Any:
         stream = self._stream
         if stream is None or self._untyped:
-            stream = self._typed({name: type_of(value) for name, value in event.items()})
+            stream = self._typed({name: value_type(value) for name, value in event.items()})
         reader = self._reader
         if reader is not None:
             read = reader.read(event)
             if read is not None:
                 values = reader.attributes(event)
-                known = stream.take_one(*read, values, reader.attribute_floats)
+                known = stream.process_event(*read, values, reader.attribute_floats)
                 if known is not None:
-                    return known.to_dicts() if len(known) else []
-        return stream.take(frame_of([event], stream.binding)).to_dicts()
+                    return self._as_pushed(known) if len(known) else []
+        return self._as_pushed(stream.process(events_frame([event], stream.binding)))
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -177,38 +222,125 @@ class Session:
         return frame.with_columns(pl.col(n).cast(binding.schema[n]) for n in nulls)
 
     def advance(self, time: Any) -> Any:
-        """Time moves on to ``time`` without events: all events before it have come."""
-        self._check_open()
-        if self._stream is None:  # the time's type is not known yet
-            if self._advanced is None or _is_after(time, self._advanced):
-                self._advanced = time
-            return self._given(pl.DataFrame())
-        return self._given(self._stream.advance(self._ticks(time, self._stream.binding)))
+        """Move time on without events; gives the matches that became known.
+
+        Events that waited for the watermark are worked on, and a silence longer than MAX GAP ends
+        intervals.
+
+        Parameters
+        ----------
+        time
+            All events before this time have come. It has the type of the time column. Before the
+            first push it is noted, and counts from then on.
+
+        Returns
+        -------
+        Rows of the kind that was pushed last.
+
+        Raises
+        ------
+        SchemaError
+            The time is None, or not of the time column's type.
+        ValueError
+            The session is closed.
+
+        >>> import piestream as ps
+        >>> query = ps.query(
+        ...     "FROM s ORDER BY t MAX GAP 5 DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON COMPLETION"
+        ... )
+        >>> session = query.open()
+        >>> session.push({"t": 1, "x": 5})
+        []
+        >>> session.advance(8)
+        [{'completed_at': 6, 'a_ts': 1, 'a_te': 6}]
+        """
+        with self._lock:
+            self._check_open()
+            if self._stream is None:  # the time's type is not known yet
+                if self._advanced is None or _is_after(time, self._advanced):
+                    self._advanced = time
+                return self._as_pushed(pl.DataFrame())
+            return self._as_pushed(self._stream.advance(self._ticks(time, self._stream.binding)))
 
     @staticmethod
     def _ticks(time: Any, binding: Binding) -> int:
-        column = column_of(binding.time.name, [time], binding.time.dtype)
+        column = value_column(binding.time.name, [time], binding.time.dtype)
         if column.null_count():
             raise SchemaError("time cannot advance to None")
         return int(column.to_physical().cast(pl.Int64)[0])
 
     def close(self) -> Any:
-        """End the stream: work on all that waits for the watermark."""
-        self._check_open()
-        self._closed = True
-        return self._given(pl.DataFrame() if self._stream is None else self._stream.finish())
+        """End the stream: work on all events that wait for the watermark.
+
+        Returns
+        -------
+        The matches that became known, as rows of the kind that was pushed last. Intervals that
+        are open stay open.
+
+        Raises
+        ------
+        ValueError
+            The session is closed already.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> session = query.open(lateness=10)
+        >>> session.push({"t": 1, "x": 5})
+        []
+        >>> session.close()
+        [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
+        """
+        with self._lock:
+            self._check_open()
+            result = pl.DataFrame() if self._stream is None else self._stream.finish()
+            self._closed = True
+            return self._as_pushed(result)
 
     def snapshot(self) -> bytes:
-        """The state of the session as bytes, for ``query.open(state=...)``."""
-        self._check_open()
-        if self._stream is None:
-            raise StateError("nothing was pushed yet, so there is no state: open a new session")
-        return snapshot(self._stream, self._kind)
+        """The state of the session as bytes, for ``query.open(state=...)``.
+
+        The bytes carry a version and a checksum, and are no pickle.
+
+        Raises
+        ------
+        StateError
+            Nothing was pushed yet, and no schema was given.
+        ValueError
+            The session is closed.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> session = query.open()
+        >>> session.push({"t": 1, "x": 0})
+        []
+        >>> again = query.open(state=session.snapshot())
+        >>> again.push({"t": 2, "x": 5})
+        [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
+        """
+        with self._lock:
+            self._check_open()
+            if self._stream is None:
+                raise StateError("nothing was pushed yet, so there is no state: open a new session")
+            return snapshot(self._stream, self._kind)
 
     @property
     def statistics(self) -> Statistics:
-        """What the session has seen and holds."""
-        return Statistics() if self._stream is None else self._stream.statistics
+        """What the session has processed, and what it holds now.
+
+        >>> import piestream as ps
+        >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
+        >>> matches = session.push([{"t": 1, "x": 0}, {"t": 2, "x": 5}])
+        >>> session.statistics.events, session.statistics.matches
+        (2, 1)
+        """
+        with self._lock:
+            return Statistics() if self._stream is None else self._stream.statistics
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a session cannot be copied or pickled: take its snapshot() and open it again, "
+            "query.open(state=...)"
+        )
 
     def __enter__(self) -> Session:
         return self
@@ -216,8 +348,14 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    def _given(self, result: pl.DataFrame) -> Any:
-        return as_kind(self._kind, result)
+    def _as_pushed(self, result: pl.DataFrame) -> Any:
+        """Results as rows of the kind that was pushed last."""
+        try:
+            return as_kind(self._kind, result)
+        except BaseException:  # the state has gone on, so nobody would see these results again
+            if self._stream is not None:
+                self._stream.mark_incomplete()
+            raise
 
     def _check_open(self) -> None:
         if self._closed:
@@ -235,7 +373,7 @@ def _types(schema: Mapping[str, Any]) -> pl.Schema:
 
 
 def _is_after(time: Any, other: Any) -> bool:
-    """Whether a time is later; of what cannot be compared, the last that was told counts."""
+    """Whether a time is later; of times that cannot be compared the last one given counts."""
     try:
         return bool(time > other)
     except TypeError:

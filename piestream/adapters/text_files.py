@@ -1,141 +1,23 @@
-"""CSV and NDJSON in blocks of whole lines, from files and from pipes."""
+"""CSV and NDJSON as frames: the types of the columns, and the rows of each block."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import os
-import select
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, BinaryIO
 
 import polars as pl
 
-from piestream.adapters.text_times import as_moments, is_moment, moment_type
-from piestream.errors import StreamError
+from piestream.adapters.text_blocks import TextFile, TextPipe, whole_lines
+from piestream.adapters.text_faults import first_line, first_unreadable, place, reason
+from piestream.adapters.text_times import as_times, is_time, time_type
+from piestream.errors import FileError
 
-__all__ = ["BLOCK_BYTES", "FileError", "Filed", "Piped", "TextSource", "first_line", "has_come"]
-
-#: Bytes of text parsed at a time.
-BLOCK_BYTES = 16 << 20
-
-#: A block ends at a line end that is looked for in so many bytes, so that it need not be cut again.
-_WINDOW_BYTES = 64 << 10
+__all__ = ["TextSource"]
 
 #: The types of text columns are those that these rows at the beginning have.
 TYPED_ROWS = 10_000
-
-#: A quoted field may hold line ends; one that is longer than this is taken for a stray quote.
-_LONGEST_FIELD = 4 * BLOCK_BYTES
-
-#: How long a live stream may be silent before what has come is worked on.
-_PATIENCE_SECONDS = 0.02
-
-
-class FileError(StreamError):
-    """A file whose rows cannot be read."""
-
-
-class Filed:
-    """A text file, perhaps compressed."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.size: int | None = os.path.getsize(name)
-        self._raw: BinaryIO | None = None
-
-    def blocks(self, names: bool = False) -> Iterator[bytes]:
-        """Its bytes, as they are read; a line of ``names`` comes alone where it can."""
-        with open(self.name, "rb", buffering=0) as self._raw:
-            compressed = self.name.endswith(".gz")
-            if not compressed and os.path.isfile(self.name):
-                yield from self._plain(self._raw, names)
-                return
-            stream: Any = gzip.GzipFile(fileobj=self._raw) if compressed else self._raw
-            try:
-                while block := stream.read(BLOCK_BYTES):
-                    yield block
-            except (gzip.BadGzipFile, EOFError) as error:
-                raise FileError(f"{self.name} cannot be decompressed: {error}") from None
-
-    def _plain(self, stream: BinaryIO, names: bool) -> Iterator[bytes]:
-        """Large blocks that end with a line where one is near.
-
-        Cutting text elsewhere copies it, which costs a quarter of what parsing does.
-        """
-        file, at = stream.fileno(), 0
-        near = min(_WINDOW_BYTES, BLOCK_BYTES)
-        if names:
-            line = stream.read(os.pread(file, near, 0).find(b"\n") + 1)
-            at = len(line)
-            yield line
-        while True:
-            window = os.pread(file, near, at + BLOCK_BYTES - near)
-            after = len(window) - (window.rfind(b"\n") + 1)
-            block = stream.read(BLOCK_BYTES - (after if after < len(window) == near else 0))
-            if not block:
-                return
-            yield block
-            at += len(block)
-
-    def close(self) -> None:
-        """No more is read."""
-        if self._raw is not None:
-            self._raw.close()
-
-    @property
-    def position(self) -> int:
-        """Bytes of the file read so far."""
-        return 0 if self._raw is None or self._raw.closed else self._raw.tell()
-
-
-class Piped:
-    """Standard input; ``live`` hands on what has come instead of waiting for large blocks."""
-
-    name = "standard input"
-    size: int | None = None
-
-    def __init__(self, stream: BinaryIO, live: bool) -> None:
-        self.position = 0
-        self._stream = stream
-        self._live = live
-
-    def blocks(self, names: bool = False) -> Iterator[bytes]:
-        """Its bytes, as they are read, wherever a line of ``names`` ends."""
-        read = getattr(self._stream, "read1", self._stream.read)
-        ended = False
-        while not ended:
-            pieces: list[bytes] = []
-            n_bytes = 0
-            while n_bytes < BLOCK_BYTES:
-                patience = _PATIENCE_SECONDS if self._live and pieces else None
-                if not has_come(self._stream, patience):
-                    break
-                piece: bytes = read(BLOCK_BYTES - n_bytes)
-                if not piece:
-                    ended = True
-                    break
-                pieces.append(piece)
-                n_bytes += len(piece)
-            self.position += n_bytes
-            if pieces:
-                yield b"".join(pieces)
-
-    def close(self) -> None:
-        """Standard input is not ours to close."""
-
-
-def has_come(stream: BinaryIO, patience: float | None) -> bool:
-    """Whether a read will not wait; without patience given, only once that is so.
-
-    Waiting here and not in the read lets Ctrl-C through: Polars has reads restarted after it.
-    """
-    try:
-        return bool(select.select([stream], [], [], patience)[0])
-    except (OSError, ValueError):  # not something that can be waited for
-        return patience is None
 
 
 @dataclass
@@ -153,7 +35,7 @@ class TextSource:
 
     def __init__(
         self,
-        parts: Sequence[Filed | Piped],
+        parts: Sequence[TextFile | TextPipe],
         csv: bool,
         types: Mapping[str, pl.DataType],
         delimiter: str | None = None,
@@ -162,12 +44,12 @@ class TextSource:
         self.name = parts[0].name if len(parts) == 1 else f"{parts[0].name} …"
         self._parts = parts
         self._csv = csv
-        self._said = types
-        self._is_told = delimiter is not None
+        self._given_types = types
+        self._delimiter_given = delimiter is not None
         self._delimiter = delimiter or ","
         self._decimal_comma = decimal_comma
         self._before = 0  # bytes of the parts that are read
-        self._at: Filed | Piped = parts[0]
+        self._at: TextFile | TextPipe = parts[0]
         self._opened: _Opened | None = None  # the first part, waiting to be read on
         self._schema: dict[str, pl.DataType] | None = None
         sizes = [part.size for part in parts]
@@ -212,10 +94,10 @@ class TextSource:
             part.close()
 
     def _open(
-        self, part: Filed | Piped, schema: Mapping[str, pl.DataType] | None = None
+        self, part: TextFile | TextPipe, schema: Mapping[str, pl.DataType] | None = None
     ) -> _Opened:
         """Read the names and, if no schema is given yet, the types of the columns."""
-        blocks = _whole_lines(part.blocks(self._csv), quotes=self._csv)
+        blocks = whole_lines(part.blocks(self._csv), quotes=self._csv)
         first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
         head = b""
         if self._csv:
@@ -233,11 +115,11 @@ class TextSource:
         self._check_delimiter(part.name, found)
         self._check_decimals(part.name, opened, found)
         if schema is None:
-            for name in self._said:
+            for name in self._given_types:
                 if name not in found:
                     raise FileError(f"{part.name} has no column {name}, whose type was given")
-            found.update(self._said)
-            if not first.strip() and not (found and set(found) <= set(self._said)):
+            found.update(self._given_types)
+            if not first.strip() and not (found and set(found) <= set(self._given_types)):
                 raise FileError(
                     f"{part.name} holds no rows, so the types of its columns are not known; say "
                     "them for all columns with --type COLUMN=int and so on"
@@ -256,9 +138,9 @@ class TextSource:
     def _check_delimiter(self, name: str, found: Mapping[str, pl.DataType]) -> None:
         """One column whose name holds a usual separator is no column."""
         meant = [sign for sign in (";", "\t", "|", ",") for column in found if sign in column]
-        if self._csv and not self._is_told and len(found) == 1 and meant:
+        if self._csv and not self._delimiter_given and len(found) == 1 and meant:
             raise FileError(
-                f"{name} has one column, {next(iter(found))!r}: its columns seem to be parted by "
+                f"{name} has one column, {next(iter(found))!r}: its columns seem to be separated by "
                 f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
             )
 
@@ -270,7 +152,9 @@ class TextSource:
         meant = [
             column
             for column, dtype in found.items()
-            if dtype == pl.String and otherwise[column].is_float() and column not in self._said
+            if dtype == pl.String
+            and otherwise[column].is_float()
+            and column not in self._given_types
         ]
         if meant:
             raise FileError(
@@ -308,11 +192,11 @@ class TextSource:
         try:
             if not self._csv:
                 sample = pl.read_ndjson(lines, infer_schema_length=TYPED_ROWS)
-                return {column.name: moment_type(column) for column in sample}
+                return {column.name: time_type(column) for column in sample}
             return dict(self._scanned(opened.head + lines).collect_schema())
         except pl.exceptions.PolarsError as error:
-            row = None if self._csv else first_faulty(lines, pl.read_ndjson)
-            raise FileError(f"{_place(name, row, 0)}: {_told(error)}") from None
+            row = None if self._csv else first_unreadable(lines, pl.read_ndjson)
+            raise FileError(f"{place(name, row, 0)}: {reason(error)}") from None
 
     def _parsed(
         self, name: str, opened: _Opened, block: bytes, columns: Sequence[str], before: int
@@ -323,96 +207,25 @@ class TextSource:
             return self._rows(opened, block, columns)
         except pl.exceptions.PolarsError as error:
             whole = not self._csv or b'"' not in block  # a row is a line
-            row = first_faulty(block, lambda b: self._rows(opened, b, columns)) if whole else None
-            told = _told(error)
+            row = (
+                first_unreadable(block, lambda b: self._rows(opened, b, columns)) if whole else None
+            )
+            why = reason(error)
             hint = (
                 ""
-                if told != first_line(error)
+                if why != first_line(error)
                 else (
                     f"\n  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
                     "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
                 )
             )
-            raise FileError(f"{_place(name, row, before)}: {told}{hint}") from None
+            raise FileError(f"{place(name, row, before)}: {why}{hint}") from None
 
     def _rows(self, opened: _Opened, block: bytes, columns: Sequence[str]) -> pl.DataFrame:
         if self._csv:
             return self._scanned(block, opened.columns).select(columns).collect()
-        wanted = {column: opened.columns[column] for column in columns}
-        as_text = {n: pl.String() if is_moment(t) else t for n, t in wanted.items()}
+        needed = {column: opened.columns[column] for column in columns}
+        as_text = {n: pl.String() if is_time(t) else t for n, t in needed.items()}
         rows = pl.read_ndjson(block, schema=as_text)
-        moments = [as_moments(rows[n], t) for n, t in wanted.items() if is_moment(t)]
-        return rows.with_columns(moments)
-
-
-def first_faulty(block: bytes, read: Callable[[bytes], Any]) -> int | None:
-    """The number of the first line that cannot be read, from 0; None if each can by itself."""
-    lines = block.splitlines(keepends=True)
-    low, high = 0, len(lines)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _reads(b"".join(lines[low:middle]), read):
-            low = middle
-        else:
-            high = middle
-    return None if not lines or _reads(lines[low], read) else low
-
-
-def _reads(block: bytes, read: Callable[[bytes], Any]) -> bool:
-    try:
-        if block.strip():
-            read(block)
-    except pl.exceptions.PolarsError:
-        return False
-    return True
-
-
-def _place(name: str, row: int | None, before: int) -> str:
-    """Where in a file something is wrong: in a row, counted from 1, or after some rows."""
-    if row is not None:
-        return f"{name}, row {before + row + 1}"
-    return f"{name} (after row {before})" if before else name
-
-
-def _told(error: BaseException) -> str:
-    """What Polars says of a text, in words that fit a user who gave it a file."""
-    said = first_line(error)
-    if "fields than" in said or "n_extra" in said:
-        return "it has more fields than there are columns"
-    if any(word in said for word in ("Syntax", "TapeError", "JSON object", "error parsing line")):
-        return "this is no JSON object; NDJSON has one object a line, not an array"
-    return said
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, without the advice of Polars to its own users."""
-    return str(error).strip().split("\n", 1)[0]
-
-
-def _whole_lines(blocks: Iterator[bytes], quotes: bool) -> Iterator[bytes]:
-    """The same bytes, cut after line ends only; with ``quotes`` not at those inside of quotes."""
-    held = b""
-    for block in blocks:
-        held = held + block if held else block
-        cut = _last_line_end(held) if quotes else held.rfind(b"\n") + 1
-        if not cut and len(held) > _LONGEST_FIELD:
-            cut = held.rfind(b"\n") + 1
-        if cut:
-            yield held[:cut]  # no copy if that is all
-            held = held[cut:]
-    if held:
-        yield held
-
-
-def _last_line_end(text: bytes) -> int:
-    """Where the last line ends that has all its quotes closed; 0 if there is none."""
-    if b'"' not in text:
-        return text.rfind(b"\n") + 1
-    inside = text.count(b'"') % 2 == 1
-    end = len(text)
-    while (at := text.rfind(b"\n", 0, end)) >= 0:
-        inside ^= text.count(b'"', at, end) % 2 == 1
-        if not inside:
-            return at + 1
-        end = at
-    return 0
+        times = [as_times(rows[n], t) for n, t in needed.items() if is_time(t)]
+        return rows.with_columns(times)

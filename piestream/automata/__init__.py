@@ -4,15 +4,11 @@ Nothing here knows of events or joins. automata-lib is imported when the first c
 compiled, not before.
 """
 
-from piestream.automata.allen import compose, converse, relation_of
+from piestream.automata.allen import compose, converse
 from piestream.automata.consistency import clash, closure
+from piestream.automata.decision_points import DecisionPoint, decision_points
 from piestream.automata.letters import LETTERS, LL, LP, PL, read_by_automaton
-from piestream.automata.minterm import (
-    DecisionPoint,
-    PairAutomaton,
-    compile_pair,
-    decision_points,
-)
+from piestream.automata.pair_automaton import PairAutomaton, compile_pair
 
 __all__ = [
     "LETTERS",
@@ -28,5 +24,4 @@ __all__ = [
     "converse",
     "decision_points",
     "read_by_automaton",
-    "relation_of",
 ]

@@ -1,52 +1,18 @@
-"""Allen's interval algebra: which relation holds, its converse, and what two of them imply.
+"""Allen's interval algebra: the converse of a relation, and what two relations imply together.
 
-The composition table is not typed in: it is found by trying every order that the six endpoints
-of three intervals can have. ``followed-by`` counts as ``before`` here and ``follows`` as
-``after``, because whether anything happened in between is not a matter of endpoints.
+The composition table is computed by trying every order that the six endpoints of three intervals
+can have. ``followed-by`` counts as ``before`` here and ``follows`` as ``after``, because whether
+anything happened in between is not a matter of endpoints.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import combinations, product
-from typing import Any
 
-from piestream.relations import ALLEN, Relation, inverse
+from piestream.relations import ALLEN, ANY, PRECISE_FORM, Relation, inverse, relation_of
 
-__all__ = ["ANY", "allen_of", "compose", "converse", "relation_of"]
-
-#: All thirteen: nothing is known of the pair.
-ANY = Relation(sum(ALLEN))
-
-# For each relation: how xs stands to ys, xe to ye, xe to ys, and xs to ye (SPEC section 3).
-_ORDERS = {
-    Relation.BEFORE: "<<<<",
-    Relation.MEETS: "<<=<",
-    Relation.OVERLAPS: "<<><",
-    Relation.STARTS: "=<><",
-    Relation.DURING: "><><",
-    Relation.FINISHES: ">=><",
-    Relation.EQUALS: "==><",
-}
-_RELATION_OF_ORDER = {order: relation for relation, order in _ORDERS.items()}
-_TURNED = str.maketrans("<>", "><")
-for _relation, _order in _ORDERS.items():
-    # Seen from y: starts and ends compare the other way round, and xe:ys changes place with xs:ye.
-    _seen_from_y = (_order[:2] + _order[3] + _order[2]).translate(_TURNED)
-    _RELATION_OF_ORDER[_seen_from_y] = inverse(_relation)
-
-
-def relation_of(xs: Any, xe: Any, ys: Any, ye: Any) -> Relation:
-    """The one of Allen's relations that holds between ``[xs, xe)`` and ``[ys, ye)``.
-
-    >>> relation_of(0, 5, 3, 8)
-    <Relation.OVERLAPS: 8>
-    """
-    for name, ts, te in (("x", xs, xe), ("y", ys, ye)):
-        if not ts < te:
-            raise ValueError(f"{name} = [{ts}, {te}) is not an interval: its end must be later")
-    pairs = ((xs, ys), (xe, ye), (xe, ys), (xs, ye))
-    return _RELATION_OF_ORDER["".join("<" if a < b else ">" if a > b else "=" for a, b in pairs)]
+__all__ = ["allen_of", "basic_compositions", "compose", "converse"]
 
 
 def allen_of(relations: Relation) -> Relation:
@@ -56,10 +22,9 @@ def allen_of(relations: Relation) -> Relation:
     True
     """
     widened = relations & ANY
-    if relations & Relation.FOLLOWED_BY:
-        widened |= Relation.BEFORE
-    if relations & Relation.FOLLOWS:
-        widened |= Relation.AFTER
+    for wide, precise in PRECISE_FORM.items():
+        if relations & precise:
+            widened |= wide
     return Relation(widened)
 
 
@@ -74,8 +39,8 @@ def converse(relations: Relation) -> Relation:
 
 @cache
 def basic_compositions() -> dict[tuple[Relation, Relation], Relation]:
-    """Allen's table: for each two of the thirteen, what x may be to z if x R y and y S z."""
-    # Three intervals have six endpoints, so positions 0-5 show every order they can have.
+    """Allen's table: for every two of the thirteen, what x may be to z if x R y and y S z."""
+    # Three intervals have six endpoints, so positions 0 to 5 are enough for every order.
     intervals = tuple(combinations(range(6), 2))
     between = {(a, b): relation_of(*a, *b) for a, b in product(intervals, repeat=2)}
     table: dict[tuple[Relation, Relation], Relation] = {

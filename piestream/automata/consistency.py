@@ -74,13 +74,13 @@ class _Network:
 
 def _propagate(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> _Network:
     n = len(symbols)
-    place = {symbol: at for at, symbol in enumerate(symbols)}
+    position = {symbol: at for at, symbol in enumerate(symbols)}
     keys = list(constraints)
     allowed = np.full((n, n), _ALL, dtype=np.uint16)
     np.fill_diagonal(allowed, _code(Relation.EQUALS))
-    # Which constraints had a part in narrowing i:j, as bits by their place in keys. It blames too
-    # many rather than too few, so what it blames does clash, and is short enough to minimise.
-    because = [[0] * n for _ in range(n)]
+    # Which constraints had a part in narrowing i:j, as bits by their position in keys. They are too
+    # many rather than too few, so those of an empty set do clash; `clash` makes them minimal.
+    caused_by = [[0] * n for _ in range(n)]
     queue: deque[tuple[int, int]] = deque()
     queued: set[tuple[int, int]] = set()
 
@@ -94,12 +94,12 @@ def _propagate(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> 
         return _Network(allowed, frozenset(k for at, k in enumerate(keys) if bits >> at & 1))
 
     for at, key in enumerate(keys):
-        i, j = place[key[0]], place[key[1]]
+        i, j = position[key[0]], position[key[1]]
         narrowed = int(allowed[i, j]) & _code(allen_of(constraints[key]))
-        because[i][j] = because[j][i] = because[i][j] | 1 << at
+        caused_by[i][j] = caused_by[j][i] = caused_by[i][j] | 1 << at
         allowed[i, j], allowed[j, i] = narrowed, _converse_code(narrowed)
         if not narrowed:
-            return blame(because[i][j])
+            return blame(caused_by[i][j])
         enqueue(i, j)
 
     low = (1 << _LOW_BITS) - 1
@@ -113,11 +113,11 @@ def _propagate(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> 
             narrowed_row = allowed[i] & through
             for k in np.flatnonzero(narrowed_row != allowed[i]).tolist():
                 narrowed = int(narrowed_row[k])
-                because[i][k] |= because[i][j] | because[j][k]
-                because[k][i] = because[i][k]
+                caused_by[i][k] |= caused_by[i][j] | caused_by[j][k]
+                caused_by[k][i] = caused_by[i][k]
                 allowed[i, k], allowed[k, i] = narrowed, _converse_code(narrowed)
                 if not narrowed:
-                    return blame(because[i][k])
+                    return blame(caused_by[i][k])
                 enqueue(i, k)
     return _Network(allowed, None)
 
@@ -127,50 +127,50 @@ def _converse_code(code: int) -> int:
     return _code(converse(_relations(code)))
 
 
-def _checked(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> None:
+def _validate(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> None:
     if len(set(symbols)) != len(symbols):
         raise ValueError(f"a symbol is given twice: {', '.join(symbols)}")
     for x, y in constraints:
         for symbol in (x, y):
             if symbol not in symbols:
                 raise ValueError(
-                    f"the constraint {x}:{y} speaks of {symbol!r}, which is not among the symbols"
+                    f"the constraint {x}:{y} names {symbol!r}, which is not among the symbols"
                 )
         if x == y:
             raise ValueError(f"the constraint {x}:{y} relates a symbol to itself")
 
 
 def _on_cycles(constraints: Mapping[Pair, Relation]) -> dict[Pair, Relation]:
-    """The constraints left when loose ends are taken off, again and again.
+    """The constraints left when symbols with a single one are taken off, again and again.
 
     A symbol of a single constraint with an allowed relation narrows nothing else: for every
     interval of its neighbour there is an interval of its own. A pattern without cycles is
-    therefore seen to be consistent without any composition.
+    therefore found consistent without any composition.
     """
     left = {pair: set(pair) for pair in constraints}
     at_symbol: dict[str, list[Pair]] = {}
     for pair in constraints:
         for symbol in pair:
             at_symbol.setdefault(symbol, []).append(pair)
-    loose = [symbol for symbol, pairs in at_symbol.items() if len(pairs) == 1]
-    while loose:
-        symbol = loose.pop()
+    leaves = [symbol for symbol, pairs in at_symbol.items() if len(pairs) == 1]
+    while leaves:
+        symbol = leaves.pop()
         for pair in at_symbol.pop(symbol, []):
             if not allen_of(constraints[pair]):
                 continue  # allows nothing: a clash by itself
             (other,) = left.pop(pair) - {symbol}
             at_symbol[other].remove(pair)
             if len(at_symbol[other]) == 1:
-                loose.append(other)
+                leaves.append(other)
     return {pair: constraints[pair] for pair in left}
 
 
 def _clashing(constraints: Mapping[Pair, Relation]) -> frozenset[Pair] | None:
     """Some constraints that clash, not always the fewest; None if path consistency finds none."""
-    knotted = _on_cycles(constraints)
-    if not knotted:
+    on_cycles = _on_cycles(constraints)
+    if not on_cycles:
         return None
-    return _propagate(sorted({s for pair in knotted for s in pair}), knotted).blamed
+    return _propagate(sorted({s for pair in on_cycles for s in pair}), on_cycles).blamed
 
 
 def clash(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> tuple[Pair, ...] | None:
@@ -185,7 +185,7 @@ def clash(symbols: Sequence[str], constraints: Mapping[Pair, Relation]) -> tuple
     >>> clash("abc", {("a", "b"): Relation.BEFORE, ("b", "c"): Relation.BEFORE}) is None
     True
     """
-    _checked(symbols, constraints)
+    _validate(symbols, constraints)
     blamed = _clashing(constraints)
     if blamed is None:
         return None
@@ -211,23 +211,23 @@ def closure(
     """What remains possible between every two symbols, or None if the constraints clash.
 
     The given constraints come first, under their own keys and with ``followed-by`` and
-    ``follows`` kept as they were written; then the other pairs in the order of ``symbols``, in
+    ``follows`` kept as they were given; then the other pairs in the order of ``symbols``, in
     Allen's terms, all thirteen where nothing is implied.
 
     >>> implied = closure("abc", {("a", "b"): Relation.BEFORE, ("b", "c"): Relation.MEETS})
     >>> implied["a", "c"]
     <Relation.BEFORE: 1>
     """
-    _checked(symbols, constraints)
+    _validate(symbols, constraints)
     if any(not allen_of(relations) for relations in constraints.values()):
         return None
     network = _propagate(symbols, constraints)
     if network.blamed is not None:
         return None
-    place = {symbol: at for at, symbol in enumerate(symbols)}
+    position = {symbol: at for at, symbol in enumerate(symbols)}
 
     def narrowed(x: str, y: str) -> Relation:
-        return _relations(int(network.allowed[place[x], place[y]]))
+        return _relations(int(network.allowed[position[x], position[y]]))
 
     found = {}
     for (x, y), relations in constraints.items():

@@ -1,9 +1,10 @@
 """The relations as expressions over minterm letters (the paper's Definitions 8-10 and Table 1).
 
-One event tells of a pair of symbols x and y only which of the two hold: O neither, I only y,
+One event shows of a pair of symbols x and y only which of the two hold: O neither, I only y,
 Z only x, E both. A *precise* relation (all of them but ``before`` and ``after``, which have no
-expression) is then a short regular expression. The expressions are read at the end of a stream:
-a pair in relation r has just become known exactly when what was read ends with r's trigger.
+expression) is then a short regular expression. The expressions are matched at the end of a stream:
+a pair in relation r has just become known exactly when the letters read so far end with r's
+trigger.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from piestream.relations import Relation, inverse
+from piestream.relations import ALLEN, ENDPOINT_ORDER, PRECISE_FORM, Relation, inverse
 
 __all__ = [
     "BY_ENDPOINTS",
@@ -39,20 +40,23 @@ LP = 4  #: x's latest run and y's previous run
 
 _MIRROR = str.maketrans("IZ", "ZI")
 
-# What may follow a trigger, up to the event that ends the pair, by the symbol that is still open
-# after the trigger. The other symbol may come and go meanwhile: that is another run of it.
-_REST = {"x": "(Z|E)*(O|I)", "y": "(I|E)*(O|Z)", "": ""}
-# The same while the pair stays the latest, that is: while nothing starts again.
-_REST_LATEST = {"x": "Z*O", "y": "I*O", "": ""}
+#: What may follow a trigger, up to the event that ends the pair, by the last letter of the
+#: trigger. The symbol that has ended may hold again meanwhile: that is another run of it.
+_UNTIL_ENDED = {"Z": "(Z|E)*(O|I)", "I": "(I|E)*(O|Z)", "E": "(I|E)*(O|Z)", "O": ""}
+#: The same while the pair stays the latest, that is: while neither symbol starts again.
+_UNTIL_ENDED_LATEST = {"Z": "Z*O", "I": "I*O", "O": ""}
+
+#: The relations that only endpoints can decide.
+BY_ENDPOINTS = reduce(or_, PRECISE_FORM)
 
 
 @dataclass(frozen=True, slots=True)
 class PairExpression:
-    """What the letters say when a pair of runs is in one relation.
+    """The letters of a pair of runs that is in one relation.
 
     ``expression`` is the paper's (Table 1), ``trigger`` ends at the event at which the relation
     becomes known, ``completion`` at the event at which both runs have ended, and
-    ``latest_completion`` says the same of a pair of which neither symbol started again before
+    ``latest_completion`` is the completion of a pair of which neither symbol started again before
     ("" where the pair is not the latest one even at its trigger).
     """
 
@@ -73,78 +77,99 @@ class PairExpression:
         return self.trigger.replace("(Z|E)", "Z").replace("(I|E)", "I").replace("+", "")
 
 
-def _said(
-    relation: Relation, expression: str, trigger: str, still_open: str, kind: int = LL
-) -> PairExpression:
-    latest = trigger + _REST_LATEST[still_open] if kind == LL else ""
-    return PairExpression(relation, kind, expression, trigger, trigger + _REST[still_open], latest)
-
-
-def inverted(said: PairExpression) -> PairExpression:
+def inverted(expression: PairExpression) -> PairExpression:
     """The same words with x and y exchanged: I for Z, Z for I.
 
     >>> inverted(EXPRESSIONS[Relation.MEETS][0]).trigger
     'IZ'
     """
     return PairExpression(
-        inverse(said.relation),
-        {LL: LL, PL: LP, LP: PL}[said.kind],
-        said.expression.translate(_MIRROR),
-        said.trigger.translate(_MIRROR),
-        said.completion.translate(_MIRROR),
-        said.latest_completion.translate(_MIRROR),
+        inverse(expression.relation),
+        {LL: LL, PL: LP, LP: PL}[expression.kind],
+        expression.expression.translate(_MIRROR),
+        expression.trigger.translate(_MIRROR),
+        expression.completion.translate(_MIRROR),
+        expression.latest_completion.translate(_MIRROR),
     )
 
 
-# A trigger is the expression without the repeats at its two ends, which decide nothing. In
-# ``followed-by`` the last letter tells two cases apart. I: x is still the run that ended. E: x
-# starts again together with y, so the run that y follows is x's previous one.
-_FORWARD = (
-    _said(Relation.FOLLOWED_BY, "(Z|E)O+(I|E)", "(Z|E)O+I", "y"),
-    _said(Relation.FOLLOWED_BY, "(Z|E)O+(I|E)", "(Z|E)O+E", "y", PL),
-    _said(Relation.MEETS, "Z+I+", "ZI", "y"),
-    _said(Relation.OVERLAPS, "Z+E+I+", "ZE+I", "y"),
-    _said(Relation.STARTS, "O+E+I+", "OE+I", "y"),
-    _said(Relation.DURING, "I+E+I+", "IE+I", "y"),
-    _said(Relation.FINISHES, "I+E+O+", "IE+O", ""),
-    _said(Relation.EQUALS, "O+E+O+", "OE+O", ""),
-)
+def _touching(relation: Relation) -> PairExpression:
+    """The expression of a relation whose intervals touch or share events.
 
-_ALL = _FORWARD + tuple(inverted(s) for s in _FORWARD if s.relation is not Relation.EQUALS)
+    The endpoints give the letters: the one before the later start, E if there are common events,
+    and the one after the earlier end. The trigger is the expression without the repeats at its two
+    ends, which decide nothing.
+    """
+    order = ENDPOINT_ORDER[relation]
+    before = "ZOI"[order.ts_ts + 1]  # x began earlier: Z; both together: O; y began earlier: I
+    after = "IOZ"[order.te_te + 1]  # x ended earlier: I; both together: O; y ended earlier: Z
+    common = "" if order.te_ts == 0 or order.ts_te == 0 else "E+"
+    trigger = f"{before}{common}{after}"
+    return PairExpression(
+        relation,
+        LL,
+        expression=f"{before}+{common}{after}+",
+        trigger=trigger,
+        completion=trigger + _UNTIL_ENDED[after],
+        latest_completion=trigger + _UNTIL_ENDED_LATEST[after],
+    )
+
+
+def _followed_by(kind: int, last: str) -> PairExpression:
+    """One of the two cases of ``followed-by``, which differ in the last letter.
+
+    I: x is still the run that ended. E: x starts again together with y, so the run that y follows
+    is x's previous one.
+    """
+    trigger = f"(Z|E)O+{last}"
+    latest = trigger + _UNTIL_ENDED_LATEST[last] if kind == LL else ""
+    return PairExpression(
+        Relation.FOLLOWED_BY,
+        kind,
+        "(Z|E)O+(I|E)",
+        trigger,
+        trigger + _UNTIL_ENDED[last],
+        latest,
+    )
+
+
+_FOLLOWED_BY = (_followed_by(LL, "I"), _followed_by(PL, "E"))
 
 #: The expressions of each precise relation: one, or two for ``followed-by`` and ``follows``.
 EXPRESSIONS: dict[Relation, tuple[PairExpression, ...]] = {
-    relation: tuple(s for s in _ALL if s.relation is relation)
-    for relation in Relation
-    if any(s.relation is relation for s in _ALL)
+    Relation.FOLLOWED_BY: _FOLLOWED_BY,
+    **{relation: (_touching(relation),) for relation in ALLEN if not relation & BY_ENDPOINTS},
+    Relation.FOLLOWS: tuple(inverted(expression) for expression in _FOLLOWED_BY),
 }
 
 #: The relations that have an expression: the paper's precise relations.
 READABLE = reduce(or_, EXPRESSIONS)
 
-#: The relations that only endpoints can tell.
-BY_ENDPOINTS = Relation.BEFORE | Relation.AFTER
 
-
-def read_by_automaton(relations: Relation) -> Relation:
-    """The relations of a set that its automaton reads; the endpoint index finds the others.
+def read_by_automaton(relations: Relation, equal_predicates: bool = False) -> Relation:
+    """The relations of a set that its automaton decides; the endpoint index finds the others.
 
     ``before`` takes ``followed-by`` with it, being the wider of the two, and ``after`` takes
-    ``follows``: a pair must be found once.
+    ``follows``: a pair must be found once. Symbols with equal predicates have runs that lie apart,
+    so only the precise forms can hold.
 
     >>> from piestream.relations import names
     >>> names(read_by_automaton(Relation.BEFORE | Relation.FOLLOWED_BY | Relation.MEETS))
     ('meets',)
     """
     readable = relations & READABLE
-    if relations & Relation.BEFORE:
-        readable &= ~Relation.FOLLOWED_BY
-    if relations & Relation.AFTER:
-        readable &= ~Relation.FOLLOWS
-    return Relation(readable)
+    for wide, precise in PRECISE_FORM.items():
+        if relations & wide:
+            readable &= ~precise
+    return Relation(readable & reduce(or_, PRECISE_FORM.values()) if equal_predicates else readable)
 
 
 def expressions_of(relations: Relation) -> tuple[PairExpression, ...]:
     """The expressions that the automaton of a constraint is compiled from."""
     readable = read_by_automaton(relations)
-    return tuple(said for r, all_said in EXPRESSIONS.items() if r & readable for said in all_said)
+    return tuple(
+        expression
+        for relation, expressions in EXPRESSIONS.items()
+        if relation & readable
+        for expression in expressions
+    )

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
 
 import typer
 
+from piestream.adapters.formats import Format, TypeName, has_data_suffix
+from piestream.language.options import FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
 if TYPE_CHECKING:
@@ -19,46 +20,6 @@ if TYPE_CHECKING:
 
 #: Exit codes: a bad query or bad data; wrong use of the command line.
 BAD_INPUT, WRONG_USE = 1, 2
-
-
-class InputFormat(StrEnum):
-    """What a file or standard input holds."""
-
-    csv = "csv"
-    ndjson = "ndjson"
-    parquet = "parquet"
-
-
-class OutputFormat(StrEnum):
-    """How matches are written."""
-
-    table = "table"
-    csv = "csv"
-    ndjson = "ndjson"
-    parquet = "parquet"
-
-
-class TiesOption(StrEnum):
-    """What happens to events of one partition with the same time."""
-
-    error = "error"
-    first = "first"
-    last = "last"
-
-
-class OnLateOption(StrEnum):
-    """What happens to events that come later than the lateness allows."""
-
-    error = "error"
-    drop = "drop"
-
-
-class DiagramFormat(StrEnum):
-    """How a query is explained."""
-
-    text = "text"
-    mermaid = "mermaid"
-    dot = "dot"
 
 
 app = typer.Typer(
@@ -81,6 +42,19 @@ QueryFile = Annotated[
 QueryText = Annotated[
     str | None, typer.Option("-q", "--query", help="The query itself, instead of a file.")
 ]
+
+
+DataFormat = Annotated[
+    Format | None,
+    typer.Option(help="What the data is, where its name does not say (.csv .ndjson .parquet)."),
+]
+Delimiter = Annotated[str | None, typer.Option(help=help_of(FileOptions, "delimiter"))]
+DecimalComma = Annotated[
+    bool | None,
+    typer.Option("--decimal-comma/--no-decimal-comma", help=help_of(FileOptions, "decimal_comma")),
+]
+_TYPE_NAMES = get_args(TypeName)
+_DEFAULTS = FileOptions()
 
 
 def _version(wanted: bool) -> None:
@@ -120,39 +94,26 @@ def run(
             "-o", "--output", help="Write all matches to this file; - is standard output."
         ),
     ] = None,
-    format: Annotated[
-        InputFormat | None,
-        typer.Option(help="What the data is, where its name does not say (.csv .ndjson .parquet)."),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(help="What parts the columns of CSV, if no comma: ';', '|', or tab."),
-    ] = None,
-    decimal_comma: Annotated[
-        bool | None,
-        typer.Option(
-            "--decimal-comma/--no-decimal-comma", help="Whether numbers of CSV are like 9,5."
-        ),
-    ] = None,
+    format: DataFormat = None,
+    delimiter: Delimiter = None,
+    decimal_comma: DecimalComma = None,
     output_format: Annotated[
-        OutputFormat | None,
+        Literal["table", "csv", "ndjson", "parquet"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
     all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
-    ties: Annotated[
-        TiesOption, typer.Option(help="Events of one partition with the same time.")
-    ] = TiesOption.error,
+    ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
     lateness: Annotated[
         str | None,
         typer.Option(
-            help="Events may be out of order by this much: 5s, 300ms, or a number of ticks. Data "
-            "from standard input is then worked on as it comes."
+            help=f"{help_of(FileOptions, 'lateness')} Data from standard input is then worked on "
+            "as it comes."
         ),
     ] = None,
     on_late: Annotated[
-        OnLateOption, typer.Option(help="Events that are later than --lateness allows.")
-    ] = OnLateOption.error,
+        OnLate, typer.Option(help=help_of(FileOptions, "on_late"))
+    ] = _DEFAULTS.on_late,
     sort: Annotated[
         bool, typer.Option("--sort", help="Read everything and sort it by time first.")
     ] = False,
@@ -161,36 +122,37 @@ def run(
         typer.Option(
             "--type",
             metavar="COLUMN=TYPE",
-            help="The type of a CSV or NDJSON column: int, float, bool, text, date, datetime.",
+            help=f"The type of a CSV or NDJSON column: {', '.join(_TYPE_NAMES)}.",
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
-    from piestream.cli.work import Options, work
+    from piestream.cli.work import Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
         _refuse(context, "the query and the data cannot both come from standard input")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
-    options = Options(
-        data=tuple(names),
-        format=format.value if format else None,
-        delimiter=delimiter,
-        decimal_comma=decimal_comma,
-        types=_types(context, column_type or []),
-        output=output,
-        output_format=output_format.value if output_format else None,
-        limit=None if all_rows else limit,
-        ties=ties.value,
-        lateness=lateness,
-        on_late=on_late.value,
-        sort=sort,
-        quiet=quiet,
-    )
+    types = _types(context, column_type or [])
     with _reported(context):
-        work(_query(text), options)
+        options = file_options(
+            ties=ties,
+            lateness=lateness,
+            on_late=on_late,
+            delimiter=delimiter,
+            decimal_comma=decimal_comma,
+        )
+        request = RunRequest(
+            input=Input(tuple(names), format, types, options),
+            output=output,
+            output_format=output_format,
+            limit=None if all_rows else limit,
+            sort=sort,
+            quiet=quiet,
+        )
+        work(_query(text), request)
 
 
 @app.command()
@@ -204,31 +166,21 @@ def check(
         ),
     ] = None,
     query: QueryText = None,
-    format: Annotated[
-        InputFormat | None, typer.Option(help="What the data is, where its name does not say.")
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(help="What parts the columns of CSV, if no comma: ';', '|', or tab."),
-    ] = None,
-    decimal_comma: Annotated[
-        bool | None,
-        typer.Option(
-            "--decimal-comma/--no-decimal-comma", help="Whether numbers of CSV are like 9,5."
-        ),
-    ] = None,
+    format: DataFormat = None,
+    delimiter: Delimiter = None,
+    decimal_comma: DecimalComma = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
-        names = names or ([parsed.path] if parsed.path else names)
-        if names:
-            from piestream.cli.work import opened
+        if names or parsed.path:
+            from piestream.cli.work import Input, file_options, opened
             from piestream.plan.binding import bind
 
-            kind = format.value if format else None
-            with closing(opened(tuple(names), kind, {}, False, delimiter, decimal_comma)) as source:
+            options = file_options(delimiter=delimiter, decimal_comma=decimal_comma)
+            wanted = Input(tuple(names), format, {}, options)
+            with closing(opened(parsed, wanted)) as source:
                 bind(parsed, source.schema)
     typer.echo("ok")
 
@@ -239,8 +191,8 @@ def explain(
     query_file: QueryFile = None,
     query: QueryText = None,
     format: Annotated[
-        DiagramFormat, typer.Option(help="Text, or the automata as diagrams.")
-    ] = DiagramFormat.text,
+        Literal["text", "mermaid", "dot"], typer.Option(help="Text, or the automata as diagrams.")
+    ] = "text",
 ) -> None:
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
     text, names = _text(context, query, query_file)
@@ -250,12 +202,8 @@ def explain(
         from piestream import show
 
         explanation = show.explain(_query(text))
-        text = (
-            str(explanation)
-            if format is DiagramFormat.text
-            else (explanation.diagrams("dot" if format is DiagramFormat.dot else "mermaid"))
-        )
-        typer.echo(text, nl=False)
+        shown = str(explanation) if format == "text" else explanation.diagrams(format)
+        typer.echo(shown, nl=False)
 
 
 @app.command()
@@ -284,7 +232,7 @@ def _text(
         return query, [file, *names] if file is not None else names
     if file is None:
         _refuse(context, "a query is missing: give its file, or its text with -q")
-    if file != "-" and _is_data(file):
+    if file != "-" and has_data_suffix(file):
         _refuse(context, f"{file} is data: the query comes first, then the data")
     try:
         if file == "-":
@@ -298,33 +246,21 @@ def _text(
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
-def _is_data(file: str) -> bool:
-    """Whether a name is that of data: whoever gives it for a query has turned the two round."""
-    suffix = Path(file).suffix.lower()
-    if suffix in ("", ".sql"):
-        return False
-    from piestream.adapters.files import FORMATS, TABS
-
-    return suffix in (*FORMATS, TABS)
-
-
 def _query(text: str) -> Query:
     from piestream.language import parse
 
     return parse(text)
 
 
-def _types(context: typer.Context, said: list[str]) -> dict[str, str]:
-    found = {}
-    for item in said:
-        column, equals, kind = item.rpartition("=")
-        if not equals or kind not in ("int", "float", "bool", "text", "date", "datetime"):
-            _refuse(
-                context,
-                f"--type {item}: write COLUMN=TYPE, with int, float, bool, text, date or datetime",
-            )
-        found[column] = kind
-    return found
+def _types(context: typer.Context, given: list[str]) -> dict[str, TypeName]:
+    types: dict[str, TypeName] = {}
+    for item in given:
+        column, equals, name = item.rpartition("=")
+        if not equals or name not in _TYPE_NAMES:
+            *most, last = _TYPE_NAMES
+            _refuse(context, f"--type {item}: write COLUMN=TYPE, with {', '.join(most)} or {last}")
+        types[column] = cast(TypeName, name)
+    return types
 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:

@@ -16,7 +16,7 @@ from typing import IO, BinaryIO, Protocol
 
 import polars as pl
 
-from piestream.adapters.files import Format
+from piestream.adapters.formats import Format
 from piestream.show.table import PAGE_ROWS, table_text
 
 __all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output"]

@@ -8,122 +8,134 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
-from piestream.adapters.files import FORMATS, TYPES, Run, Source, open_source
-from piestream.adapters.text_files import has_come
-from piestream.cli.output import Output, TableOutput, open_output
-from piestream.engine.stream import Statistics
+from piestream.adapters.file_run import FileRun
+from piestream.adapters.files import TYPES, Source, open_source
+from piestream.adapters.formats import FORMATS, Format, TypeName
+from piestream.adapters.text_blocks import can_read
+from piestream.cli.output import Output, Schema, TableOutput, open_output
+from piestream.engine.statistics import Statistics
 from piestream.expressions.diagnostics import QueryError
-from piestream.expressions.durations import as_duration
 from piestream.language.model import Query
+from piestream.language.options import FileOptions
 
-__all__ = ["Options", "UsageError", "opened", "summary", "work"]
+__all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+
+OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
 
 
 class UsageError(Exception):
     """The command line was used wrongly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What ``piestream run`` was asked for."""
-
-    data: tuple[str, ...] = ()
-    format: Any = None
-    delimiter: str | None = None
-    decimal_comma: bool | None = None
-    types: Mapping[str, str] | None = None
-    output: str | None = None
-    output_format: Any = None
-    limit: int | None = 20
-    ties: Any = "error"
-    lateness: str | None = None
-    on_late: Any = "error"
-    sort: bool = False
-    quiet: bool = False
-
-
-def opened(
-    data: tuple[str, ...],
-    format: Any,
-    types: Mapping[str, str],
-    live: bool = False,
-    delimiter: str | None = None,
-    decimal_comma: bool | None = None,
-) -> Source:
-    """The data named on the command line."""
-    said = {column: TYPES[kind] for column, kind in types.items()}
+def file_options(**given: Any) -> FileOptions:
+    """The options of a run, from the command line: the name of a tab may be written out."""
+    delimiter = given.get("delimiter")
+    given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     try:
-        sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-        return open_source(
-            data, format=format, types=said, live=live, delimiter=sign, decimal_comma=decimal_comma
-        )
-    except (FileNotFoundError, ValueError) as error:
+        return FileOptions.of(given)
+    except QueryError as error:
+        raise UsageError(f"--lateness {given['lateness']}: {error}") from None
+    except ValueError as error:
         raise UsageError(str(error)) from None
 
 
-def work(query: Query, options: Options) -> None:
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The data that the command line names, and how it is read."""
+
+    data: tuple[str, ...] = ()
+    format: Format | None = None
+    types: Mapping[str, TypeName] = field(default_factory=dict)
+    options: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What ``piestream run`` is asked for."""
+
+    input: Input
+    output: str | None = None
+    output_format: OutputFormat | None = None
+    limit: int | None = 20
+    sort: bool = False
+    quiet: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether rows of standard input are worked on as they come."""
+        return self.input.options.lateness is not None
+
+
+def opened(query: Query, wanted: Input, live: bool = False) -> Source:
+    """The data that the command line names, or else the files that the query's FROM names."""
+    data = wanted.data or ((query.path,) if query.path is not None else ())
+    if not data:
+        raise UsageError("there is no data: name files after the query, or write FROM 'path'")
+    types = {column: TYPES[name] for column, name in wanted.types.items()}
+    try:
+        return open_source(
+            data, format=wanted.format, types=types, live=live, options=wanted.options
+        )
+    except (FileNotFoundError, ValueError) as error:
+        if not wanted.data:  # the fault is in the query
+            raise query.fault(("source",), str(error)) from None
+        raise UsageError(str(error)) from None
+
+
+def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
-    live = options.lateness is not None
-    if options.lateness is not None:
-        try:
-            as_duration(options.lateness, "the lateness")
-        except QueryError as error:
-            raise UsageError(f"--lateness {options.lateness}: {error}") from None
-    format = _output_format(options)
-    _refuse_own_input(options.output, options.data or (query.path or "-",))
-    with closing(_source(query, options, live)) as source:
-        _work(query, source, options, format)
+    format = _output_format(request)
+    _refuse_own_input(request.output, request.input.data or (query.path or "-",))
+    with closing(opened(query, request.input, request.live)) as source:
+        _work(query, source, request, format)
 
 
-def _work(query: Query, source: Source, options: Options, format: Any) -> None:
-    job = Run(
-        query,
-        source,
-        ties=options.ties,
-        lateness=options.lateness,
-        on_late=options.on_late,
-        sort=options.sort,
-    )
-    schema = job.binding.result_schema
-    if format == "table":
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        live = options.lateness is not None and options.data == ("-",)
-        output: Output = TableOutput(schema, limit=options.limit, width=width, live=live)
-    else:
-        try:
-            output = open_output(
-                None if options.output in (None, "-") else options.output, format, schema
-            )
-        except OSError as error:
-            raise UsageError(str(error)) from None
+def _work(query: Query, source: Source, request: RunRequest, format: OutputFormat) -> None:
+    run = FileRun(query, source, request.input.options, sort=request.sort)
+    output = _output(request, format, run.binding.result_schema)
     started = time.perf_counter()
     try:
-        with _interrupts() as interrupted, _progress(source, options.quiet) as tick:
-            for rows in job.results():
+        with _interrupts() as interrupted, _progress(source, request.quiet) as tick:
+            for rows in run.results():
                 output.write(rows)
-                tick(job.stream.seen)
+                tick(run.stream.progress)
                 interrupted()
         output.close()
     except BaseException:
         output.abandon()
         raise
     seconds = time.perf_counter() - started
-    if not options.quiet:
-        if isinstance(output, TableOutput) and options.limit is not None:
-            hidden = output.rows - options.limit
-            if hidden > 0:
-                print(
-                    f"the first {options.limit:,} of {output.rows:,} rows; --all prints all, "
-                    "-o FILE writes them",
-                    file=sys.stderr,
-                )
-        print(summary(job.stream.statistics, seconds), file=sys.stderr)
+    if request.quiet:
+        return
+    if (
+        isinstance(output, TableOutput)
+        and request.limit is not None
+        and output.rows > request.limit
+    ):
+        print(
+            f"the first {request.limit:,} of {output.rows:,} rows; --all prints all, "
+            "-o FILE writes them",
+            file=sys.stderr,
+        )
+    print(summary(run.stream.statistics, seconds), file=sys.stderr)
+
+
+def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
+    if format == "table":
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        live = request.live and request.input.data == ("-",)
+        return TableOutput(schema, limit=request.limit, width=width, live=live)
+    path = None if request.output in (None, "-") else request.output
+    try:
+        return open_output(path, format, schema)
+    except OSError as error:
+        raise UsageError(str(error)) from None
 
 
 def summary(seen: Statistics, seconds: float) -> str:
@@ -146,13 +158,13 @@ def summary(seen: Statistics, seconds: float) -> str:
 def _interrupts() -> Iterator[Callable[[], None]]:
     """Ctrl-C between two chunks, or while waiting for data; at any instant only the second time.
 
-    Compiled loops and Polars do not bear to be broken off wherever they are.
+    Compiled loops and Polars cannot be interrupted safely.
     """
     wanted = False
 
     def came(_: int, frame: FrameType | None) -> None:
         nonlocal wanted
-        if wanted or (frame is not None and frame.f_code is has_come.__code__):
+        if wanted or (frame is not None and frame.f_code is can_read.__code__):
             raise KeyboardInterrupt
         wanted = True
 
@@ -171,21 +183,21 @@ def _interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _output_format(options: Options) -> Any:
-    output = options.output
+def _output_format(request: RunRequest) -> OutputFormat:
+    output = request.output
     if output is None:
-        return options.output_format or "table"
+        return request.output_format or "table"
     if output == "-":
-        return options.output_format or ("table" if sys.stdout.isatty() else "csv")
-    if options.output_format == "table":
+        return request.output_format or ("table" if sys.stdout.isatty() else "csv")
+    if request.output_format == "table":
         raise UsageError("a table is printed, not written: leave out -o, or choose another format")
     suffix = Path(output).suffix.lower()
-    if options.output_format is None and suffix not in FORMATS:
+    if request.output_format is None and suffix not in FORMATS:
         raise UsageError(
             f"{output}: which format? Its name should end in {', '.join(FORMATS)}, "
             "or say it with --output-format"
         )
-    return options.output_format or FORMATS[suffix]
+    return request.output_format or FORMATS[suffix]
 
 
 def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
@@ -196,21 +208,6 @@ def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
         for path in glob(name) or [name]:
             if Path(path).exists() and Path(path).samefile(output):
                 raise UsageError(f"{output} is the input: write the matches to another file")
-
-
-def _source(query: Query, options: Options, live: bool) -> Source:
-    if options.data:
-        data, types = options.data, options.types or {}
-        return opened(data, options.format, types, live, options.delimiter, options.decimal_comma)
-    if query.path is None:
-        raise UsageError("there is no data: name files after the query, or write FROM 'path'")
-    try:
-        types = options.types or {}
-        return opened(
-            (query.path,), options.format, types, False, options.delimiter, options.decimal_comma
-        )
-    except UsageError as error:  # it stands in the query
-        raise query.fault(("source",), str(error)) from None
 
 
 @contextmanager

@@ -1,125 +1,280 @@
-"""Shapes: what words of memory mean, declared as classes that the compiled loops and Python read.
+"""Records: what the words of the state and of a program mean, declared once for loops and Python.
 
-A record is a place in memory, and costs what a pointer costs. Its fields are the words that lie
-there, in the order they are declared; what it *carries* is not in memory, but goes with it.
+A record is a place in an array of 64-bit words, and costs what a pointer costs. Its fields are the
+words that lie there, in the order in which they are declared; what it *carries* is not in memory,
+but goes with it.
+
+>>> class Interval(Record):
+...     start: int
+...     end: int
+>>> class Log(Record):
+...     count: int
+...     latest: Annotated[Rows[Interval], 2]  # two of them, one behind the other
+...     others: Table[Interval]  # a word that says where they lie
+>>> Interval.size, Log.size, Log.offset("others")
+(2, 6, 5)
+>>> words = assemble(Log, others=[[1, 5], [8, 9]], count=7)
+>>> log = Log.over(words)
+>>> log.count, log.others[1].start
+(7, 8)
+>>> log.latest[1].end = 4
+>>> words.tolist()
+[7, 0, 0, 0, 4, 6, 1, 5, 8, 9]
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
     Generic,
+    Self,
     TypeVar,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-from llvmlite import ir
+import numpy as np
 from numba import types
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global, signature
-from numba.extending import (
-    infer_getattr,
-    lower_builtin,
-    lower_getattr_generic,
-    lower_setattr_generic,
-    models,
-    register_model,
-)
+from numpy.typing import NDArray
 
-from piestream.compiled.interpreted import Place, at_word
-from piestream.compiled.loops import FLAGS, WORDS, Address, compiled, made
+from piestream.compiled.compiler import compile_loop
+from piestream.compiled.interpreted import (
+    INTERPRETED,
+    BitWords,
+    Flags,
+    Place,
+    Words,
+    at_word,
+    within,
+)
+from piestream.compiled.intrinsics import WORDS
+from piestream.compiled.lowering import RecordType, RowsType, register
+
+__all__ = [
+    "Array",
+    "BitRows",
+    "BitWords",
+    "Carried",
+    "FlagRows",
+    "Flags",
+    "Record",
+    "Rows",
+    "Table",
+    "Times",
+    "WordRows",
+    "WordTable",
+    "Words",
+    "assemble",
+    "inline_kernel",
+    "kernel",
+    "method",
+]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-_WORD = ir.IntType(64)
+
+# -- the types of what loops take ------------------------------------------------------------------
+Array = NDArray[np.int64]
+#: Times are often a view of a column that is not ours to write.
+Times = Annotated[NDArray[np.int64], "read-only"]
+#: A row of words for each column, or of flags.
+WordRows = Annotated[NDArray[np.int64], "2-D"]
+FlagRows = Annotated[NDArray[np.uint8], "2-D"]
+#: A row of words for each predicate, with 64 bits a word.
+BitRows = Annotated[NDArray[np.uint64], "2-D"]
 
 
-class Words(Place):
-    """Words that have no names."""
+_PLAIN = {
+    int: types.int64,
+    bool: types.boolean,
+    type(None): types.void,
+    np.uint64: types.uint64,
+    Words: WORDS,
+    BitWords: types.CPointer(types.uint64),
+    Flags: types.CPointer(types.uint8),
+    Array: types.int64[::1],
+    Times: types.Array(types.int64, 1, "C", readonly=True),
+    WordRows: types.int64[:, ::1],
+    FlagRows: types.uint8[:, ::1],
+    BitRows: types.uint64[:, ::1],
+}
 
 
-class Flags(Place):
-    """Flags, a byte each."""
+class Rows(Words, Generic[T]):
+    """Records that lie one behind the other."""
 
-
-class Rows(Place, Generic[T]):
-    """Records that lie one behind the other; or words."""
-
-    element: Any
+    _element: Any
 
     def __getitem__(self, number: int) -> T:  # type: ignore[override]
-        row: T = self.element(at_word(self, number * self.element.words))
+        size = self._element.size
+        row: T = self._element(within(self, number * size, size))
         return row
 
 
-#: Rows that lie elsewhere: the word says where, counted from the beginning of the record.
+#: Rows, or words, that lie elsewhere: the word says where, from the beginning of the record.
 Table = Annotated[Rows[T], "elsewhere"]
+WordTable = Annotated[Words, "elsewhere"]
 #: What goes with a record without being in memory.
 Carried = Annotated[T, "carried"]
 
 
-class Record(Place):
+@dataclass(frozen=True)
+class Field:
+    """A field of a record: where it lies, and what is there.
+
+    ``kind`` is "word", "rows" (which begin there), or "table" (the word says where rows begin).
+    """
+
+    kind: str
+    offset: int
+    type: Any
+    #: How many rows there are; None where the record does not say.
+    count: int | None = None
+
+
+class Record(Words):
     """A place in memory. ``record[n]`` is its n-th word, whether that has a name or not."""
 
-    words: ClassVar[int]  # how many
+    size: ClassVar[int]  # in words, with all fields
     type: ClassVar[RecordType]
-    fields: ClassVar[dict[str, tuple[str, int, Any]]]  # how and where each lies, and its type
+    fields: ClassVar[dict[str, Field]]
     carried: ClassVar[dict[str, Any]]
-    methods: ClassVar[dict[str, Any]] = {}
+    methods: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls) -> None:
-        cls.type, cls.fields, cls.carried, cls.words = RecordType(cls), {}, {}, 0
+        cls.type, cls.fields, cls.carried, cls.size = RecordType(cls), {}, {}, 0
         hints = get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
         for name, hint in hints.items():
-            if get_origin(hint) is ClassVar or name in Place.__annotations__:
-                continue
-            what, *note = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-            if note == ["carried"]:
-                cls.carried[name] = numba_type(what)
-                continue
-            is_rows = get_origin(what) is Rows and note != ["elsewhere"]
-            how = "rows" if is_rows else "elsewhere" if note else "word"
-            cls.fields[name] = how, cls.words, numba_type(what)
-            if not is_rows:
-                cls.words += 1
-            elif note:  # so many; rows without a number are the last, and as many as there are
-                cls.words += note[0] * getattr(get_args(what)[0], "words", 1)
-        new = type(f"new {cls.__name__}", (_New,), {"key": cls, "record": cls})
-        infer_global(cls, types.Function(new))
-        lower_builtin(cls, types.VarArg(types.Any))(_new)
-        own = {name: _loop(f, cls) for name, f in vars(cls).items() if hasattr(f, "is_method")}
-        cls.methods = {**cls.methods, **own}
+            if get_origin(hint) is not ClassVar and name not in Place.__annotations__:
+                assert not hasattr(Record, name), f"a record has something else called {name}"
+                cls._declare(name, hint)
+        register(cls)
+        cls.methods = {
+            name: _loop(function, cls)
+            for base in reversed(cls.__mro__)
+            for name, function in vars(base).items()
+            if hasattr(function, "is_method")
+        }
+        if INTERPRETED:
+            for name, function in cls.methods.items():
+                setattr(cls, name, function)
+
+    @classmethod
+    def _declare(cls, name: str, hint: Any) -> None:
+        what, *note = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if note == ["carried"]:
+            cls.carried[name] = numba_type(what)
+        elif note == ["elsewhere"]:
+            cls.fields[name] = Field("table", cls.size, numba_type(what))
+            cls.size += 1
+        elif what is Words or get_origin(what) is Rows:
+            count = note[0] if note else None  # without a number they are the last, and of any
+            cls.fields[name] = Field("rows", cls.size, numba_type(what), count)
+            size = 1 if what is Words else get_args(what)[0].size
+            cls.size += (count or 0) * size
+        else:
+            cls.fields[name] = Field("word", cls.size, numba_type(what))
+            cls.size += 1
 
     def __init__(self, place: Place, *carried: Any) -> None:
-        super().__init__(place.array, place.at)
+        super().__init__(place._array, place._at, place._first, place._end)
         vars(self).update(zip(self.carried, carried, strict=True))
+
+    @classmethod
+    def offset(cls, field: str) -> int:
+        """In which word of the record a field lies."""
+        return cls.fields[field].offset
+
+    @classmethod
+    def over(cls, array: Array, at: int = 0, **carried: Any) -> Self:
+        """The record that lies in an array, from word ``at`` on, to be read and written.
+
+        What it carries may be left out where nobody asks for it.
+        """
+        assert array.flags.c_contiguous, "the record would be one of a copy"
+        record = cls.__new__(cls)
+        # a memoryview gives Python's numbers, where loops reckon in 64 bits
+        words: Any = memoryview(array.reshape(-1))  # type: ignore[arg-type]
+        Place.__init__(record, words, at, at, array.size)
+        vars(record).update(carried)
+        return record
+
+    @classmethod
+    def packed(cls, **values: int | Iterable[Any]) -> list[int]:
+        """The words of a record with these values in its fields, of which none may be missing.
+
+        A field of rows takes their words, in one list or in a list each.
+        """
+        if values.keys() != cls.fields.keys():
+            odd = ", ".join(sorted(values.keys() ^ cls.fields.keys()))
+            raise TypeError(f"the fields of {cls.__name__} are missing, or have others: {odd}")
+        return [word for name in cls.fields for word in _flat(values[name])]
 
     if not TYPE_CHECKING:  # in Python; mypy knows the fields from their annotations
 
         def __getattr__(self, name: str) -> Any:
-            how, word, shape = self.fields[name]
-            if how == "word":
-                return self[word]
-            place = at_word(self, word if how == "rows" else self[word])
-            if not isinstance(shape, RowsType):
+            field = type(self).fields.get(name)
+            if field is None:
+                raise AttributeError(f"this {type(self).__name__} has no {name}")
+            if field.kind == "word":
+                return self[field.offset]
+            place = at_word(self, field.offset if field.kind == "rows" else self[field.offset])
+            is_words = not isinstance(field.type, RowsType)
+            if field.count is not None:
+                size = 1 if is_words else field.type.element.record.size
+                place = within(place, 0, field.count * size)
+            if is_words:
                 return place
-            rows: Rows[Any] = Rows(place.array, place.at)
-            rows.element = shape.element.record
+            rows = Rows(place._array, place._at, place._first, place._end)
+            vars(rows)["_element"] = field.type.element.record
             return rows
 
         def __setattr__(self, name: str, value: int) -> None:
-            self[self.fields[name][1]] = value
+            field = type(self).fields.get(name)
+            if field is None:
+                raise AttributeError(f"{type(self).__name__} has no {name}")
+            self[field.offset] = value
 
 
+def _flat(value: Any) -> list[int]:
+    return [word for each in value for word in _flat(each)] if np.iterable(value) else [int(value)]
+
+
+def assemble(header: type[Record], **values: int | Iterable[Any]) -> Array:
+    """An array that begins with a record, behind which its tables lie one after the other.
+
+    A table's value is its words, in one list or in one a row. A word that is not given is 0.
+    """
+    words = np.zeros(header.size, np.int64)
+    body: list[int] = []
+    record = header.over(words)
+    for name, value in values.items():
+        field = header.fields[name]
+        if field.kind == "table":
+            words[field.offset] = header.size + len(body)
+            body += _flat(value)
+        else:
+            setattr(record, name, value)
+    return np.concatenate([words, np.array(body, np.int64)])
+
+
+# -- loops over records ----------------------------------------------------------------------------
 def kernel(function: F) -> F:
     """A loop, compiled for the types that it is annotated with."""
     loop: F = _loop(function)
+    return loop
+
+
+def inline_kernel(function: F) -> F:
+    """A loop that becomes part of the one that calls it, where a call would cost too much."""
+    loop: F = _loop(function, inline=True)
     return loop
 
 
@@ -129,154 +284,36 @@ def method(function: F) -> F:
     return function
 
 
-def _loop(function: Callable[..., Any], owner: Any = None) -> Any:
-    hints = get_type_hints(function, localns={owner.__name__: owner} if owner else None)
-    result = numba_type(hints.pop("return"))
-    arguments = [numba_type(hint) for hint in ([owner] if owner else []) + [*hints.values()]]
-    return compiled(result, *arguments)(function)
+def _loop(function: Callable[..., Any], owner: Any = None, inline: bool = False) -> Any:
+    names = {owner.__name__: owner} if owner else None
+    hints = get_type_hints(function, localns=names, include_extras=True)
+    result = hints.pop("return")
+    arguments = [owner, *hints.values()] if owner else [*hints.values()]
+    if INTERPRETED:
+        return _in_python(function, [hint is int for hint in arguments])
+    signature = numba_type(result)(*map(numba_type, arguments))
+    return compile_loop(function, signature, inline)
+
+
+def _in_python(function: Callable[..., Any], is_int: list[bool]) -> Callable[..., Any]:
+    """The function itself, which reckons in 64 bits as the compiled one does."""
+
+    @wraps(function)  # which also keeps the mark of a method
+    def interpreted(*arguments: Any) -> Any:
+        words = (np.int64(a) if i else a for a, i in zip(arguments, is_int, strict=True))
+        return function(*words)
+
+    return interpreted
 
 
 def numba_type(hint: Any) -> Any:
     """The Numba type of what is annotated."""
     if get_origin(hint) is tuple:
         return types.Tuple([numba_type(each) for each in get_args(hint)])
+    if get_origin(hint) is list:
+        return types.List(numba_type(get_args(hint)[0]))
     if get_origin(hint) is Rows:
-        (row,) = get_args(hint)
-        return WORDS if row is int else RowsType(row.type)
-    return hint.type if isinstance(hint, type) and issubclass(hint, Record) else _PLAIN[hint]
-
-
-_PLAIN = {int: types.int64, bool: types.boolean, type(None): types.void, Words: WORDS, Flags: FLAGS}
-
-
-# -- what Numba is told ---------------------------------------------------------------------------
-class RecordType(Address):
-    """The type of a record: its address, and what it carries."""
-
-    known: ClassVar[dict[str, RecordType]] = {}
-
-    def __init__(self, record: type[Record]) -> None:
-        self.record = record
-        super().__init__(record.__name__)
-        self.known[self.name] = self
-
-    def __reduce__(self) -> tuple[Any, ...]:  # by name in Numba's cache, where its class may be new
-        return _known, (self.name,)
-
-
-def _known(name: str) -> Any:
-    return RecordType.known.get(name) or types.Opaque(f"{name}, which is no more")
-
-
-class RowsType(Address):
-    """The type of rows: the address of the first."""
-
-    def __init__(self, element: RecordType) -> None:
-        self.element = element
-        super().__init__(f"Rows({element.name})")
-
-
-@register_model(RecordType)
-@register_model(RowsType)
-class _Model(models.StructModel):
-    def __init__(self, manager: Any, shape: Any) -> None:
-        carried = shape.record.carried if isinstance(shape, RecordType) else {}
-        super().__init__(manager, shape, [("", WORDS), *carried.items()])
-
-
-@infer_getattr
-class _Attributes(AttributeTemplate):
-    key = RecordType
-
-    def generic_resolve(self, this: RecordType, name: str) -> Any:
-        record = this.record
-        if name in record.methods:
-            loop = made(record.methods[name])
-            what = {"key": loop.entry_point, "loop": loop}
-            return types.BoundFunction(type(name, (_Method,), what), this)
-        return record.fields[name][2] if name in record.fields else record.carried.get(name)
-
-
-class _Method(AbstractTemplate):
-    def generic(self, arguments: Any, keywords: Any) -> Any:
-        this, *expected = self.loop.signature.args
-        return signature(self.loop.signature.return_type, *expected, recvr=this)
-
-
-class _New(AbstractTemplate):
-    def generic(self, arguments: Any, keywords: Any) -> Any:
-        return signature(self.record.type, arguments[0], *self.record.carried.values())
-
-
-@infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):
-    def generic(self, arguments: Any, keywords: Any) -> Any:
-        if not isinstance(arguments[0], Address):
-            return None
-        return signature(getattr(arguments[0], "element", types.int64), arguments[0], types.int64)
-
-
-@infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):
-    def generic(self, arguments: Any, keywords: Any) -> Any:
-        if not isinstance(arguments[0], RecordType):
-            return None
-        return signature(types.void, arguments[0], types.int64, types.int64)
-
-
-def _on(builder: Any, value: Any, word: Any) -> Any:
-    """The address so many words behind that of a record or of rows."""
-    word = _WORD(word) if isinstance(word, int) else word
-    return builder.gep(builder.extract_value(value, 0), [word])
-
-
-def _shaped(context: Any, builder: Any, shape: Any, address: Any) -> Any:
-    """An address as a record, rows, or bare words."""
-    if shape == WORDS:
-        return address
-    undefined = ir.Constant(context.get_value_type(shape), ir.Undefined)
-    return builder.insert_value(undefined, address, 0)
-
-
-def _new(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    address, *carried = arguments
-    if isinstance(sig.args[0], Address):
-        address = builder.extract_value(address, 0)
-    value = _shaped(context, builder, sig.return_type, address)
-    for member, what in enumerate(carried, 1):
-        value = builder.insert_value(value, what, member)
-    return value
-
-
-@lower_getattr_generic(RecordType)
-def _get(context: Any, builder: Any, this: Any, value: Any, name: str) -> Any:
-    if name in this.record.carried:
-        return builder.extract_value(value, 1 + [*this.record.carried].index(name))
-    how, word, shape = this.record.fields[name]
-    address = _on(builder, value, word)
-    if how == "rows":
-        return _shaped(context, builder, shape, address)
-    found = builder.load(address)
-    return found if how == "word" else _shaped(context, builder, shape, _on(builder, value, found))
-
-
-@lower_setattr_generic(RecordType)
-def _set(context: Any, builder: Any, sig: Any, arguments: Any, name: str) -> None:
-    builder.store(arguments[1], _on(builder, arguments[0], sig.args[0].record.fields[name][1]))
-
-
-@lower_builtin(operator.getitem, RowsType, types.Integer)
-def _row(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    words = builder.mul(arguments[1], _WORD(sig.return_type.record.words))
-    return _shaped(context, builder, sig.return_type, _on(builder, arguments[0], words))
-
-
-@lower_builtin(operator.getitem, RecordType, types.Integer)
-def _word(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    return builder.load(_on(builder, *arguments))
-
-
-@lower_builtin(operator.setitem, RecordType, types.Integer, types.Integer)
-def _set_word(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    builder.store(arguments[2], _on(builder, *arguments[:2]))
-    return context.get_dummy_value()
+        return RowsType(get_args(hint)[0].type)
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return hint.type
+    return _PLAIN[hint]

@@ -12,7 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from piestream.demo.fleet import fleet, fleet_chunks
-from piestream.engine.stream import Statistics, Stream
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream
 from piestream.language import parse
 
 __all__ = ["QUERY", "find", "in_order", "main", "show_demo"]
@@ -37,30 +38,30 @@ _CHUNK_SECONDS = 120
 
 
 def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
-    """The matches in a fleet in order of time, what the stream has seen, and the seconds that matching took.
+    """The matches in a fleet in order of time, what the stream counted, and the seconds of matching.
 
     >>> matches, seen, _ = find(cars=50, seconds=60)
     >>> matches.columns
     ['car_id', 'detected_at', 'avg_speed', 's_ts', 's_te', 'how']
     """
-    from piestream.adapters.frames import bound
+    from piestream.adapters.binding import bound
 
     binding = bound(parse(QUERY), fleet(cars, 0).schema)
     # The first use on a machine compiles the loops; that is not the speed of the engine.
-    Stream(binding, lateness=None).take(fleet(1, 10))
+    Stream(binding, lateness=None).process(fleet(1, 10))
     stream = Stream(binding, lateness=None)
     found = []
     worked = 0.0
     for frame in fleet_chunks(cars, seconds, chunk=_CHUNK_SECONDS):
         started = time.perf_counter()
-        found.append(stream.take(frame))
+        found.append(stream.process(frame))
         worked += time.perf_counter() - started
     found.append(stream.finish())
     return in_order(pl.concat(found)), stream.statistics, worked
 
 
 def in_order(matches: pl.DataFrame) -> pl.DataFrame:
-    """Matches by when they were known, and those of one instant by what they say."""
+    """Matches in order of detection; those of one instant in order of all their columns."""
     first = ["detected_at", "car_id", "s_ts"]
     return matches.sort([*first, *(name for name in matches.columns if name not in first)])
 
@@ -94,8 +95,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("piestream-demo"), help="directory to write to"
     )
-    said = parser.parse_args(arguments)
-    show_demo(said.cars, said.seconds, said.out)
+    options = parser.parse_args(arguments)
+    show_demo(options.cars, options.seconds, options.out)
 
 
 def _positive(text: str) -> int:

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 class Dictionary:
     """The distinct values of a column in ascending order; a value's code is its place.
 
-    Order makes MIN and MAX of strings a comparison of integers. A new value moves the places of
-    others, so `learn` says where each old code has gone.
+    The order makes MIN and MAX of strings a comparison of integers. A new value changes the codes of
+    those above it, so `learn` gives the new code of each old one.
     """
 
     def __init__(self, dtype: pl.DataType) -> None:
         self.values = pl.Series(dtype=dtype)
 
     def learn(self, column: pl.Series) -> NDArray[np.int64] | None:
-        """Enter a column's values; gives the new code of every old code if any has moved."""
+        """Add a column's values; gives the new code of every old one if any has changed."""
         distinct = column.drop_nulls().unique()
         if self._holds(distinct):
             return None
@@ -26,10 +26,10 @@ class Dictionary:
         self.values = pl.concat([old, distinct]).unique().sort()
         return self.codes(old).to_numpy().astype(np.int64)
 
-    def keep(self, held: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Drop the values whose codes nobody holds; gives the new code of every old one."""
-        self.values = self.values.filter(pl.Series(held))
-        return np.cumsum(held, dtype=np.int64) - 1
+    def keep(self, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Drop the values whose codes are not used; gives the new code of every old one."""
+        self.values = self.values.filter(pl.Series(used))
+        return np.cumsum(used, dtype=np.int64) - 1
 
     def codes(self, column: pl.Series) -> pl.Series:
         """The code of each value; NULL for NULL."""

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.loops import ARRAY, INT, TIMES, compiled
+from piestream.compiled.records import Array, Times, kernel
 from piestream.engine.projection import TIME
 
 Words = NDArray[np.int64]
@@ -56,16 +56,16 @@ def group(rows: pl.DataFrame, keys: list[str]) -> Grouped:
     return Grouped(rows, groups.select(keys), offsets, order, times[order])
 
 
-#: What can be wrong with an order; BACKWARDS is before the last event worked on.
+#: What can be wrong with an order; BACKWARDS is before the last event processed.
 UNSORTED, TIED, BACKWARDS = 1, 2, 4
 
 
-@compiled(INT, TIMES, ARRAY, ARRAY)
-def order_faults(times, offsets, held):
-    """Which of UNSORTED, TIED and BACKWARDS occur; ``held`` are the times worked on last."""
+@kernel
+def order_faults(times: Times, offsets: Array, processed: Array) -> int:
+    """Which of UNSORTED, TIED and BACKWARDS occur; ``processed`` are the times of the last events."""
     faults = 0
     for g in range(offsets.size - 1):
-        last = held[g]
+        last = processed[g]
         for row in range(offsets[g], offsets[g + 1]):
             time = times[row]
             if time <= last:
@@ -77,14 +77,14 @@ def order_faults(times, offsets, held):
     return faults
 
 
-def first_backwards(times: Words, offsets: Words, held: Words) -> int:
-    """The first row of a partition that is before the last event worked on."""
+def first_backwards(times: Words, offsets: Words, processed: Words) -> int:
+    """The first row of a partition that is before the last event processed."""
     firsts = offsets[:-1]
-    return int(firsts[times[firsts] < held][0])
+    return int(firsts[times[firsts] < processed][0])
 
 
-def untied(times: Words, offsets: Words, held: Words, keep_last: bool) -> Flags:
-    """Which of the sorted rows stay when one of each time does; those worked on came first."""
+def untied(times: Words, offsets: Words, processed: Words, keep_last: bool) -> Flags:
+    """Which of the sorted rows stay when one of each time does; those processed came first."""
     again = np.zeros(len(times), np.bool_)
     again[1:] = times[1:] == times[:-1]
     again[offsets[:-1]] = False
@@ -92,7 +92,7 @@ def untied(times: Words, offsets: Words, held: Words, keep_last: bool) -> Flags:
     if keep_last:
         keep = np.ones(len(times), np.bool_)
         keep[:-1] = ~again[1:]
-    return np.asarray(keep & (times != np.repeat(held, np.diff(offsets))))
+    return np.asarray(keep & (times != np.repeat(processed, np.diff(offsets))))
 
 
 def kept_offsets(keep: Flags, offsets: Words) -> Words:

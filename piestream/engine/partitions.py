@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.layout import INT64_MIN, NOWHERE
+from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.detector import Detector
 
 
@@ -26,13 +26,13 @@ class Partitions:
         self.key_of: list[Any] = []
 
     def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
-        """The numbers of distinct keys; NOWHERE for those not seen before."""
+        """The numbers of distinct keys; NONE for those not seen before."""
         get = self.number_of.get
-        return np.array([get(value, NOWHERE) for value in self.hashable(keys)], np.int64)
+        return np.array([get(value, NONE) for value in self.hashable(keys)], np.int64)
 
     def admit(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The known numbers of these keys, with new ones for those not seen before."""
-        new = np.flatnonzero(numbers == NOWHERE)
+        new = np.flatnonzero(numbers == NONE)
         if new.size:
             values = self.hashable(keys)
             numbers[new] = self.detector.add_partitions(int(new.size))
@@ -47,8 +47,8 @@ class Partitions:
     def last_times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The time of the last event of each partition; before all times where there was none."""
         times = np.full(len(numbers), INT64_MIN)
-        old = numbers != NOWHERE
-        times[old] = self.detector.last_times(numbers[old])
+        old = numbers != NONE
+        times[old] = self.detector.partitions.column("last_time")[numbers[old]]
         return times
 
     def hashable(self, keys: pl.DataFrame) -> Sequence[Any]:
@@ -76,7 +76,13 @@ class Partitions:
             ]
         )
 
-    def forget(self, numbers: NDArray[np.int64]) -> None:
+    def restore(self, keys: pl.DataFrame, numbers: NDArray[np.int64]) -> None:
+        """Enter the keys of a stored state, under the numbers that the detector gives them."""
+        values = self.hashable(keys) if self.schema else [()] * len(numbers)
+        self.key_of = list(values)
+        self.number_of = dict(zip(values, numbers.tolist(), strict=True))
+
+    def release(self, numbers: NDArray[np.int64]) -> None:
         """Drop the keys of partitions that hold nothing."""
         for number in numbers.tolist():
             del self.number_of[self.key_of[number]]

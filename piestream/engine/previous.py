@@ -49,6 +49,6 @@ def with_previous(
             stored[name] = stored[name].scatter(numbers, values.gather(lasts))
         columns.append(values.shift(1).scatter(firsts, before).alias(PREVIOUS_PREFIX + name))
     evaluated = pl.DataFrame(columns).select(
-        binding.predicates[i].alias(f"{PREDICATE}{i}") for i in projection.late
+        binding.predicates[i].alias(f"{PREDICATE}{i}") for i in projection.ordered_predicates
     )
     return rows.hstack(evaluated)

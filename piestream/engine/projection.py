@@ -1,4 +1,4 @@
-"""Narrow rows: of a user's columns only what the detector needs, in its own types.
+"""Projected rows: of a user's columns only what the detector needs, in its own types.
 
 Keys, the time in ticks, a boolean a predicate, and the attributes that RETURN aggregates. On Spark
 the JVM makes such rows; everywhere else Polars does.
@@ -10,10 +10,11 @@ from functools import cached_property
 
 import polars as pl
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.errors import TimeError
 from piestream.expressions.predicate import Predicate
-from piestream.plan.binding import CODE, FLOAT, Binding
+from piestream.plan.binding import Binding
+from piestream.plan.columns import CODE, FLOAT
 
 TIME = "time"
 KEY = "key:"
@@ -23,38 +24,37 @@ RAW = "raw:"
 
 
 class Projection:
-    """How one binding's rows are made narrow, and how an error names them."""
+    """The columns that one binding reads of its input, and how an error names a row of them."""
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
-        seen = dict.fromkeys(symbol.predicate for symbol in binding.query.symbols)
-        distinct: list[Predicate] = list(seen)
-        #: Predicates by whether they need the order of events: those with PREV do.
-        self.early = [i for i, predicate in enumerate(distinct) if not predicate.previous]
-        self.late = [i for i, predicate in enumerate(distinct) if predicate.previous]
+        distinct: list[Predicate] = list(
+            dict.fromkeys(symbol.predicate for symbol in binding.query.symbols)
+        )
+        #: Predicates of one row, and those with PREV, which need the order of events.
+        self.row_predicates = [i for i, p in enumerate(distinct) if not p.previous]
+        self.ordered_predicates = [i for i, p in enumerate(distinct) if p.previous]
         self.keys = [KEY + name for name in binding.query.partition_by]
 
-    def rows(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Narrow rows of a frame. The columns of predicates with PREV are carried along."""
+    def project(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The projected rows of a frame. The columns of predicates with PREV are carried along."""
         try:
-            rows = frame.select(self.columns)
+            return frame.select(self.columns)
         except pl.exceptions.InvalidOperationError as error:
             raise TimeError(
                 f"the time column {self.binding.time.name} holds values beyond 64 bits: {error}"
             ) from None
-        self.check_times(rows[TIME])
-        return rows
 
     @cached_property
     def columns(self) -> list[pl.Expr]:
-        """The narrow columns as expressions over the user's."""
+        """The projected columns as expressions over the user's."""
         binding = self.binding
         columns = [
             _missing_as_null(pl.col(name), binding.schema[name]).alias(KEY + name)
             for name in binding.query.partition_by
         ]
         columns.append(pl.col(binding.time.name).to_physical().cast(pl.Int64).alias(TIME))
-        columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.early]
+        columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.row_predicates]
         for number, attribute in enumerate(binding.attributes):
             value = pl.col(attribute.name)
             if attribute.form == FLOAT:
@@ -62,7 +62,7 @@ class Projection:
             elif attribute.form != CODE:
                 value = value.to_physical().cast(pl.Int64)
             columns.append(value.alias(f"{ATTRIBUTE}{number}"))
-        if self.late:
+        if self.ordered_predicates:
             raw = dict.fromkeys((*binding.predicate_columns, *binding.previous))
             columns += [pl.col(name).alias(RAW + name) for name in raw]
         return columns
@@ -85,18 +85,18 @@ class Projection:
                     "is reserved; times must lie strictly between the ends"
                 )
 
-    def named(self, rows: pl.DataFrame, row: int) -> str:
+    def row_name(self, rows: pl.DataFrame, row: int) -> str:
         """A row as an error names it: by its key and its time."""
         names = self.binding.query.partition_by
         keys = [f"{name} = {rows[KEY + name][row]!r}" for name in names]
-        at = f"{self.binding.time.name} = {self.time(rows[TIME][row])}"
-        return "the event " + ", ".join([*keys, at])
+        time = f"{self.binding.time.name} = {self.time_text(rows[TIME][row])}"
+        return "the event " + ", ".join([*keys, time])
 
-    def time(self, ticks: int) -> str:
+    def time_text(self, ticks: int) -> str:
         """A time as its column writes it."""
         return str(self.binding.time.as_times(pl.Series([ticks]))[0])
 
-    def length(self, ticks: int) -> str:
+    def length_text(self, ticks: int) -> str:
         """A difference of times as a user reads it."""
         return str(self.binding.time.as_lengths(pl.Series([ticks]))[0])
 

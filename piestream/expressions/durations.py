@@ -1,22 +1,24 @@
-"""Lengths of time as they are written: units, their spellings, canonical print."""
+"""Lengths of time as they are written: units, their spellings, the canonical text."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
+from typing import Union
 
-from piestream.expressions.diagnostics import QueryError, did_you_mean, plain
+from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
 
 __all__ = [
     "NANOSECONDS",
     "UNIT_SPELLINGS",
     "Duration",
+    "DurationLike",
     "as_duration",
     "duration_of",
-    "meant",
-    "printed",
+    "rewritten",
+    "tick_unit",
     "unit_named",
 ]
 
@@ -32,6 +34,13 @@ NANOSECONDS = {
 }
 
 
+#: A duration is less than so many nanoseconds or ticks.
+LONGEST = 2**63
+
+#: Decimal numbers of any digits that a text may have.
+_EXACT = Context(prec=1000)
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
     """A length of time: nanoseconds if a unit was written, else a bare count of ticks."""
@@ -40,7 +49,17 @@ class Duration:
     in_ticks: bool = False
 
     def __str__(self) -> str:
-        return printed(self)
+        """The canonical text: the largest unit that divides; bare ticks as they are.
+
+        >>> print(Duration(300_000_000_000))
+        5 min
+        """
+        if self.in_ticks:
+            return str(self.amount)
+        if self.amount == 0:
+            return "0 s"
+        unit = next(u for u in reversed(NANOSECONDS) if self.amount % NANOSECONDS[u] == 0)
+        return f"{self.amount // NANOSECONDS[unit]} {unit}"
 
     def ticks(self, nanoseconds_per_tick: int | None, what: str) -> int:
         """The duration as a count of ticks of a time column.
@@ -55,7 +74,8 @@ class Duration:
         if nanoseconds_per_tick is None:
             raise QueryError(
                 (
-                    plain(
+                    Diagnostic(
+                        None,
                         f"{what} is {self}, but the time column is an integer column "
                         "whose unit was not declared",
                         "declare the unit of a tick with `ORDER BY ts UNIT s`, "
@@ -66,12 +86,8 @@ class Duration:
         whole, rest = divmod(self.amount, nanoseconds_per_tick)
         if rest:
             raise QueryError(
-                (
-                    plain(
-                        f"{what} is {self}, which is not a whole number of ticks: "
-                        f"one tick is {Duration(nanoseconds_per_tick)}"
-                    ),
-                )
+                f"{what} is {self}, which is not a whole number of ticks: "
+                f"one tick is {Duration(nanoseconds_per_tick)}"
             )
         return whole
 
@@ -102,54 +118,56 @@ def unit_named(word: str) -> int | None:
     return UNIT_SPELLINGS.get(word.lower())
 
 
+def tick_unit(word: str) -> str | None:
+    """The canonical name of the unit of a time column's ticks, however it is spelt, or None.
+
+    >>> tick_unit("Minutes"), tick_unit("weeks")
+    ('min', None)
+    """
+    nanoseconds = unit_named(word)
+    return next((name for name, length in NANOSECONDS.items() if length == nanoseconds), None)
+
+
 def duration_of(number: str, unit: str | None) -> Duration | str:
-    """The duration that a number and a unit say, or what is wrong with it.
+    """The duration of a number and a unit, or what is wrong with it.
 
     >>> duration_of("1.5", "s")
     Duration(amount=1500000000, in_ticks=False)
     """
+    written = number if unit is None else f"{number} {unit}"
+    counted = "ticks" if unit is None else "nanoseconds"
     amount = Decimal(number)
-    if unit is None:
-        if amount != amount.to_integral_value():
+    too_long = f"{written} is longer than a 64-bit count of {counted} can say"
+    if amount and amount.adjusted() > 20:
+        return too_long
+    if unit is not None:
+        amount = _EXACT.multiply(amount, Decimal(UNIT_SPELLINGS[unit.lower()]))
+    if amount and (amount.adjusted() < 0 or amount != amount.to_integral_value()):
+        if unit is None:
             return f"a duration without a unit counts ticks, and {number} is not a whole number"
-        return Duration(int(amount), in_ticks=True)
-    nanoseconds = amount * UNIT_SPELLINGS[unit.lower()]
-    if nanoseconds != nanoseconds.to_integral_value():
-        return f"{number} {unit} is not a whole number of nanoseconds"
-    if nanoseconds >= 2**63:
-        return f"{number} {unit} is longer than a 64-bit count of nanoseconds can say"
-    return Duration(int(nanoseconds))
+        return f"{written} is not a whole number of nanoseconds"
+    if amount >= LONGEST:
+        return too_long
+    return Duration(int(amount), in_ticks=unit is None)
 
 
-def printed(duration: Duration) -> str:
-    """The canonical text: the largest unit that divides; bare ticks as they are.
+_PART = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([^\W\d]+)")
+_CLOCK = re.compile(r"\s*(\d{1,9})\s*:\s*([0-5]\d)\s*(?::\s*([0-5]\d)\s*)?")
 
-    >>> printed(Duration(300_000_000_000))
+
+def rewritten(text: str) -> str | None:
+    """A duration in the style of SQL, of a clock, or of several parts, as it is written here.
+
+    >>> rewritten("INTERVAL '30' SECOND"), rewritten("5m30s"), rewritten("1 month")
+    ('30 s', '330 s', None)
+    >>> rewritten("00:05:00")
     '5 min'
-    """
-    if duration.in_ticks:
-        return str(duration.amount)
-    if duration.amount == 0:
-        return "0 s"
-    unit = next(u for u in reversed(NANOSECONDS) if duration.amount % NANOSECONDS[u] == 0)
-    return f"{duration.amount // NANOSECONDS[unit]} {unit}"
-
-
-_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d]+)")
-_CLOCK = re.compile(r"\s*(\d+)\s*:\s*([0-5]\d)\s*(?::\s*([0-5]\d)\s*)?")
-
-
-def meant(text: str) -> str | None:
-    """How a duration in the style of SQL, of a clock, or of several parts is written here.
-
-    >>> meant("INTERVAL '30' SECOND"), meant("5m30s"), meant("00:05:00"), meant("1 month")
-    ('30 s', '330 s', '5 min', None)
     """
     bare = re.sub(r"^\s*interval\b", "", text.replace("'", " "), flags=re.IGNORECASE).strip()
     clock = _CLOCK.fullmatch(bare)
     if clock is not None:
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
-        return printed(Duration(((hours * 60 + minutes) * 60 + seconds) * NANOSECONDS["s"]))
+        return str(Duration(((hours * 60 + minutes) * 60 + seconds) * NANOSECONDS["s"]))
     if not re.fullmatch(f"({_PART.pattern})+", bare):
         return None
     nanoseconds = 0
@@ -160,13 +178,20 @@ def meant(text: str) -> str | None:
         if isinstance(length, str):
             return None
         nanoseconds += length.amount
-    return printed(Duration(nanoseconds))
+    return str(Duration(nanoseconds))
 
+
+#: Characters of a duration.
+_LONGEST_TEXT = 200
 
 _WRITTEN = re.compile(r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]+)?\s*")
 
 
-def as_duration(value: str | int | timedelta | Duration, what: str = "the duration") -> Duration:
+#: A duration as users give it: text (``"5 minutes"``), a timedelta, or an int that counts ticks.
+DurationLike = Union[str, int, timedelta, Duration]
+
+
+def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
     """A duration from text (``"5 minutes"``), a timedelta, or an int that counts ticks.
 
     >>> as_duration("5s") == as_duration(timedelta(seconds=5)) == Duration(5_000_000_000)
@@ -174,10 +199,17 @@ def as_duration(value: str | int | timedelta | Duration, what: str = "the durati
     """
     if isinstance(value, Duration):
         return value
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        shown = value[:_LONGEST_TEXT]
+        raise QueryError(f"{what} is not a duration: '{shown}...' (write it like '5 minutes')")
     if isinstance(value, timedelta):
         microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
         if microseconds < 0:
             raise QueryError(f"{what} is negative: {value}")
+        if microseconds * 1_000 >= LONGEST:
+            raise QueryError(
+                f"{what}: {value} is longer than a 64-bit count of nanoseconds can say"
+            )
         return Duration(microseconds * 1_000)
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise QueryError(
@@ -186,12 +218,14 @@ def as_duration(value: str | int | timedelta | Duration, what: str = "the durati
         )
     if isinstance(value, int):
         if value < 0:
-            raise QueryError(f"{what} is negative: {value}")
+            raise QueryError(f"{what} is negative")
+        if value >= LONGEST:
+            raise QueryError(f"{what} is longer than a 64-bit count of ticks can say")
         return Duration(value, in_ticks=True)
     match = _WRITTEN.fullmatch(value)
     if match is None:
-        written = meant(value) or "5 minutes"
-        like = "as" if meant(value) else "like"
+        ours = rewritten(value)
+        written, like = (ours, "as") if ours else ("5 minutes", "like")
         raise QueryError(f"{what} is not a duration: {value!r} (write it {like} {written!r})")
     number, unit = match.groups()
     if unit is not None and unit_named(unit) is None:

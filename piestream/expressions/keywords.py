@@ -1,4 +1,4 @@
-"""Words in a predicate: which of them are names."""
+"""Which words of a predicate are keywords, and which are names of columns."""
 
 from __future__ import annotations
 

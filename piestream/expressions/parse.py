@@ -1,46 +1,76 @@
 """Predicate text into a tree: sqlglot parses, an allow-list decides what is a predicate.
 
-The only module that knows sqlglot, but for `predicate_refusals`. sqlglot reads far more than predicates (``a > > 8`` is a
-shift to it), so every node of its tree is looked up here, and what is not listed is a fault.
+The only module that knows sqlglot, but for `refusals`. sqlglot reads far more than predicates
+(``a > > 8`` is a shift to it), so every node of its tree is looked up here, and what is not listed
+is a fault. Classes of its tree are named by strings, because importing sqlglot takes long.
 """
 
 from __future__ import annotations
 
-import math
-from datetime import date, datetime
 from typing import Any
 
+from piestream.expressions.casts import CAST_HINT, CAST_SPELLINGS
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
-from piestream.expressions.keywords import DATES, TIMESTAMPS, with_names_quoted
-from piestream.expressions.refusals import interval_fault, refusal, syntax_fault
-from piestream.expressions.syntax import (
+from piestream.expressions.functions import (
+    BY_NODE,
+    BY_SPELLING,
+    EXTRACT_PARTS,
+    FUNCTION_NAMES,
     FUNCTIONS,
+    Function,
+    extract_of,
+)
+from piestream.expressions.keywords import (
+    DATES,
+    EXPRESSION_WORDS,
+    TIMESTAMPS,
+    with_names_quoted,
+)
+from piestream.expressions.like import has_dangling_escape
+from piestream.expressions.limits import TOO_DEEP, length_fault, nesting_fault, token_fault
+from piestream.expressions.literals import (
+    LiteralError,
+    date_value,
+    number_value,
+    timestamp_value,
+)
+from piestream.expressions.refusals import interval_fault, refusal, syntax_fault
+from piestream.expressions.sqlglot_tree import TreeReading, cover, is_too_deep
+from piestream.expressions.syntax import (
     And,
+    Arithmetic,
+    ArithmeticOperator,
     Between,
     Call,
     Case,
     Cast,
+    Choice,
     Column,
+    Comparison,
+    ComparisonOperator,
+    Concatenation,
+    Form,
     Is,
     Like,
     Literal,
+    Minus,
     Node,
     Not,
     OneOf,
-    Operation,
     Or,
 )
 from piestream.expressions.tokens import Kind, tokenize, without_comments
 
-__all__ = ["ALLOWED_FUNCTIONS", "read_predicate"]
+__all__ = ["ALLOWED_FUNCTIONS", "canonical_fault", "read_predicate"]
 
-_OPERATIONS = {
+_ARITHMETIC: dict[str, ArithmeticOperator] = {
     "Add": "+",
     "Sub": "-",
     "Mul": "*",
     "Div": "/",
     "Mod": "%",
-    "DPipe": "||",
+}
+_COMPARISONS: dict[str, ComparisonOperator] = {
     "EQ": "=",
     "NEQ": "<>",
     "LT": "<",
@@ -48,49 +78,22 @@ _OPERATIONS = {
     "GT": ">",
     "GTE": ">=",
 }
+_FORMS = {form.value.capitalize(): form for form in Form}
 
-_FUNCTION_NODES = {
-    "Abs": "ABS",
-    "Ceil": "CEIL",
-    "Coalesce": "COALESCE",
-    "Concat": "CONCAT",
-    "Exp": "EXP",
-    "Floor": "FLOOR",
-    "Greatest": "GREATEST",
-    "Least": "LEAST",
-    "DurationOf": "LENGTH",
-    "Ln": "LN",
-    "Lower": "LOWER",
-    "Nullif": "NULLIF",
-    "Pow": "POWER",
-    "Round": "ROUND",
-    "Sign": "SIGN",
-    "Sqrt": "SQRT",
-    "Substring": "SUBSTRING",
-    "Upper": "UPPER",
-    "Year": "EXTRACT YEAR",
-    "Month": "EXTRACT MONTH",
-    "Day": "EXTRACT DAY",
-    "Hour": "EXTRACT HOUR",
-    "Minute": "EXTRACT MINUTE",
-    "Second": "EXTRACT SECOND",
-}
+#: What may be written like a function, for messages.
+ALLOWED_FUNCTIONS = (
+    *sorted([*FUNCTION_NAMES, *(form.value for form in Form)]),
+    "CASE",
+    "CAST",
+    "EXTRACT",
+    "IF",
+    "PREV",
+)
 
-#: What sqlglot sets by itself and changes nothing here.
-_HARMLESS = {"safe", "coalesce", "ignore_nulls", "big_int", "_type"}
-
-_ARGUMENT_ORDER = ("this", "expression", "expressions", "decimals", "start", "length")
-
-_CASTS = {
-    **dict.fromkeys(["TINYINT", "SMALLINT", "INT", "BIGINT"], "BIGINT"),
-    **dict.fromkeys(["FLOAT", "DOUBLE"], "DOUBLE"),
-    "BOOLEAN": "BOOLEAN",
-    **dict.fromkeys(["TEXT", "VARCHAR", "CHAR", "STRING"], "STRING"),
-}
-
-_WRITTEN_FUNCTIONS = sorted({f.split()[0] for f in FUNCTIONS} - {"EXTRACT"})
-ALLOWED_FUNCTIONS = (*_WRITTEN_FUNCTIONS, "CASE", "CAST", "EXTRACT", "IF", "PREV")
-_EXTRACTS = [f.split()[1] for f in FUNCTIONS if f.startswith("EXTRACT ")]
+#: Words before brackets that sqlglot reads once.
+_BEFORE_BRACKETS = EXPRESSION_WORDS.union(
+    ALLOWED_FUNCTIONS, BY_SPELLING, ["IIF", "TRY_CAST", "LOG", "SUM", "AVG", "MIN", "MAX", "COUNT"]
+)
 
 
 def read_predicate(
@@ -103,10 +106,16 @@ def read_predicate(
     import sqlglot
     from sqlglot.errors import SqlglotError
 
+    too_long = length_fault(text, "a predicate")
+    if too_long is not None:
+        return None, [too_long]
     clean = without_comments(text)
     tokens, diagnostics = tokenize(clean)
     if diagnostics:
         return None, diagnostics
+    beyond = token_fault(tokens, "a predicate") or nesting_fault(tokens, _BEFORE_BRACKETS)
+    if beyond is not None:
+        return None, [beyond]
     if tokens[0].kind is Kind.END:
         return None, [Diagnostic(None, "the predicate is missing")]
     interval = interval_fault(tokens)
@@ -116,17 +125,34 @@ def read_predicate(
     whole = Span(tokens[0].span.start, tokens[-2].span.end)
     try:
         tree = sqlglot.parse_one(sql)
+        if is_too_deep(tree):
+            return None, [Diagnostic(whole, TOO_DEEP)]
         reading = _Reading(places, whole, qualifiers, symbols)
         node = reading.node(tree)
     except SqlglotError as error:
         return None, [syntax_fault(error, sql, places, whole)]
     except RecursionError:
-        return None, [Diagnostic(whole, "this predicate is nested too deeply")]
+        return None, [Diagnostic(whole, TOO_DEEP)]
+    except Exception:  # sqlglot reads many dialects, and stumbles over some mixtures of them
+        return None, [Diagnostic(whole, "this is not a predicate")]
     return (None if reading.diagnostics else node), reading.diagnostics
 
 
-class _Reading:
-    """One walk over sqlglot's tree: our nodes come out, faults are collected."""
+def canonical_fault(text: str) -> Diagnostic | None:
+    """What is wrong if a canonical text could not be read again."""
+    tokens, _ = tokenize(text)
+    beyond = (
+        length_fault(text, "a predicate")
+        or token_fault(tokens, "a predicate")
+        or nesting_fault(tokens, _BEFORE_BRACKETS)
+    )
+    if beyond is None:
+        return None
+    return Diagnostic(None, f"the canonical text of this predicate is too long: {beyond.message}")
+
+
+class _Reading(TreeReading):
+    """One walk over sqlglot's tree: our nodes come out, diagnostics are collected."""
 
     def __init__(
         self,
@@ -135,25 +161,9 @@ class _Reading:
         qualifiers: tuple[str, ...],
         symbols: tuple[str, ...],
     ) -> None:
-        self.places = places
-        self.whole = whole
+        super().__init__(places, whole)
         self.qualifiers = qualifiers
         self.symbols = symbols
-        self.diagnostics: list[Diagnostic] = []
-
-    def span(self, tree: Any) -> Span:
-        """What a subtree covers: sqlglot knows the places of its names and literals."""
-        found: Span | None = None
-        for part in tree.walk():
-            start, end = part.meta.get("start"), part.meta.get("end")
-            if start is not None and end is not None:
-                here = Span(self.places[start], self.places[end] + 1)
-                found = here if found is None else found.joined(here)
-        return found or self.whole
-
-    def fault(self, tree: Any, message: str, hint: str | None = None) -> Literal:
-        self.diagnostics.append(Diagnostic(self.span(tree), message, hint))
-        return Literal(None)
 
     def node(self, tree: Any) -> Node:
         kind = type(tree).__name__
@@ -161,51 +171,34 @@ class _Reading:
         if reader is not None:
             result: Node = reader(tree)
             return result
-        if kind in _OPERATIONS:
-            if not self._only(tree, "this", "expression"):
-                return Literal(None)
-            left, right = self.node(tree.this), self.node(tree.expression)
-            return Operation(_OPERATIONS[kind], left, right, self.span(tree))
-        if kind in _FUNCTION_NODES:
-            return self._function(tree, _FUNCTION_NODES[kind])
+        if kind in _ARITHMETIC or kind in _COMPARISONS or kind == "DPipe":
+            return self._operation(kind, tree)
+        if kind in _FORMS:
+            return self._choice(tree, _FORMS[kind])
+        if kind in BY_NODE:
+            return self._function(tree, BY_NODE[kind])
         return self._refused(tree)
 
-    def _only(self, tree: Any, *allowed: str) -> bool:
-        """Whether sqlglot read nothing more than we do; anything else would change the meaning."""
-        extra = [k for k, v in tree.args.items() if v and k not in allowed and k not in _HARMLESS]
-        if extra:
-            self.fault(tree, f"{extra[0].upper()} is not allowed in a predicate")
-        return not extra
+    def _operation(self, kind: str, tree: Any) -> Node:
+        if not self.only(tree, "this", "expression"):
+            return Literal(None)
+        left, right, span = self.node(tree.this), self.node(tree.expression), self.span(tree)
+        if kind in _ARITHMETIC:
+            return Arithmetic(_ARITHMETIC[kind], left, right, span)
+        if kind in _COMPARISONS:
+            return Comparison(_COMPARISONS[kind], left, right, span)
+        return Concatenation(left, right, span)
 
     def _read_paren(self, tree: Any) -> Node:
         return self.node(tree.this)
 
-    def _chain(self, tree: Any) -> list[Any]:
-        """The operands of a run of ANDs or ORs, without recursion: runs may be long."""
-        kind, operands, pending = type(tree), [], [tree]
-        while pending:
-            part = pending.pop()
-            while type(part).__name__ == "Paren" and type(part.this) is kind:
-                part = part.this
-            if type(part) is kind:
-                pending += [part.expression, part.this]
-            else:
-                operands.append(part)
-        return operands
-
     def _read_and(self, tree: Any) -> Node:
-        operands = tuple(self.node(part) for part in self._chain(tree))
-        return And(operands, self._cover(operands))
+        operands = tuple(self.node(part) for part in self.chain(tree))
+        return And(operands, cover(operands))
 
     def _read_or(self, tree: Any) -> Node:
-        operands = tuple(self.node(part) for part in self._chain(tree))
-        return Or(operands, self._cover(operands))
-
-    def _cover(self, nodes: tuple[Node, ...]) -> Span:
-        span = nodes[0].span
-        for node in nodes[1:]:
-            span = span.joined(node.span)
-        return span
+        operands = tuple(self.node(part) for part in self.chain(tree))
+        return Or(operands, cover(operands))
 
     def _read_not(self, tree: Any) -> Node:
         return Not(self.node(tree.this), self.span(tree))
@@ -233,26 +226,18 @@ class _Reading:
     def _read_literal(self, tree: Any) -> Node:
         if tree.is_string:
             return Literal(tree.this, self.span(tree))
-        return self._number(tree, tree.this, tree)
+        return self._number(tree.this, tree)
 
-    def _number(self, tree: Any, digits: str, place: Any) -> Node:
+    def _number(self, digits: str, place: Any) -> Node:
         try:
-            value: int | float = int(digits)
-        except ValueError:
-            try:
-                value = float(digits)
-            except ValueError:
-                return self.fault(place, f"{digits} is not a number")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            return self.fault(place, f"{digits} does not fit a 64-bit integer")
-        if math.isinf(value):
-            return self.fault(place, f"{digits} is too large for a number")
-        return Literal(value, self.span(place))
+            return Literal(number_value(digits), self.span(place))
+        except LiteralError as error:
+            return self.fault(place, error.message, error.hint)
 
     def _read_neg(self, tree: Any) -> Node:
         if type(tree.this).__name__ == "Literal" and not tree.this.is_string:
-            return self._number(tree.this, "-" + tree.this.this, tree)
-        return Call("-", (self.node(tree.this),), self.span(tree))
+            return self._number("-" + tree.this.this, tree)
+        return Minus(self.node(tree.this), self.span(tree))
 
     def _read_boolean(self, tree: Any) -> Node:
         return Literal(bool(tree.this), self.span(tree))
@@ -261,7 +246,7 @@ class _Reading:
         return Literal(None, self.span(tree))
 
     def _read_between(self, tree: Any) -> Node:
-        if not self._only(tree, "this", "low", "high"):
+        if not self.only(tree, "this", "low", "high"):
             return Literal(None)
         value, low, high = (self.node(tree.args[part]) for part in ("this", "low", "high"))
         return Between(value, low, high, self.span(tree))
@@ -272,7 +257,7 @@ class _Reading:
             return self._refused(tree.args["query"])
         if not members:
             return self.fault(tree, "IN needs a list of values", "write IN (1, 2, 3)")
-        if not self._only(tree, "this", "expressions"):
+        if not self.only(tree, "this", "expressions"):
             return Literal(None)
         listed = tuple(self.node(member) for member in members)
         return OneOf(self.node(tree.this), listed, self.span(tree))
@@ -291,7 +276,7 @@ class _Reading:
     _read_ilike = _read_like
 
     def _like(self, tree: Any, escape: str | None) -> Node:
-        if not self._only(tree, "this", "expression", "negate"):
+        if not self.only(tree, "this", "expression", "negate"):
             return Literal(None)
         pattern = tree.expression
         if type(pattern).__name__ != "Literal" or not pattern.is_string:
@@ -299,7 +284,7 @@ class _Reading:
         any_case = type(tree).__name__ == "ILike"
         value = self.node(tree.this)
         like: Node = Like(value, pattern.this, escape, any_case, self.span(tree))
-        if escape is not None and _dangling_escape(pattern.this, escape):
+        if escape is not None and has_dangling_escape(pattern.this, escape):
             return self.fault(pattern, f"after the escape {escape} stands %, _ or {escape}")
         return Not(like, like.span) if tree.args.get("negate") else like
 
@@ -317,14 +302,15 @@ class _Reading:
         return Not(same, same.span)
 
     def _read_case(self, tree: Any) -> Node:
-        if not self._only(tree, "this", "ifs", "default"):
+        if not self.only(tree, "this", "ifs", "default"):
             return Literal(None)
-        subject = tree.args.get("this")
+        given = tree.args.get("this")
+        subject = None if given is None else self.node(given)
         branches = []
         for branch in tree.args.get("ifs") or []:
             condition = self.node(branch.this)
             if subject is not None:
-                condition = Operation("=", self.node(subject), condition, condition.span)
+                condition = Comparison("=", subject, condition, condition.span)
             branches.append((condition, self.node(branch.args["true"])))
         default = tree.args.get("default")
         otherwise = self.node(default) if default is not None else Literal(None)
@@ -339,53 +325,54 @@ class _Reading:
     def _read_cast(self, tree: Any) -> Node:
         to = tree.args["to"]
         name = getattr(to.this, "name", str(to.this))
-        if not self._only(tree, "this", "to", "safe") or to.expressions:
-            return self.fault(tree, f"CAST to {to.sql()} is not allowed", _CAST_HINT)
+        if not self.only(tree, "this", "to", "safe") or to.expressions:
+            return self.fault(tree, f"CAST to {to.sql()} is not allowed", CAST_HINT)
         if name in DATES or name in TIMESTAMPS:
-            return self._moment(tree, name)
-        if name not in _CASTS:
-            return self.fault(tree, f"CAST to {name} is not allowed", _CAST_HINT)
-        return Cast(self.node(tree.this), _CASTS[name], self.span(tree))
+            return self._date_or_timestamp(tree, name)
+        if name not in CAST_SPELLINGS:
+            return self.fault(tree, f"CAST to {name} is not allowed", CAST_HINT)
+        return Cast(self.node(tree.this), CAST_SPELLINGS[name], self.span(tree))
 
     _read_trycast = _read_cast
 
-    def _moment(self, tree: Any, name: str) -> Node:
+    def _date_or_timestamp(self, tree: Any, name: str) -> Node:
         text = tree.this
         if type(text).__name__ != "Literal" or not text.is_string:
             return self.fault(
                 tree, f"CAST to {name} takes a text in quotes", "write DATE '2026-01-31'"
             )
         try:
-            if name in DATES:
-                return Literal(date.fromisoformat(text.this.strip()), self.span(tree))
-            return Literal(datetime.fromisoformat(text.this.strip()), self.span(tree))
-        except ValueError:
-            wanted = "2026-01-31" if name in DATES else "2026-01-31 12:00:00"
-            return self.fault(text, f"this is not a {name.lower()}", f"write it as '{wanted}'")
+            value = (date_value if name in DATES else timestamp_value)(text.this, name)
+        except LiteralError as error:
+            return self.fault(text, error.message, error.hint)
+        return Literal(value, self.span(tree))
 
     def _read_trim(self, tree: Any) -> Node:
         position = (tree.args.get("position") or "BOTH").upper()
-        if not self._only(tree, "this", "position"):
+        if not self.only(tree, "this", "position"):
             return Literal(None)
         name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(position, "TRIM")
-        return Call(name, (self.node(tree.this),), self.span(tree))
+        return Call(FUNCTIONS[name].name, (self.node(tree.this),), self.span(tree))
 
     def _read_log(self, tree: Any) -> Node:
         base = tree.this
         if tree.expression is not None and getattr(base, "this", None) == "10":
-            return Call("LOG10", (self.node(tree.expression),), self.span(tree))
+            return Call(FUNCTIONS["LOG10"].name, (self.node(tree.expression),), self.span(tree))
         return self.fault(tree, "LOG means different things in SQL", "write LN(x) or LOG10(x)")
 
     def _read_extract(self, tree: Any) -> Node:
         part = str(tree.this.this).upper()
-        name = "EXTRACT DOW" if part == "DAYOFWEEK" else f"EXTRACT {part}"
-        if name not in FUNCTIONS:
-            hint = did_you_mean(part, _EXTRACTS) or f"allowed are {', '.join(_EXTRACTS)}"
+        part = "DOW" if part == "DAYOFWEEK" else part
+        if part not in EXTRACT_PARTS:
+            hint = did_you_mean(part, EXTRACT_PARTS) or f"allowed are {', '.join(EXTRACT_PARTS)}"
             return self.fault(tree, f"EXTRACT does not know {part}", hint)
-        return Call(name, (self.node(tree.expression),), self.span(tree))
+        return Call(extract_of(part).name, (self.node(tree.expression),), self.span(tree))
 
     def _read_anonymous(self, tree: Any) -> Node:
-        if str(tree.this).upper() != "PREV":
+        name = str(tree.this).upper()
+        if name in BY_SPELLING:  # a function that this version of sqlglot does not know
+            return self._function(tree, BY_SPELLING[name])
+        if name != "PREV":
             return self._refused(tree)
         arguments = tree.expressions
         if len(arguments) != 1 or type(arguments[0]).__name__ != "Column":
@@ -395,32 +382,19 @@ class _Reading:
             return column
         return Column(column.name, previous=True, span=self.span(tree))
 
-    def _function(self, tree: Any, name: str) -> Node:
-        if not self._only(tree, *_ARGUMENT_ORDER):
+    def _choice(self, tree: Any, form: Form) -> Node:
+        names = ("this", "expression", "expressions")
+        arguments = self.arguments(tree, names, form.value, form.arity)
+        if arguments is None:
             return Literal(None)
-        arguments: list[Any] = []
-        for key in _ARGUMENT_ORDER:
-            value = tree.args.get(key)
-            if value is not None:
-                arguments += value if isinstance(value, list) else [value]
-        least, most = FUNCTIONS[name]
-        if len(arguments) < least or (most is not None and len(arguments) > most):
-            return self.fault(tree, f"{name} does not take {len(arguments)} arguments")
-        return Call(name, tuple(self.node(a) for a in arguments), self.span(tree))
+        return Choice(form, tuple(self.node(a) for a in arguments), self.span(tree))
+
+    def _function(self, tree: Any, function: Function) -> Node:
+        names = function.node_arguments
+        arguments = self.arguments(tree, names, function.name, function.arity)
+        if arguments is None:
+            return Literal(None)
+        return Call(function.name, tuple(self.node(a) for a in arguments), self.span(tree))
 
     def _refused(self, tree: Any) -> Literal:
         return self.fault(*refusal(tree, ALLOWED_FUNCTIONS))
-
-
-def _dangling_escape(pattern: str, escape: str) -> bool:
-    position = 0
-    while position < len(pattern):
-        if pattern[position] == escape:
-            if pattern[position + 1 : position + 2] not in ("%", "_", escape):
-                return True
-            position += 1
-        position += 1
-    return False
-
-
-_CAST_HINT = "allowed are BIGINT, DOUBLE, BOOLEAN, STRING, and DATE or TIMESTAMP of a text"

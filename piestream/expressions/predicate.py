@@ -7,17 +7,26 @@ is decided in `piestream.expressions.typed`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from piestream.expressions.backends.python import (
+    MaskFunction,
+    PredicateFunction,
+    mask_function,
+    truth_function,
+)
+from piestream.expressions.backends.spark import spark_sql
+from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
-from piestream.expressions.syntax import Node, columns_of, sql
+from piestream.expressions.limits import MOST_NODES, TOO_DEEP, TOO_LARGE, expanded_size
+from piestream.expressions.parse import canonical_fault, read_predicate
+from piestream.expressions.syntax import Node, children, columns_of
+from piestream.expressions.typecheck import lowered
+from piestream.expressions.typed import Expression
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from piestream.expressions.backends.python import MaskFunction, PredicateFunction
-    from piestream.expressions.typed import Core
 
 __all__ = ["PREVIOUS_PREFIX", "Predicate", "compile_mask"]
 
@@ -45,14 +54,14 @@ class Predicate:
 
     @classmethod
     def parse(cls, text: str) -> Predicate:
-        """The predicate that a SQL expression says.
+        """The predicate of a SQL expression.
 
         >>> Predicate.parse("speed > PREV(speed) and not braking").columns
         ('speed', 'braking')
         """
         predicate, diagnostics = cls.read(text, text, 0)
         if predicate is None:
-            raise QueryError([located(f, text) for f in diagnostics], text)
+            raise QueryError([located(d, text) for d in diagnostics], text)
         return predicate
 
     @classmethod
@@ -64,24 +73,20 @@ class Predicate:
         qualifiers: tuple[str, ...] = (),
         symbols: tuple[str, ...] = (),
     ) -> tuple[Predicate | None, list[Diagnostic]]:
-        """As `parse`, of a text that stands at ``offset`` in a query's source; faults are given
-        back with their places in the source."""
-        from piestream.expressions.keywords import EXPRESSION_WORDS
-        from piestream.expressions.parse import read_predicate
-        from piestream.expressions.typecheck import lowered
+        """As `parse`, for a text at ``offset`` in a query's source.
 
+        Gives the predicate, or None and what is wrong, with places in the source.
+        """
         tree, diagnostics = read_predicate(text, qualifiers, symbols)
+        canonical = ""
         try:
             if tree is not None:
-                _, diagnostics = lowered(tree, None)
-                canonical = sql(tree, EXPRESSION_WORDS)
+                diagnostics, canonical = _checked(tree)
         except RecursionError:
-            diagnostics = [Diagnostic(Span(0, len(text)), "this predicate is nested too deeply")]
+            diagnostics = [Diagnostic(None, TOO_DEEP)]
+        diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
-            return None, [
-                Diagnostic(f.span.moved(offset) if f.span else None, f.message, f.hint)
-                for f in diagnostics
-            ]
+            return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
         names = dict.fromkeys(column.name for column in columns_of(tree))
         return cls(canonical, None, tree, source, offset, tuple(names)), []
 
@@ -93,14 +98,10 @@ class Predicate:
         >>> Predicate.from_polars(pl.col("speed") > 70).columns
         ('speed',)
         """
+        from piestream.expressions.native import check_expression
+
+        check_expression(expression)
         meta = expression.meta
-        if meta.has_multiple_outputs():
-            raise QueryError("a predicate is one expression with one result, not several columns")
-        if not _looks_at_one_event(expression):
-            raise QueryError(
-                "a Polars predicate may only look at one event: no shift, window, aggregate or Python function "
-                "(the value at the event before is PREV(column) in a text predicate)"
-            )
         columns = tuple(dict.fromkeys(meta.root_names()))
         return cls(f"<Polars {expression}>", meta.serialize(), None, None, 0, columns)
 
@@ -136,7 +137,9 @@ class Predicate:
         [True, False, False]
         """
         if self.serialized is not None:
-            return self._own_expression(schema)
+            from piestream.expressions.native import bound_expression
+
+            return bound_expression(self.serialized, self.text, self.columns, schema)
         from piestream.expressions.backends.polars import polars_expression
 
         return polars_expression(self._lowered(schema), PREVIOUS_PREFIX, schema)
@@ -152,8 +155,6 @@ class Predicate:
                 f"the predicate {self.text} is a Polars expression, which Spark cannot run: "
                 "write it as SQL text, such as 'speed > 70'"
             )
-        from piestream.expressions.backends.spark import spark_sql
-
         return spark_sql(self._lowered(schema), PREVIOUS_PREFIX)
 
     def to_python(self, schema: Mapping[str, Any]) -> PredicateFunction | None:
@@ -166,85 +167,27 @@ class Predicate:
         """
         if self.serialized is not None:
             return None
-        from piestream.expressions.backends.python import truth_function
-
         return truth_function(self._lowered(schema))
 
-    def _lowered(self, schema: Mapping[str, Any] | None) -> Core:
-        from piestream.expressions.typecheck import lowered
-
+    def _lowered(self, schema: Mapping[str, Any] | None) -> Expression:
         assert self.tree is not None
-        core, diagnostics = lowered(self.tree, schema)
+        expression, diagnostics = lowered(self.tree, schema)
         if diagnostics:
             source = self.source if self.source is not None else self.text
-            raise QueryError(
-                [
-                    located(Diagnostic(self._place(f.span), f.message, f.hint), source)
-                    for f in diagnostics
-                ],
-                source,
-            )
-        return core
-
-    def _place(self, span: Span | None) -> Span | None:
-        return None if span is None else span.moved(self.offset)
-
-    def _own_expression(self, schema: Mapping[str, Any]) -> pl.Expr:
-        import io
-
-        import polars as pl
-
-        from piestream.expressions.backends.polars import for_every_row
-        from piestream.expressions.diagnostics import did_you_mean
-
-        assert self.serialized is not None
-        for name in self.columns:
-            if name not in schema:
-                near = did_you_mean(name, schema)
-                raise QueryError(
-                    f"the predicate {self.text} needs the column {name}, which is not there"
-                    + (f"; {near}" if near else "")
-                )
-        expression = pl.Expr.deserialize(io.BytesIO(self.serialized))
-        columns = [pl.col(name) for name in self.columns]
-        empty = pl.DataFrame(schema={name: schema[name] for name in self.columns})
-        try:
-            result = empty.select(expression).to_series().dtype
-        except pl.exceptions.PolarsError as error:
-            raise QueryError(f"the predicate {self.text} does not fit the frame: {error}") from None
-        if result != pl.Boolean:
-            raise QueryError(f"the predicate {self.text} is not true or false but {result}")
-        floats = [name for name in self.columns if schema[name] in (pl.Float32, pl.Float64)]
-        if not floats:
-            return for_every_row(expression.fill_null(False))
-
-        # A NaN is a missing value in every engine (SPEC 2.3), but Polars orders it above every
-        # number; the expression is given the columns with NULL in its place.
-        def without_nan(values: pl.Series) -> pl.Series:
-            frame = values.struct.unnest().with_columns(pl.col(floats).fill_nan(None))
-            return frame.select(expression.fill_null(False)).to_series()
-
-        return pl.struct(columns).map_batches(
-            without_nan, return_dtype=pl.Boolean, is_elementwise=True
-        )
+            raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
+        return expression
 
 
-def _looks_at_one_event(expression: pl.Expr) -> bool:
-    """Whether no part of an expression sees other rows; Polars judges only the outermost part."""
-    from polars.exceptions import PolarsError
-
-    pending = [expression]
-    while pending:
-        part = pending.pop()
-        try:
-            if part.meta.is_literal():
-                continue
-            if not (part.meta.is_row_separable() and part.meta.is_length_preserving()):
-                return False
-            pending += part.meta.pop()
-        except PolarsError:  # a Python function, whose inside cannot be seen
-            return False
-    return True
+def _checked(tree: Node) -> tuple[list[Diagnostic], str]:
+    """What is wrong with a tree before there is a schema, and its canonical text."""
+    if expanded_size(tree, children) > MOST_NODES:
+        return [Diagnostic(None, TOO_LARGE)], ""
+    _, diagnostics = lowered(tree, None)
+    if diagnostics:
+        return diagnostics, ""
+    canonical = canonical_text(tree)
+    beyond = canonical_fault(canonical)
+    return ([] if beyond is None else [beyond]), canonical
 
 
 def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> MaskFunction | None:
@@ -258,6 +201,4 @@ def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> 
     """
     if any(predicate.is_polars for predicate in predicates):
         return None
-    from piestream.expressions.backends.python import mask_function
-
     return mask_function([predicate._lowered(schema) for predicate in predicates])

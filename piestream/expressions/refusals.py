@@ -1,4 +1,4 @@
-"""What is no predicate although it was written as one, and what is said of it."""
+"""Messages for what is written in a predicate but is not part of its language."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
-from piestream.expressions.durations import meant, unit_named
+from piestream.expressions.durations import rewritten, unit_named
 from piestream.expressions.tokens import Kind, Token
 
 __all__ = ["interval_fault", "refusal", "syntax_fault"]
 
 _DURATIONS = (
-    "how long a situation lasts is said behind its predicate, as in speed > 70 AT LEAST 30 s; "
+    "how long a situation lasts is written after its predicate, as in speed > 70 AT LEAST 30 s; "
     "how long a silence may be, by MAX GAP 30 s"
 )
 _ONE_EVENT = "a predicate is one expression over one event, without SELECT"
 _SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
+#: Aggregates as SQL names them, whether or not RETURN has them.
 _AGGREGATES = frozenset(
     ["AVG", "COUNT", "FIRST", "LAST", "MAX", "MIN", "STDDEV", "SUM", "VARIANCE"]
 )
@@ -29,14 +30,15 @@ def interval_fault(tokens: list[Token]) -> Diagnostic | None:
         if token.upper != "INTERVAL" or value.kind not in (Kind.STRING, Kind.NUMBER):
             continue
         last = unit if unit_named(unit.text) else value
-        said = meant(f"{value.text} {unit.text if last is unit else ''}") or "30 s"
+        written = f"{value.text} {unit.text if last is unit else ''}"
+        hint = _DURATIONS.replace("30 s", rewritten(written) or "30 s")
         span = token.span.joined(last.span)
-        return Diagnostic(span, "a predicate has no durations", _DURATIONS.replace("30 s", said))
+        return Diagnostic(span, "a predicate has no durations", hint)
     return None
 
 
 def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
-    """What to say of a node of sqlglot's tree that is no part of a predicate, and where."""
+    """The place, message and hint for a node of sqlglot's tree that is no part of a predicate."""
     kind = type(tree).__name__
     if kind == "Alias":
         word = tree.args["alias"]
@@ -63,7 +65,7 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
 
 
 def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagnostic:
-    """Where sqlglot stumbled, in the user's own text."""
+    """What sqlglot could not parse, at its place in the user's text."""
     details = getattr(error, "errors", None) or [{}]
     first = details[0]
     line, column, word = first.get("line"), first.get("col"), first.get("highlight") or ""

@@ -1,4 +1,4 @@
-"""The one tokenizer of the query language: words, names, numbers, strings, signs."""
+"""The tokenizer of queries and predicates: words, names, numbers, strings, signs."""
 
 from __future__ import annotations
 

@@ -11,69 +11,33 @@ decided here, once:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Union
+from dataclasses import dataclass
+from typing import Any, Union, assert_never
+
+from piestream.expressions.functions.record import Implementation
+from piestream.expressions.like import LikeParts
+from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator
+from piestream.expressions.types import BOOL, Type
 
 __all__ = [
-    "BOOL",
-    "FLOAT",
-    "INT",
-    "NUMBER",
-    "NUMERIC",
-    "STRING",
-    "WHOLE_NUMBER",
     "And",
+    "Arithmetic",
+    "Call",
     "Case",
     "Coalesce",
-    "Compare",
+    "Comparison",
     "Const",
     "Convert",
-    "Core",
+    "Expression",
     "Extreme",
     "Field",
-    "Function",
     "IsNull",
-    "Kind",
-    "LikeText",
-    "Math",
+    "Like",
     "Member",
-    "Negation",
+    "Not",
     "Or",
-    "Type",
-    "like_pattern",
-    "type_of_dtype",
+    "children",
 ]
-
-
-class Kind(Enum):
-    """The kind of a value. UNKNOWN and NUMBER occur only where there is no schema."""
-
-    BOOL = "a truth value"
-    INT = "a whole number"
-    FLOAT = "a float"
-    STRING = "a string"
-    DATE = "a date"
-    DATETIME = "a timestamp"
-    NULL = "NULL"
-    NUMBER = "a number"
-    UNKNOWN = "of unknown type"
-
-
-NUMERIC = (Kind.INT, Kind.FLOAT, Kind.NUMBER)
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A kind, for timestamps the time zone of the column, and how the column is stored."""
-
-    kind: Kind
-    zone: str | None = None
-    stored: str | None = field(default=None, compare=False, repr=False)
-
-
-BOOL, INT, FLOAT, STRING = (Type(k) for k in (Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +58,22 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Math:
+class Arithmetic:
     """``+ - * / %`` of two operands of one type; ``/`` only of floats, ``%`` only of integers."""
 
-    sign: str
-    left: Core
-    right: Core
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Comparison:
     """``= <> < <= > >=`` of two operands of one type."""
 
-    sign: str
-    left: Core
-    right: Core
+    operator: ComparisonOperator
+    left: Expression
+    right: Expression
     type: Type = BOOL
 
 
@@ -117,7 +81,7 @@ class Compare:
 class And:
     """AND."""
 
-    operands: tuple[Core, ...]
+    operands: tuple[Expression, ...]
     type: Type = BOOL
 
 
@@ -125,15 +89,15 @@ class And:
 class Or:
     """OR."""
 
-    operands: tuple[Core, ...]
+    operands: tuple[Expression, ...]
     type: Type = BOOL
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class Not:
     """NOT."""
 
-    operand: Core
+    operand: Expression
     type: Type = BOOL
 
 
@@ -141,7 +105,7 @@ class Negation:
 class IsNull:
     """Whether a value is NULL; never NULL itself."""
 
-    operand: Core
+    operand: Expression
     type: Type = BOOL
 
 
@@ -149,17 +113,17 @@ class IsNull:
 class Member:
     """Whether a value is one of some constants of its type, none of them NULL."""
 
-    operand: Core
+    operand: Expression
     values: tuple[Any, ...]
     type: Type = BOOL
 
 
 @dataclass(frozen=True, slots=True)
-class LikeText:
-    """LIKE: ``parts`` are literal texts, and ``%`` and ``_`` as (True, sign)."""
+class Like:
+    """``operand LIKE pattern``."""
 
-    operand: Core
-    parts: tuple[tuple[bool, str], ...]
+    operand: Expression
+    parts: LikeParts
     type: Type = BOOL
 
 
@@ -167,8 +131,8 @@ class LikeText:
 class Case:
     """The result of the first branch whose condition is true, else ``otherwise``."""
 
-    branches: tuple[tuple[Core, Core], ...]
-    otherwise: Core
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
     type: Type
 
 
@@ -176,7 +140,7 @@ class Case:
 class Coalesce:
     """The first operand that is not NULL."""
 
-    operands: tuple[Core, ...]
+    operands: tuple[Expression, ...]
     type: Type
 
 
@@ -185,16 +149,17 @@ class Extreme:
     """GREATEST or LEAST of the operands that are not NULL."""
 
     greatest: bool
-    operands: tuple[Core, ...]
+    operands: tuple[Expression, ...]
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A function that is NULL when an argument is."""
+class Call:
+    """A function of operands, and of whole numbers that were written; NULL when an operand is."""
 
-    name: str
-    arguments: tuple[Core, ...]
+    function: Implementation
+    operands: tuple[Expression, ...]
+    numbers: tuple[int, ...]
     type: Type
 
 
@@ -202,64 +167,30 @@ class Function:
 class Convert:
     """A value as another type; NULL where it cannot be."""
 
-    operand: Core
+    operand: Expression
     type: Type
 
 
-Core = Union[
-    Field, Const, Math, Compare, And, Or, Negation, IsNull, Member, LikeText, Case,
-    Coalesce, Extreme, Function, Convert,
+Expression = Union[
+    Field, Const, Arithmetic, Comparison, And, Or, Not, IsNull, Member, Like, Case, Coalesce,
+    Extreme, Call, Convert,
 ]  # fmt: skip
 
-_BY_NAME = {
-    **dict.fromkeys(
-        [
-            "Int8",
-            "Int16",
-            "Int32",
-            "Int64",
-            "Int128",
-            "UInt8",
-            "UInt16",
-            "UInt32",
-            "UInt64",
-            "UInt128",
-            "int",
-        ],
-        Kind.INT,
-    ),
-    **dict.fromkeys(["Float16", "Float32", "Float64", "Decimal", "float"], Kind.FLOAT),
-    **dict.fromkeys(["String", "Utf8", "Categorical", "Enum", "str"], Kind.STRING),
-    **dict.fromkeys(["Boolean", "bool"], Kind.BOOL),
-    **dict.fromkeys(["Date", "date"], Kind.DATE),
-    **dict.fromkeys(["Datetime", "datetime"], Kind.DATETIME),
-    **dict.fromkeys(["Null", "NoneType"], Kind.NULL),
-}
 
-
-def type_of_dtype(dtype: Any) -> Type | None:
-    """The type of a Polars dtype or of a Python class; None if predicates cannot use it.
-
-    >>> type_of_dtype(float)
-    Type(kind=<Kind.FLOAT: 'a float'>, zone=None)
-    """
-    name = dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
-    kind = _BY_NAME.get(name)
-    return None if kind is None else Type(kind, getattr(dtype, "time_zone", None), name)
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in r"\.+*?()|[]{}^$#&-~" else c for c in text)
-
-
-def like_pattern(parts: Sequence[tuple[bool, str]], end: str) -> str:
-    """A regular expression that matches what the LIKE pattern does."""
-    body = "".join(
-        _escaped(text) if not is_sign else {"%": ".*", "_": "."}[text] for is_sign, text in parts
-    )
-    return rf"(?s)\A(?:{body}){end}"
-
-
-#: Texts that CAST reads as numbers; no engine's own taste (``1.5d``, ``Infinity``) counts.
-WHOLE_NUMBER = "^[+-]?[0-9]+$"
-NUMBER = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of an expression."""
+    match expression:
+        case Field() | Const():
+            return ()
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            return (left, right)
+        case And(operands) | Or(operands) | Coalesce(operands):
+            return operands
+        case Extreme(_, operands) | Call(_, operands):
+            return operands
+        case Not(operand) | IsNull(operand) | Member(operand) | Like(operand) | Convert(operand):
+            return (operand,)
+        case Case(branches, otherwise):
+            return (*(part for branch in branches for part in branch), otherwise)
+        case _:
+            assert_never(expression)

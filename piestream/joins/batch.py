@@ -2,244 +2,324 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import types
+from enum import IntEnum
 
-from piestream.compiled.layout import (
-    INT64_MAX,
-    INT64_MIN,
-    NEVER,
-    NOWHERE,
-    POOL_USED,
-    POOL_WORDS,
-    ROW_OUTPUTS,
-    WAITING_FREE,
-    WAITING_USED,
-    WAITING_WORDS,
+import numpy as np
+
+from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
+from piestream.compiled.constants import NONE
+from piestream.compiled.primitives import keep_alive, pointer, within
+from piestream.compiled.records import (
+    Array,
+    Carried,
+    FlagRows,
+    Record,
+    Times,
+    WordRows,
+    Words,
+    kernel,
 )
-from piestream.compiled.loops import (
-    ARRAY,
-    BOOL,
-    INT,
-    TIMES,
-    at_word,
-    compiled,
-    pointer,
-    trailing_zeros,
-)
+from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.event import complete_matches, take_in
-from piestream.joins.extend import DONE
-from piestream.joins.output import complete, report
-from piestream.joins.partition import Columns, Partition
-from piestream.joins.records import Bound, Item, Query, Scratch, Walk
-from piestream.joins.rings import with_longer_columns, with_space
-from piestream.joins.slots import bring_up_to_date, lacks_room, with_room_for
+from piestream.joins.event import apply_event, drain_queue
+from piestream.joins.extend import DONE, Matches
+from piestream.joins.output import ResultColumns, complete, report
+from piestream.joins.partition import Partition
+from piestream.joins.records import (
+    Bound,
+    Item,
+    PoolHeader,
+    Program,
+    ResultRow,
+    ScanCursor,
+    Scratch,
+)
+from piestream.joins.slots import any_ring_full, grow_full_rings, update_aggregates
+from piestream.joins.waiting import WaitingStore
 
-# what is looked at next: a silence before a change of mask, the change, until the next change the
-# events at which an interval reaches its minimum length, and at last the silence up to now
-_SILENCE, _CHANGE, _DUE, _NOW = range(4)
+#: The arrays that a detector keeps: the words of its partitions, the pool, the waiting matches.
+State = tuple[Array, Array, Array]
+#: Partition g has the rows from ``row_offsets[g]`` to ``row_offsets[g + 1]``: the numbers of the
+#: partitions, ``row_offsets``, the rows' times, the columns that RETURN aggregates, and which of
+#: their values are known.
+BatchArrays = tuple[Array, Array, Times, WordRows, FlagRows]
+#: What `find_changes` gives.
+Changes = tuple[Array, Array, Array]
+#: The pool, the waiting matches, the result rows (column by column) and their number; and the work
+#: done: steps of extension, and visits of the semijoin reduction.
+Detected = tuple[Array, Array, Array, int, int, int]
 
-_POOL, _WAITING, _FOUND, _ROWS = range(4)
 
-_BOUND_WORDS, _WALK_WORDS, _ITEM_WORDS, _SCRATCH_WORDS = (
-    Bound.words, Walk.words, Item.words, Scratch.words
-)  # fmt: skip
+class _Stage(IntEnum):
+    """Where the next event of a partition is looked for."""
 
-_WALKS, _ADDED, _ITEMS = (Scratch.fields[name][1] for name in ("walks", "added", "items"))
+    SILENCE = 0  # a silence before the next change that exceeds MAX GAP
+    CHANGE = 1  # the change
+    DUE = 2  # until the change after it, events at which an interval reaches its minimum length
+    NOW = 3  # behind the rows: a silence up to now
 
 
-@compiled(ARRAY, ARRAY)
-def new_scratch(own_code):
+class _EventCursor(Record):
+    """The event of a partition that is worked on, and where the next one is looked for."""
+
+    stage: int  # _Stage
+    row: int  # the event's, or the first behind it
+    row_begin: int
+    row_end: int
+    change: int  # the next one
+    change_end: int
+    time: int
+    mask: int  # which predicates hold
+    is_row: int  # 0: it is the end of a silence, 1: a row
+
+
+class _BatchRows(Record):
+    """The rows of a batch: their times, and at which of them a mask changes."""
+
+    times: Words
+
+    change_rows: Carried[Words]
+    change_masks: Carried[Words]
+
+
+_MATCHES_AT_FIRST = 64
+_BOUND_WORDS, _CURSOR_WORDS, _ITEM_WORDS, _SCRATCH_WORDS, _EVENT_WORDS = (
+    record.size for record in (Bound, ScanCursor, Item, Scratch, _EventCursor)
+)
+_CURSORS, _AGGREGATED, _ITEMS = (
+    Scratch.offset(name) for name in ("cursors", "aggregated", "items")
+)
+_OUTPUTS = ResultRow.offset("outputs")
+_POOL_WORDS = PoolHeader.size
+# the arrays that may have to grow, in the list that holds them
+_POOL, _WAITING, _MATCHES, _RESULTS = range(4)
+
+
+@kernel
+def _new_scratch(program_array: Array) -> Array:
     """Room for what is kept while one call works, and for all that one event can make known."""
-    query = Query(pointer(own_code))
-    n = query.n_symbols
-    walks = _SCRATCH_WORDS + n * _BOUND_WORDS
-    added = walks + n * _WALK_WORDS
-    items = added + n
-    own_scratch = np.zeros(items + (8 * query.n_readers + 2 * n) * _ITEM_WORDS, np.int64)
-    own_scratch[_WALKS] = walks
-    own_scratch[_ADDED] = added
-    own_scratch[_ITEMS] = items
-    return own_scratch
+    program = Program(pointer(program_array))
+    n = program.n_symbols
+    cursors = _SCRATCH_WORDS + n * _BOUND_WORDS
+    aggregated = cursors + n * _CURSOR_WORDS
+    items = aggregated + n
+    scratch_array = np.zeros(items + (8 * program.n_automata + 2 * n) * _ITEM_WORDS, np.int64)
+    scratch_array[_CURSORS] = cursors
+    scratch_array[_AGGREGATED] = aggregated
+    scratch_array[_ITEMS] = items
+    keep_alive(program_array)
+    return scratch_array
 
 
-@compiled(
-    types.Tuple((ARRAY, ARRAY, ARRAY, INT, INT, INT)),
-    *[ARRAY] * 6, TIMES, *[ARRAY] * 3, types.int64[:, ::1], types.uint8[:, ::1], INT, ARRAY, BOOL,
-)  # fmt: skip
+@kernel
+def _pass_silence(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+    """Go to the next change; True if a silence before it is over, which is an event of its own."""
+    if cursor.change == cursor.change_end:
+        cursor.stage = _Stage.NOW
+        return False
+    cursor.stage = _Stage.CHANGE
+    row = rows.change_rows[cursor.change]
+    cursor.row = row
+    gap = partition.program.gap
+    if gap == NONE or not partition.mask:
+        return False
+    last = rows.times[row - 1] if row > cursor.row_begin else partition.last_time
+    if np.uint64(rows.times[row]) - np.uint64(last) <= np.uint64(gap):
+        return False
+    cursor.time = last + gap
+    cursor.mask = 0
+    cursor.is_row = 0
+    return True
+
+
+@kernel
+def _take_change(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+    """Take the change; True if it is an event that does something."""
+    cursor.stage = _Stage.DUE
+    cursor.time = rows.times[cursor.row]
+    cursor.mask = rows.change_masks[cursor.change]
+    cursor.is_row = 1
+    cursor.change += 1
+    return cursor.mask != partition.mask or partition.due <= cursor.time
+
+
+@kernel
+def _find_due(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+    """Go to the next row before the next change at which a minimum length is reached."""
+    following = cursor.row_end
+    if cursor.change < cursor.change_end:
+        following = rows.change_rows[cursor.change]
+    row = following
+    if partition.due <= rows.times[following - 1]:
+        row = first_row_at(rows.times, cursor.row + 1, following, partition.due)
+    cursor.row = row
+    if row == following:
+        cursor.stage = _Stage.SILENCE
+        return False
+    cursor.time = rows.times[row]
+    return True
+
+
+@kernel
+def _next_event(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+    """Go to the next event among the rows; False behind the last."""
+    while cursor.stage != _Stage.NOW:
+        if cursor.stage == _Stage.SILENCE:
+            found = _pass_silence(cursor, rows, partition)
+        elif cursor.stage == _Stage.CHANGE:
+            found = _take_change(cursor, rows, partition)
+        else:
+            found = _find_due(cursor, rows, partition)
+        if found:
+            return True
+    return False
+
+
+@kernel
+def _finish_rows(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
+) -> None:
+    """Note the time of the last row, and add all rows to the aggregates of what is open."""
+    if cursor.row_end > cursor.row_begin:
+        partition.last_time = rows.times[cursor.row_end - 1]
+        if partition.program.has_cells:
+            update_aggregates(partition, columns, partition.mask, cursor.row_end, scratch)
+
+
+@kernel
+def _end_silence(cursor: _EventCursor, partition: Partition, now: int) -> bool:
+    """Go to the end of the silence behind the last row; False if it is not before ``now``."""
+    gap = partition.program.gap
+    if gap == NONE or not partition.mask or plus(partition.last_time, gap) >= now:
+        return False
+    cursor.time = partition.last_time + gap
+    cursor.mask = 0
+    cursor.is_row = 0
+    cursor.row = cursor.row_end
+    return True
+
+
+@kernel
+def _room_for_results(
+    growing: list[Array], partition: Partition, scratch: Scratch, n_rows: int
+) -> None:
+    """Make room for so many result rows, and for as many matches that wait as were found."""
+    program = partition.program
+    n_columns = _OUTPUTS + program.n_outputs
+    growing[_RESULTS] = ensure_column_capacity(growing[_RESULTS], n_columns, scratch.n_rows, n_rows)
+    if program.emit_both:
+        waiting = WaitingStore(pointer(growing[_WAITING]), program)
+        more = scratch.n_matches * waiting.match_words()
+        growing[_WAITING] = ensure_capacity(growing[_WAITING], waiting.words(), more)
+
+
+@kernel
+def _start_partition(
+    cursor: _EventCursor, scratch: Scratch, program: Program, row_offsets: Words,
+    change_offsets: Words, g: int,
+) -> None:  # fmt: skip
+    """Put the cursor before the rows of the g-th partition."""
+    cursor.stage = _Stage.SILENCE
+    cursor.row = row_offsets[g]
+    cursor.row_begin = row_offsets[g]
+    cursor.row_end = row_offsets[g + 1]
+    cursor.change = change_offsets[g]
+    cursor.change_end = change_offsets[g + 1]
+    if program.has_cells:
+        for s in range(program.n_symbols):
+            scratch.aggregated[s] = cursor.row_begin
+
+
+@kernel
 def detect(
-    own_code,
-    own_parts,
-    own_pool,
-    own_waiting,
-    own_partitions,
-    own_row_offsets,
-    own_times,
-    own_change_rows,
-    own_change_masks,
-    own_change_offsets,
-    own_columns,
-    own_known,
-    now,
-    own_rows,
-    fresh,
-):
+    program_array: Array,
+    state: State,
+    batch: BatchArrays,
+    changes: Changes,
+    now: int,
+    results_array: Array,
+    fresh: bool,
+) -> Detected:
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
 
-    ``partitions[g]`` is the partition of the rows ``row_offsets[g]`` to ``row_offsets[g + 1]``.
-    Of them only the changes, and the events at which a minimum length is reached, are looked at.
-    Where ``fresh``, every partition is whole: it begins without state, all in the place of the
-    first, and leaves none. Gives the pool, the waiting matches, the result rows, column by column,
-    in ``rows`` or a larger array, and their number, and the work done: steps of extension, and
-    visits of reach.
+    Only the changes, and the events at which a minimum length is reached, are looked at. Where
+    ``fresh``, every partition is whole: it begins without state, all in the place of the first, and
+    leaves none. The result rows are in ``results_array`` or a larger one.
     """
-    code = pointer(own_code)
-    parts = pointer(own_parts)
-    partitions = pointer(own_partitions)
-    row_offsets = pointer(own_row_offsets)
-    times = pointer(own_times)
-    change_rows = pointer(own_change_rows)
-    change_masks = pointer(own_change_masks)
-    change_offsets = pointer(own_change_offsets)
-    query = Query(code)
-    columns = Columns(pointer(own_columns), pointer(own_known), own_columns.shape[1])
-    pool = pointer(own_pool)
-    waiting = pointer(own_waiting)
-    n = query.n_symbols
-    own_scratch = new_scratch(own_code)
-    scratch = Scratch(pointer(own_scratch))
-    room = 64
-    row_words = ROW_OUTPUTS + query.n_outputs
-    rows_room = own_rows.size // row_words
+    partitions_array, pool_array, waiting_array = state
+    numbers, row_offsets, times, column_words, known = batch
+    change_rows, change_masks, change_offsets = changes
+    program = Program(pointer(program_array))
+    n = program.n_symbols
+    n_columns = _OUTPUTS + program.n_outputs
+    rows = _BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
+    columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
+    scratch_array = _new_scratch(program_array)
+    scratch = Scratch(pointer(scratch_array))
+    cursor_array = np.zeros(_EVENT_WORDS, np.int64)
+    cursor = _EventCursor(pointer(cursor_array))
     # What may have to grow. As variables, their references would be counted at every event.
-    held = [own_pool, own_waiting, np.empty(room * n, np.int64), own_rows]
-    found = pointer(held[_FOUND])
-    rows = pointer(held[_ROWS])
-    record_words = 1 + 2 * n + query.n_outputs
-    words = query.partition_words
-    gap = query.gap
-    for g in range(own_partitions.size):
-        partition = partitions[g]
-        part_words = at_word(parts, 0 if fresh else partition * words)
-        part = Partition(part_words, query, pool)
+    growing = [
+        pool_array, waiting_array, np.empty(_MATCHES_AT_FIRST * n, np.int64), results_array
+    ]  # fmt: skip
+    pool = pointer(growing[_POOL])
+    waiting = WaitingStore(pointer(growing[_WAITING]), program)
+    matches = Matches(pointer(growing[_MATCHES]), _MATCHES_AT_FIRST, n)
+    results = ResultColumns(pointer(results_array), results_array.size // n_columns)
+    for g in range(numbers.size):
+        number = numbers[g]
+        words = program.partition_words
+        place = within(pointer(partitions_array), 0 if fresh else number * words, words)
+        partition = Partition(place, program, pool)
         if fresh:
-            for word in range(query.ended_at):
-                part[word] = 0
-            for word in range(query.ended_at, words):
-                part[word] = NEVER
-            part.used = 1
-            part.due = INT64_MAX
-            part.last_time = INT64_MIN
-            pool[POOL_USED] = POOL_WORDS
-            waiting[WAITING_USED] = 0
-            waiting[WAITING_FREE] = NOWHERE
-        row = row_offsets[g]
-        row_end = row_offsets[g + 1]
-        change = change_offsets[g]
-        change_end = change_offsets[g + 1]
-        mask = part.mask
-        if query.has_cells:
-            for s in range(n):
-                scratch.added[s] = row
-        step = _SILENCE
+            partition.reset()
+            waiting.clear()
+            PoolHeader(pool).used = _POOL_WORDS
+        _start_partition(cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g)
         while True:
-            is_row = False
-            if step == _SILENCE:
-                if change == change_end:
-                    step = _NOW
-                    continue
-                step = _CHANGE
-                row = change_rows[change]
-                if gap == NOWHERE or not part.mask:
-                    continue
-                last = times[row - 1] if row > row_offsets[g] else part.last_time
-                if np.uint64(times[row]) - np.uint64(last) <= np.uint64(gap):
-                    continue
-                time = last + gap
-                mask = 0
-            elif step == _CHANGE:
-                step = _DUE
-                is_row = True
-                time = times[row]
-                mask = change_masks[change]
-                change += 1
-                if mask == part.mask and part.due > time:
-                    continue
-            elif step == _DUE:
-                following = change_rows[change] if change < change_end else row_end
-                if part.due <= times[following - 1]:
-                    row = first_row_at(times, row + 1, following, part.due)
-                else:
-                    row = following
-                if row == following:
-                    step = _SILENCE
-                    continue
-                is_row = True
-                time = times[row]
-            else:
-                if row_end > row_offsets[g]:
-                    part.last_time = times[row_end - 1]
-                    if query.has_cells:
-                        rest = part.mask
-                        while rest:
-                            s = trailing_zeros(rest)
-                            rest &= rest - 1
-                            bring_up_to_date(part, columns, s, row_end, scratch)
-                if gap == NOWHERE or not part.mask or plus(part.last_time, gap) >= now:
+            if not _next_event(cursor, rows, partition):
+                _finish_rows(cursor, rows, partition, columns, scratch)
+                if not _end_silence(cursor, partition, now):
                     break
-                time = part.last_time + gap
-                mask = 0
-                row = row_end
-
-            # the event at ``time``
-            floor = minus(time, query.window)
-            started = mask & ~part.mask
-            if started and lacks_room(part, started, floor):
-                held[_POOL] = with_room_for(part, held[_POOL], started)
-                pool = pointer(held[_POOL])
-                part = Partition(part_words, query, pool)
-            ended = take_in(part, scratch, columns, time, mask, row)
-            count = 0
+            time = cursor.time
+            floor = minus(time, program.window)
+            started = cursor.mask & ~partition.mask
+            if started and any_ring_full(partition, started, floor):
+                growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
+                pool = pointer(growing[_POOL])
+                partition = Partition(place, program, pool)
+            ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
+            scratch.n_matches = 0
             if scratch.n_items:
-                scratch.found = 0
                 scratch.item = 0
                 scratch.depth = DONE
-                while not complete_matches(part, scratch, found, room, floor):
-                    held[_FOUND] = with_space(held[_FOUND], room * n, room * n)
-                    found = pointer(held[_FOUND])
-                    room = held[_FOUND].size // n
-                count = scratch.found
-            if count:
-                if query.has_cells and is_row:
-                    rest = mask
-                    while rest:
-                        s = trailing_zeros(rest)
-                        rest &= rest - 1
-                        bring_up_to_date(part, columns, s, row + 1, scratch)
-                if scratch.rows + count > rows_room:
-                    used = scratch.rows
-                    held[_ROWS] = with_longer_columns(held[_ROWS], row_words, used, count)
-                    rows = pointer(held[_ROWS])
-                    rows_room = held[_ROWS].size // row_words
-                if query.emit_both:
-                    used = WAITING_WORDS + waiting[WAITING_USED] * record_words
-                    held[_WAITING] = with_space(held[_WAITING], used, count * record_words)
-                    waiting = pointer(held[_WAITING])
-                report(
-                    code, part_words, partition, pool, waiting, found, rows, rows_room,
-                    at_word(scratch, 0), time,
-                )  # fmt: skip
-            if query.emit_both and ended and part.waiting:
-                used = scratch.rows
-                held[_ROWS] = with_longer_columns(held[_ROWS], row_words, used, part.waiting)
-                rows = pointer(held[_ROWS])
-                rows_room = held[_ROWS].size // row_words
-                complete(
-                    code, part_words, partition, pool, waiting, rows, rows_room,
-                    at_word(scratch, 0), time, ended,
-                )  # fmt: skip
-    n_rows, steps, visits = scratch.rows, scratch.steps, scratch.visits
-    own_scratch[0] = 0  # the pointers needed it up to here
-    return held[_POOL], held[_WAITING], held[_ROWS], n_rows, steps, visits
+                while not drain_queue(partition, scratch, matches, floor):
+                    used = matches.capacity * n
+                    growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
+                    matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
+            n_rows = scratch.n_matches
+            if program.emit_both and ended:
+                n_rows += partition.waiting + scratch.n_matches
+            if not n_rows:
+                continue
+            if program.has_cells and cursor.is_row and scratch.n_matches:
+                update_aggregates(partition, columns, partition.mask, cursor.row + 1, scratch)
+            if program.emit_both or scratch.n_rows + n_rows > results.length:
+                _room_for_results(growing, partition, scratch, n_rows)
+                waiting = WaitingStore(pointer(growing[_WAITING]), program)
+                results = ResultColumns(
+                    pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns
+                )
+            if scratch.n_matches:
+                report(partition, number, waiting, matches, results, scratch, time)
+            if program.emit_both and ended and partition.waiting:
+                complete(partition, number, waiting, results, scratch, time, ended)
+    n_rows, steps, visits = scratch.n_rows, scratch.steps, scratch.visits
+    keep_alive(scratch_array)
+    keep_alive(cursor_array)
+    keep_alive(state)
+    keep_alive(batch)
+    keep_alive(changes)
+    keep_alive(program_array)
+    return growing[_POOL], growing[_WAITING], growing[_RESULTS], n_rows, steps, visits

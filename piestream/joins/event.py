@@ -1,309 +1,360 @@
 """One event of one partition: ends, starts, automata, pairs, matches.
 
-What becomes known at an event is put in a queue and taken in turn: each item is entered into its
-index and then extended through what is entered already. A match therefore comes out exactly once,
-at its last item.
+What becomes known at an event is put in a queue and taken in turn: each item is inserted into its
+index and then extended through what has been inserted already. A match therefore comes out exactly
+once, at its last item.
 """
 
 from __future__ import annotations
 
-from piestream.compiled.layout import INT64_MAX, NOWHERE
-from piestream.compiled.loops import trailing_zeros
-from piestream.compiled.records import Words, kernel
+from piestream.compiled.constants import INT64_MAX, NONE
+from piestream.compiled.primitives import trailing_zeros
+from piestream.compiled.records import kernel
+from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
-from piestream.joins.extend import DONE, extend
+from piestream.joins.extend import DONE, Matches, extend
 from piestream.joins.pairs import add_partner
-from piestream.joins.partition import Columns, Partition
-from piestream.joins.records import Item, Scratch
-from piestream.joins.semijoin import offered, spread
-from piestream.joins.slots import begin, bring_up_to_date, drop
-
-_PAIR, _RANGE, _END, _START, _INTERVAL = range(5)
+from piestream.joins.partition import Partition
+from piestream.joins.records import Item, ItemKind, Scratch, Slot, Symbol
+from piestream.joins.semijoin import bound_excluding, propagate_bound
+from piestream.joins.slots import drop_interval, open_interval, update_aggregates
 
 
 @kernel
-def _find_ranges(part: Partition, scratch: Scratch, s: int, mask: int, kept: int) -> None:
-    """Queue the ranges of a symbol's interval that starts, or close those of one that ends.
+def _enqueue_ranges(
+    partition: Partition, scratch: Scratch, symbols: int, mask: int, kept: int
+) -> None:
+    """Queue the ranges of the intervals of symbols (as bits) that start, or close those that end.
 
-    All ranges of an interval are entered before it is extended, and only if they are all that is
-    asked of it: pairs of it are decided later.
+    All ranges of an interval are inserted before it is extended, and that only if its constraints
+    are all of this kind: pairs of it are decided later.
     """
-    query = part.query
-    symbol = query.symbols[s]
-    starts = mask >> s & 1
-    for number in range(symbol.incident, symbol.incident_end):
-        incident = query.incidents[number]
-        constraint = query.constraints[incident.constraint]
-        mine = constraint.sides[incident.side]
-        theirs = constraint.sides[1 - incident.side]
-        other = constraint.symbols[1 - incident.side]
-        if not starts and mine.earlier != NOWHERE:
-            part.ring(s).latest()[mine.earlier] = part.rings[other].tail
-            if theirs.ended != NOWHERE:
-                scratch.put(_END, incident.constraint, incident.side, NOWHERE)
-        elif starts and mine.later != NOWHERE:
-            # the last that ended before now: not one that is open or ends now
-            last = part.rings[other].tail - 1 - ((mask | kept) >> other & 1)
-            scratch.put(_RANGE, incident.constraint, incident.side, last)
-    if starts and query.all_after >> s & 1:
-        scratch.put(_START, s, NOWHERE, NOWHERE)
+    program = partition.program
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        symbol = program.symbols[s]
+        starts = mask >> s & 1
+        for number in range(symbol.incident, symbol.incident_end):
+            incident = program.incidents[number]
+            constraint = program.constraints[incident.constraint]
+            mine = constraint.sides[incident.side]
+            theirs = constraint.sides[1 - incident.side]
+            other = constraint.symbols[1 - incident.side]
+            if not starts and mine.first_starting_after != NONE:
+                latest = partition.ring(s).latest()
+                latest[mine.first_starting_after] = partition.rings[other].tail
+                if theirs.bound_by_ended != NONE:
+                    item = scratch.enqueue(ItemKind.END)
+                    item.constraint = incident.constraint
+                    item.side = incident.side
+            elif starts and mine.last_ended_before != NONE:
+                item = scratch.enqueue(ItemKind.RANGE)
+                item.constraint = incident.constraint
+                item.side = incident.side
+                # the last that ended before now: not one that is open or ends now
+                item.last = partition.rings[other].tail - 1 - ((mask | kept) >> other & 1)
+        if starts and program.all_after >> s & 1:
+            scratch.enqueue(ItemKind.START).symbol = s
 
 
 @kernel
-def _step_automata(part: Partition, scratch: Scratch, s: int, mask: int) -> None:
+def _enqueue_pair(scratch: Scratch, c: int, x_id: int, y_id: int) -> None:
+    """Queue a decided pair."""
+    item = scratch.enqueue(ItemKind.PAIR)
+    item.constraint = c
+    item.ids[0] = x_id
+    item.ids[1] = y_id
+
+
+@kernel
+def _step_automata(partition: Partition, scratch: Scratch, s: int, mask: int) -> None:
     """Let the automata of a symbol's constraints read the event; queue the pairs they decide."""
-    query = part.query
-    symbol = query.symbols[s]
+    program = partition.program
+    symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):
-        c = query.incidents[number].constraint
-        constraint = query.constraints[c]
-        if constraint.next == NOWHERE:
+        c = program.incidents[number].constraint
+        constraint = program.constraints[c]
+        if constraint.automaton == NONE:
             continue
         x = constraint.symbols[0]
         y = constraint.symbols[1]
-        state = query.automata_at + c
-        arrow = 4 * part[state] + 2 * (mask >> x & 1) + (mask >> y & 1)
-        decided = query[constraint.decides + arrow]
-        part[state] = query[constraint.next + arrow]
-        if not decided:
+        state = program.automata_at + c
+        letter = 2 * (mask >> x & 1) + (mask >> y & 1)
+        transition = program.transitions[constraint.automaton + 4 * partition[state] + letter]
+        partition[state] = transition.state
+        decides = transition.decides
+        if not decides:
             continue
-        x_id = part.rings[x].tail - 1
-        y_id = part.rings[y].tail - 1
+        x_id = partition.rings[x].tail - 1
+        y_id = partition.rings[y].tail - 1
         # the latest x and y; the x before it and the latest y; the latest x and the y before it
-        if decided & 1 and not (part.dropped >> x | part.dropped >> y) & 1:
-            scratch.put(_PAIR, c, x_id, y_id)
-        if decided & 2 and not part.previous_dropped >> x & 1:
-            scratch.put(_PAIR, c, x_id - 1, y_id)
-        if decided & 4 and not part.previous_dropped >> y & 1:
-            scratch.put(_PAIR, c, x_id, y_id - 1)
+        if decides & 1 and not (partition.dropped >> x | partition.dropped >> y) & 1:
+            _enqueue_pair(scratch, c, x_id, y_id)
+        if decides & 2 and not partition.previous_dropped >> x & 1:
+            _enqueue_pair(scratch, c, x_id - 1, y_id)
+        if decides & 4 and not partition.previous_dropped >> y & 1:
+            _enqueue_pair(scratch, c, x_id, y_id - 1)
 
 
 @kernel
-def take_in(
-    part: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int
+def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
+    """Whether an interval that has ended fulfils its duration constraint."""
+    if symbol.at_least != NONE and not lasts(start, end, symbol.at_least):
+        return False
+    at_most = symbol.at_most
+    return at_most == NONE or not lasts(start, end, at_most) or end - start == at_most
+
+
+@kernel
+def _end_intervals(partition: Partition, ended: int, time: int) -> int:
+    """End the intervals of symbols (as bits); gives those whose duration is allowed."""
+    kept = 0
+    while ended:
+        s = trailing_zeros(ended)
+        ended &= ended - 1
+        slot = partition.ring(s).latest()
+        slot.end = time
+        if _has_allowed_length(partition.program.symbols[s], slot.start, time):
+            kept |= 1 << s
+        else:
+            drop_interval(partition, s)
+    return kept
+
+
+@kernel
+def _reach_lengths(partition: Partition, mask: int, time: int) -> int:
+    """Which open intervals (as bits) have reached their minimum length, and when the next will."""
+    program = partition.program
+    reached = 0
+    due = INT64_MAX
+    pending = mask & ~partition.valid & program.valid_at_length
+    while pending:
+        s = trailing_zeros(pending)
+        pending &= pending - 1
+        start = partition.ring(s).latest().start
+        at_least = program.symbols[s].at_least
+        if lasts(start, time, at_least):
+            reached |= 1 << s
+        else:
+            due = min(due, plus(start, at_least))
+    partition.due = due
+    return reached
+
+
+@kernel
+def apply_event(
+    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int
 ) -> int:
-    """Take in the event at ``time``: its ends and starts, and a step of the automata they touch.
+    """Apply the event at ``time``: its ends and starts, and a step of the automata they touch.
 
     What becomes known by it is queued. Gives the symbols (as bits) whose intervals have ended with
     an allowed duration.
     """
-    query = part.query
+    program = partition.program
     scratch.n_items = 0
-    old = part.mask
-    changed = old ^ mask
-    ended = old & changed
+    changed = partition.mask ^ mask
+    ended = partition.mask & changed
     started = mask & changed
-    part.mask = mask
-    kept = 0  # ended intervals whose duration is allowed
+    partition.mask = mask
 
     # ends, before starts: an interval that starts now is met by those that end now
-    rest = ended
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        if query.has_cells:
-            bring_up_to_date(part, columns, s, row, scratch)
-        slot = part.ring(s).latest()
-        slot.end = time
-        at_least = query.symbols[s].at_least
-        at_most = query.symbols[s].at_most
-        start = slot.start
-        if (at_least != NOWHERE and not lasts(start, time, at_least)) or (
-            at_most != NOWHERE and lasts(start, time, at_most) and time - start != at_most
-        ):
-            drop(part, s)
-        else:
-            kept |= 1 << s
-
+    if program.has_cells:
+        update_aggregates(partition, columns, ended, row, scratch)
+    kept = _end_intervals(partition, ended, time)
     rest = started
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        begin(part, s, time)
-        scratch.added[s] = row
+        open_interval(partition, s, time)
+        scratch.aggregated[s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off
-    rest = started & query.in_ranges
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        _find_ranges(part, scratch, s, mask, kept)
-    rest = kept & query.in_ranges  # after those that start now, which they only meet
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        _find_ranges(part, scratch, s, mask, kept)
+    _enqueue_ranges(partition, scratch, started & program.in_ranges, mask, kept)
+    # after those that start now, which they only meet
+    _enqueue_ranges(partition, scratch, kept & program.in_ranges, mask, kept)
 
     rest = changed
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        _step_automata(part, scratch, s, mask)
+        _step_automata(partition, scratch, s, mask)
 
     # intervals that become valid: at their end, at their start, or by their length
-    waits = 0
-    rest = kept & ~part.valid
-    if query.n_symbols == 1:
-        rest |= started & part.valid
-    pending = mask & ~part.valid & query.to_length
-    while pending:
-        s = trailing_zeros(pending)
-        pending &= pending - 1
-        start = part.ring(s).latest().start
-        at_least = query.symbols[s].at_least
-        if lasts(start, time, at_least):
-            rest |= 1 << s
-        else:
-            due = plus(start, at_least)
-            part.due = due if not waits else min(part.due, due)
-            waits = 1
-    if not waits:
-        part.due = INT64_MAX
+    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time)
+    if program.n_symbols == 1:
+        rest |= started & partition.valid
     while rest:
-        scratch.put(_INTERVAL, trailing_zeros(rest), NOWHERE, NOWHERE)
+        scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)
         rest &= rest - 1
     return kept
 
 
 @kernel
-def _enter_range(part: Partition, item: Item, floor: int) -> int:
-    """Enter the range of an interval that starts, or that one has ended, for those that will start.
+def _insert_end(partition: Partition, item: Item) -> None:
+    """Keep the best bound of the intervals that ended, for those that will start."""
+    program = partition.program
+    constraint = program.constraints[item.constraint]
+    s = constraint.symbols[item.side]
+    if partition.valid >> s & 1:
+        given = bound_excluding(
+            program.symbols[s], partition.ring(s).latest(), constraint.sides[item.side].bound
+        )
+        ended = constraint.sides[1 - item.side].bound_by_ended
+        partition[ended] = max(partition[ended], given)
 
-    Gives how many partners were told what lies behind it.
+
+@kernel
+def _insert_range(partition: Partition, item: Item, floor: int) -> int:
+    """Insert the range of partners that ended before an interval starts.
+
+    Gives how many partners' bounds were looked at.
     """
-    query = part.query
-    constraint = query.constraints[item.of]
-    mine = constraint.sides[item.one]
-    theirs = constraint.sides[1 - item.one]
-    s = constraint.symbols[item.one]
-    ring = part.ring(s)
-    slot_id = ring.tail - 1
-    slot = ring.slot(slot_id)
-    if item.kind == _END:
-        if part.valid >> s & 1:
-            offer = offered(query.symbols[s], slot, mine.best)
-            part[theirs.ended] = max(part[theirs.ended], offer)
-        return 0
-    slot[mine.later] = item.other
-    grows = False
-    if mine.best != NOWHERE:
-        offer = part[mine.ended]
-        grows = offer > slot[mine.best]
-        slot[mine.best_later] = offer
-        slot[mine.best] = max(offer, slot[mine.best])
-    if theirs.best != NOWHERE:  # the earlier ones have not heard of this one
-        return spread(part, floor, s, slot, slot_id, NOWHERE)
-    return spread(part, floor, s, slot, slot_id, item.of) if grows else 0
+    constraint = partition.program.constraints[item.constraint]
+    mine = constraint.sides[item.side]
+    s = constraint.symbols[item.side]
+    ring = partition.ring(s)
+    slot = ring.latest()
+    slot[mine.last_ended_before] = item.last
+    increased = False
+    if mine.bound != NONE:
+        bound = partition[mine.bound_by_ended]
+        increased = bound > slot[mine.bound]
+        slot[mine.bound_by_earlier] = bound
+        slot[mine.bound] = max(bound, slot[mine.bound])
+    if constraint.sides[1 - item.side].bound != NONE:  # those before do not know of this one
+        return propagate_bound(partition, floor, s, ring.tail - 1, NONE)
+    if increased:
+        return propagate_bound(partition, floor, s, ring.tail - 1, item.constraint)
+    return 0
 
 
 @kernel
-def _enter_interval(part: Partition, scratch: Scratch, item: Item, floor: int) -> int:
-    """Enter an interval that became valid, or all of whose partners are known at its start."""
-    s = item.of
-    if item.kind == _INTERVAL:
-        part.valid |= 1 << s
-    elif not part.valid >> s & 1:
-        return NOWHERE
-    ring = part.ring(s)
-    slot_id = ring.tail - 1
-    slot = ring.slot(slot_id)
+def _bind(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
+    """Bind an interval to its symbol."""
     scratch.bound[s].slot_id = slot_id
-    scratch.bound[s].place = ring.place(slot_id)
-    if slot.start < floor:
-        return NOWHERE
-    if part.query.n_symbols > 1:
-        scratch.visits += spread(part, floor, s, slot, slot_id, NOWHERE)
-    return part.query.symbols[s].seed if slot.reach >= floor else NOWHERE
+    scratch.bound[s].place = partition.ring(s).place(slot_id)
 
 
 @kernel
-def _enter_pair(part: Partition, scratch: Scratch, item: Item, floor: int) -> int:
-    """Enter a decided pair."""
-    query = part.query
-    constraint = query.constraints[item.of]
-    x = constraint.symbols[0]
-    y = constraint.symbols[1]
-    of_x = constraint.sides[0]
-    of_y = constraint.sides[1]
-    x_id = item.one
-    y_id = item.other
-    x_ring = part.ring(x)
-    y_ring = part.ring(y)
-    if x_id < x_ring.head or y_id < y_ring.head:
-        return NOWHERE
-    x_slot = x_ring.slot(x_id)
-    y_slot = y_ring.slot(y_id)
+def _insert_interval(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
+    """Insert an interval that became valid, or all of whose partners are known at its start."""
+    program = partition.program
+    s = item.symbol
+    if item.kind == ItemKind.INTERVAL:
+        partition.valid |= 1 << s
+    elif not partition.valid >> s & 1:
+        return NONE
+    ring = partition.ring(s)
+    slot = ring.latest()
+    if slot.start < floor:
+        return NONE
+    if program.n_symbols > 1:
+        scratch.visits += propagate_bound(partition, floor, s, ring.tail - 1, NONE)
+    if slot.match_bound < floor:
+        return NONE
+    _bind(partition, scratch, s, ring.tail - 1)
+    return program.symbols[s].seed
+
+
+@kernel
+def _slot_of(partition: Partition, item: Item, side: int) -> Slot:
+    """The interval on one side of a pair."""
+    s = partition.program.constraints[item.constraint].symbols[side]
+    return partition.ring(s).slot(item.ids[side])
+
+
+@kernel
+def _raise_bound(partition: Partition, item: Item, side: int, floor: int) -> int:
+    """Raise the bound of the interval on one side of a pair to what the other one gives it.
+
+    Gives how many partners' bounds were looked at.
+    """
+    program = partition.program
+    constraint = program.constraints[item.constraint]
+    other = constraint.symbols[1 - side]
+    bound_word = constraint.sides[side].bound
+    if bound_word == NONE or not partition.is_valid(other, item.ids[1 - side]):
+        return 0
+    slot = _slot_of(partition, item, side)
+    given = bound_excluding(
+        program.symbols[other],
+        _slot_of(partition, item, 1 - side),
+        constraint.sides[1 - side].bound,
+    )
+    bound = min(given, slot.start)
+    if bound <= slot[bound_word]:
+        return 0
+    slot[bound_word] = bound
+    return propagate_bound(
+        partition, floor, constraint.symbols[side], item.ids[side], item.constraint
+    )
+
+
+@kernel
+def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
+    """Insert a decided pair."""
+    constraint = partition.program.constraints[item.constraint]
+    for side in range(2):
+        if item.ids[side] < partition.rings[constraint.symbols[side]].head:
+            return NONE
+    x_slot = _slot_of(partition, item, 0)
+    y_slot = _slot_of(partition, item, 1)
     if x_slot.start < floor or y_slot.start < floor:
-        return NOWHERE
-    if constraint.names:
+        return NONE
+    x_side = constraint.sides[0]
+    y_side = constraint.sides[1]
+    if constraint.naming:
         if x_slot.start < y_slot.start:
-            y_slot[of_y.name] = x_id
+            y_slot[y_side.predecessor] = item.ids[0]
         else:
-            x_slot[of_x.name] = y_id
-        return NOWHERE
-    add_partner(x_slot, of_x.lo, y_id)
-    add_partner(y_slot, of_y.lo, x_id)
-    x_valid = x_id < x_ring.tail - 1 or part.valid >> x & 1 != 0
-    y_valid = y_id < y_ring.tail - 1 or part.valid >> y & 1 != 0
-    if of_x.best != NOWHERE and y_valid:
-        offer = min(offered(query.symbols[y], y_slot, of_y.best), x_slot.start)
-        if offer > x_slot[of_x.best]:
-            x_slot[of_x.best] = offer
-            scratch.visits += spread(part, floor, x, x_slot, x_id, item.of)
-    if of_y.best != NOWHERE and x_valid:
-        offer = min(offered(query.symbols[x], x_slot, of_x.best), y_slot.start)
-        if offer > y_slot[of_y.best]:
-            y_slot[of_y.best] = offer
-            scratch.visits += spread(part, floor, y, y_slot, y_id, item.of)
-    if not (x_valid and y_valid):
-        return NOWHERE
-    if x_slot.reach < floor or y_slot.reach < floor:
-        return NOWHERE
-    scratch.bound[x].slot_id = x_id
-    scratch.bound[x].place = x_ring.place(x_id)
-    scratch.bound[y].slot_id = y_id
-    scratch.bound[y].place = y_ring.place(y_id)
+            x_slot[x_side.predecessor] = item.ids[1]
+        return NONE
+    add_partner(x_slot.partners(x_side.partners), item.ids[1])
+    add_partner(y_slot.partners(y_side.partners), item.ids[0])
+    for side in range(2):
+        scratch.visits += _raise_bound(partition, item, side, floor)
+    for side in range(2):
+        s = constraint.symbols[side]
+        if not partition.is_valid(s, item.ids[side]):
+            return NONE
+        _bind(partition, scratch, s, item.ids[side])
+    if min(x_slot.match_bound, y_slot.match_bound) < floor:
+        return NONE
     return constraint.seed
 
 
 @kernel
-def enter(part: Partition, scratch: Scratch, item: Item, floor: int) -> int:
-    """Enter a queued item into its index; gives the seed to extend it by, or NOWHERE.
+def insert(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
+    """Insert a queued item into its index; gives the seed to extend it by, or NONE.
 
     The intervals that the seed starts from are bound.
     """
-    if item.kind == _PAIR:
-        return _enter_pair(part, scratch, item, floor)
-    if item.kind == _RANGE or item.kind == _END:
-        scratch.visits += _enter_range(part, item, floor)
-        return NOWHERE
-    return _enter_interval(part, scratch, item, floor)
+    if item.kind == ItemKind.PAIR:
+        return _insert_pair(partition, scratch, item, floor)
+    if item.kind == ItemKind.RANGE:
+        scratch.visits += _insert_range(partition, item, floor)
+        return NONE
+    if item.kind == ItemKind.END:
+        _insert_end(partition, item)
+        return NONE
+    return _insert_interval(partition, scratch, item, floor)
 
 
 @kernel
-def complete_matches(
-    part: Partition, scratch: Scratch, found: Words, room: int, floor: int
-) -> bool:
-    """Enter the queued items one by one, and find the matches that each completes.
+def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
+    """Insert the queued items one by one, and find the matches that each completes.
 
-    False where ``found`` is full: call again with a larger one.
+    False where the buffer of matches is full: call again with a larger one.
     """
-    count = scratch.found
-    depth = scratch.depth
-    seed = scratch.seed
-    for number in range(scratch.item, scratch.n_items):
-        if depth == DONE:
-            seed = enter(part, scratch, scratch.items[number], floor)
-            if seed == NOWHERE:
+    while scratch.item < scratch.n_items:
+        if scratch.depth == DONE:
+            scratch.seed = insert(partition, scratch, scratch.items[scratch.item], floor)
+            if scratch.seed == NONE:
+                scratch.item += 1
                 continue
-            depth = 0
-        count, depth, steps = extend(part, scratch, floor, seed, found, room, count, depth)
-        scratch.steps += steps
-        if depth != DONE:
-            scratch.found = count
-            scratch.depth = depth
-            scratch.seed = seed
-            scratch.item = number
+            scratch.depth = 0
+        if not extend(partition, scratch, matches, floor):
             return False
-    scratch.found = count
+        scratch.item += 1
     return True

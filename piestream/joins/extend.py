@@ -1,239 +1,288 @@
 """Extension: from what was just decided to all matches that it completes.
 
 A seed binds one or two symbols; every step binds one more through a constraint's index and checks
-the constraints that close a cycle. Nothing partial is stored: the walk is a stack of ranges.
+the constraints that close a cycle. Nothing partial is stored: a cursor a step says where it stands.
 """
 
 from __future__ import annotations
 
-from piestream.compiled.layout import (
-    NOWHERE,
-    PIECE_EARLIER,
-    PIECE_LATER,
-    PIECE_PAIRS,
-    WALK_ALL,
-    WALK_ALL_CHECKED,
-    WALK_ENDS,
-    WALK_ENDS_CHECKED,
-)
-from piestream.compiled.loops import at_word
-from piestream.compiled.records import Rows, Words, kernel
+from enum import IntEnum
+
+from piestream.compiled.constants import NONE
+from piestream.compiled.primitives import at_word
+from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
 from piestream.joins.pairs import is_pair, possible_relations
 from piestream.joins.partition import Partition
-from piestream.joins.records import Bound, Query, Scratch, Slot, Step, Walk
+from piestream.joins.records import (
+    Bound,
+    Program,
+    ScanCursor,
+    ScanMode,
+    ScanRange,
+    Scratch,
+    Seed,
+    Slot,
+    Step,
+)
 from piestream.joins.rings import Ring
 
-#: The depth of a walk that has ended.
+#: The depth of an extension that is finished.
 DONE = -1
 
 
+class _Scanned(IntEnum):
+    """Why the scan of a step stopped."""
+
+    EXHAUSTED = 0
+    BOUND = 1  # a candidate is bound to the step's target
+    FULL = 2  # so it is, and it completes a match for which the buffer has no room
+
+
+class Matches(Record):
+    """The matches found at one event: of each, the slot ids of its intervals by symbol."""
+
+    capacity: Carried[int]
+    n_symbols: Carried[int]
+
+    @method
+    def write(self, number: int, bound: Rows[Bound]) -> None:
+        """Write down the match that is bound."""
+        n = self.n_symbols
+        for s in range(n):
+            self[number * n + s] = bound[s].slot_id
+
+    @method
+    def copy(self, first: int, to: int, count: int) -> None:
+        """Copy so many matches."""
+        n = self.n_symbols
+        for word in range(count * n):
+            self[to * n + word] = self[first * n + word]
+
+    @method
+    def bind(self, number: int, s: int, slot_id: int) -> None:
+        """Put an interval into a match."""
+        self[number * self.n_symbols + s] = slot_id
+
+
 @kernel
-def _open_piece(ring: Ring, step: Step, here: Slot, walk: Walk) -> bool:
-    """Move on to the next range of partners of the interval at ``here``; False after the last."""
+def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> bool:
+    """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
-    while walk.piece < PIECE_EARLIER:
-        walk.piece += 1
-        walk.how = WALK_ALL
-        if walk.piece == PIECE_PAIRS:
-            lo = here[step.lo]
-            hi = here[step.lo + 1]
-            if lo == NOWHERE or hi < head:
+    while cursor.range < ScanRange.LATER:
+        cursor.range += 1
+        cursor.mode = ScanMode.ALL
+        if cursor.range == ScanRange.PAIRS:
+            partners = source.partners(step.partners)
+            lo = partners.lo
+            hi = partners.hi
+            if lo == NONE or hi < head:
                 continue
-            walk.how = step.walk
-            walk.lo = lo
-            walk.hi = hi
-            walk.last = hi
-            start = max(lo, head)
-            if start > lo and step.walk == WALK_ENDS:
-                start = hi
-            elif start > lo + 1 and step.walk == WALK_ENDS_CHECKED:
-                start = max(start, hi - 1)
-            walk.next = start
+            cursor.mode = step.scan
+            cursor.lo = lo
+            cursor.hi = hi
+            cursor.last = hi
+            first = max(lo, head)
+            if first > lo and step.scan == ScanMode.ENDS:
+                first = hi
+            elif first > lo + 1 and step.scan == ScanMode.ENDS_CHECKED:
+                first = max(first, hi - 1)
+            cursor.next = first
             return True
-        if walk.piece == PIECE_LATER:
-            if step.later == NOWHERE:
+        if cursor.range == ScanRange.EARLIER:
+            if step.last_ended_before == NONE:
                 continue
-            walk.next = head
-            walk.last = here[step.later]
+            cursor.next = head
+            cursor.last = source[step.last_ended_before]
             return True
-        if step.earlier == NOWHERE or here[step.earlier] == NOWHERE:  # `here` has not ended
-            continue
-        walk.next = ring.first_after(here, step.earlier)
-        walk.last = ring.tail - 1
+        if step.first_starting_after == NONE or source[step.first_starting_after] == NONE:
+            continue  # the source has not ended
+        cursor.next = ring.first_after(source, step.first_starting_after)
+        cursor.last = ring.tail - 1
         return True
     return False
 
 
 @kernel
-def _passes(
-    query: Query, step: Step, slot: Slot, candidate: int, bound: Rows[Bound], pool: Words
-) -> bool:
+def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]) -> bool:
     """Whether a candidate fulfils the constraints that close a cycle."""
+    program = partition.program
     for number in range(step.check, step.check_end):
-        check = query.checks[number]
-        other = bound[check.other]
-        there = Slot(at_word(pool, other.place))
-        if check.constraint == NOWHERE:
-            if slot.start == there.start:
+        check = program.checks[number]
+        other = Slot(at_word(partition.pool, bound[check.other].place))
+        if check.constraint == NONE:
+            if slot.start == other.start:
                 return False
         elif not is_pair(
-            query.constraints[check.constraint], check.side, slot, candidate, there, other.slot_id
+            program.constraints[check.constraint],
+            check.side,
+            slot,
+            slot_id,
+            other,
+            bound[check.other].slot_id,
         ):
             return False
     return True
 
 
 @kernel
-def _write(found: Words, match: int, bound: Rows[Bound], n: int) -> None:
-    """Write down the match that is bound."""
-    for s in range(n):
-        found[match * n + s] = bound[s].slot_id
+def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int) -> None:
+    """Put the cursor before the first range."""
+    if step.last_ended_before != NONE or step.first_starting_after != NONE:
+        Ring(partition.rings[step.target], partition.pool, step.width).expire(floor)
+    cursor.range = ScanRange.NONE
+    cursor.next = 1
+    cursor.last = 0
 
 
-@kernel
-def _repeat(
-    query: Query, seed: int, found: Words, first: int, count: int, to: int, bound: Rows[Bound]
-) -> None:
-    """Write down matches once more, with what is bound now by the steps before the split."""
-    n = query.n_symbols
-    for word in range(count * n):
-        found[to * n + word] = found[first * n + word]
-    for number in range(query.seeds[seed].step, query.seeds[seed].split):
-        s = query.steps[number].target
-        for k in range(to, to + count):
-            found[k * n + s] = bound[s].slot_id
+@inline_kernel
+def _scan(
+    partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
+    is_last: bool, floor: int,
+) -> int:  # fmt: skip
+    """Bind the step's next candidate to its target; of the last step, write down all the matches.
 
-
-@kernel
-def extend(
-    part: Partition,
-    scratch: Scratch,
-    floor: int,
-    seed: int,
-    found: Words,
-    room: int,
-    count: int,
-    depth: int,
-) -> tuple[int, int, int]:
-    """Append to ``found`` the slot ids of every match that the seed's bound intervals complete.
-
-    ``scratch.bound`` holds the interval of each symbol.
-    The walk begins at depth 0. It gives the number found and DONE, or, where there is no ``room`` in
-    ``found`` for more, the depth at which to go on with a larger one; and how many candidates, and
-    words that tell of many at once, it looked at.
-
-    What is found from the seed's split on does not depend on what the steps before it bound: it is
-    looked for once, noted in ``again``, and repeated for every other binding of those.
+    Gives why it stopped (`_Scanned`).
     """
-    query = part.query
+    target = step.target
+    ring = Ring(partition.rings[target], partition.pool, step.width)
     bound = scratch.bound
-    n = query.n_symbols
-    first = query.seeds[seed].step
-    depth_end = query.seeds[seed].step_end - first
-    split = query.seeds[seed].split - first
+    source_id = bound[step.source].slot_id
+    source = Slot(at_word(partition.pool, bound[step.source].place))
+    has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
+    has_checks = step.check < step.check_end
+    outcome = _Scanned.EXHAUSTED
     steps = 0
-    entering = True
-    if depth == 0:
-        scratch.again = NOWHERE
-        scratch.again_end = NOWHERE
-    while depth >= 0:
-        if depth == depth_end:
-            if count == room:
-                return count, depth, steps
-            _write(found, count, bound, n)
-            count += 1
-            depth -= 1
-            entering = False
-            continue
-        if depth == split and entering:
-            if scratch.again_end != NOWHERE:
-                more = scratch.again_end - scratch.again
-                if count + more > room:
-                    return count, depth, steps
-                _repeat(query, seed, found, scratch.again, more, count, bound)
-                count += more
-                steps += more
-                depth -= 1
-                entering = False
-                continue
-            scratch.again = count
-
-        step = query.steps[first + depth]
-        walk = scratch.walks[depth]
-        target = step.target
-        ring = Ring(part.rings[target], part.pool, step.width)
-        source = bound[step.source]
-        here = Slot(at_word(part.pool, source.place))
-        ranged = step.later != NOWHERE or step.earlier != NOWHERE
-        checked = step.check < step.check_end
-        if entering:
-            if ranged:
-                ring.expire(floor)
-            walk.piece = 0
-            walk.next = 1
-            walk.last = 0
-            entering = False
-        following = walk.next
-        last = walk.last
-        how = walk.how
-        stepped = False
-        while not stepped:
-            candidate = following
-            if how == WALK_ALL and candidate < last:
-                candidate, looked = ring.next_worthy(candidate, last)
-                steps += looked
-            if candidate > last:
-                if (walk.piece == PIECE_PAIRS and not ranged) or not _open_piece(
-                    ring, step, here, walk
-                ):
-                    break
-                following = walk.next
-                last = walk.last
-                how = walk.how
-                continue
-            steps += 1
-            # where to go after this one
-            following = candidate + 1
-            if how == WALK_ENDS:
-                following = max(following, walk.hi)
-            elif how == WALK_ENDS_CHECKED and candidate > walk.lo:
-                following = max(following, walk.hi - 1)
-
-            place = ring.place(candidate)
-            slot = Slot(at_word(part.pool, place))
-            if min(slot.reach, slot.start) < floor:
-                if how == WALK_ALL:  # it will not be worth a visit until its reach grows
-                    ring.unmark(candidate)
-                continue
-            if candidate == ring.tail - 1:
-                if not part.valid >> target & 1:
-                    continue
-                if walk.piece == PIECE_EARLIER and slot[step.met] < source.slot_id:
-                    continue
-            if how >= WALK_ALL_CHECKED:
-                possible = possible_relations(here.start, here.end, slot.start, slot.end)
-                if possible & step.allowed != possible:
-                    continue
-            if checked and not _passes(query, step, slot, candidate, bound, part.pool):
-                continue
-            bound[target].slot_id = candidate
-            bound[target].place = place
-            if depth + 1 < depth_end:
-                stepped = True
-            elif count == room:
-                walk.next = following
-                return count, depth_end, steps
-            else:
-                _write(found, count, bound, n)
-                count += 1
-        walk.next = following
-        if stepped:
-            depth += 1
-            entering = True
-            continue
-        if depth == split and scratch.again_end == NOWHERE:
-            scratch.again_end = count
-            if count == scratch.again:
+    following = cursor.next
+    last = cursor.last
+    mode = cursor.mode
+    while True:
+        candidate = following
+        if mode == ScanMode.ALL and candidate < last:
+            candidate, looked = ring.next_candidate(candidate, last)
+            steps += looked
+        if candidate > last:
+            if (cursor.range == ScanRange.PAIRS and not has_ranges) or not _next_range(
+                ring, step, source, cursor
+            ):
                 break
+            following = cursor.next
+            last = cursor.last
+            mode = cursor.mode
+            continue
+        steps += 1
+        following = candidate + 1
+        if mode == ScanMode.ENDS:
+            following = max(following, cursor.hi)
+        elif mode == ScanMode.ENDS_CHECKED and candidate > cursor.lo:
+            following = max(following, cursor.hi - 1)
+
+        place = ring.place(candidate)
+        slot = Slot(at_word(partition.pool, place))
+        if min(slot.match_bound, slot.start) < floor:
+            if mode == ScanMode.ALL:  # it is none until its bound increases
+                ring.clear_candidate(candidate)
+            continue
+        if candidate == ring.tail - 1:
+            if not partition.valid >> target & 1:
+                continue
+            if cursor.range == ScanRange.LATER and slot[step.target_last_ended_before] < source_id:
+                continue
+        if mode >= ScanMode.ALL_CHECKED:
+            possible = possible_relations(source.start, source.end, slot.start, slot.end)
+            if possible & step.allowed != possible:
+                continue
+        if has_checks and not _passes(partition, step, slot, candidate, bound):
+            continue
+        bound[target].slot_id = candidate
+        bound[target].place = place
+        if not is_last:
+            outcome = _Scanned.BOUND
+            break
+        if scratch.n_matches == matches.capacity:
+            outcome = _Scanned.FULL
+            break
+        matches.write(scratch.n_matches, bound)
+        scratch.n_matches += 1
+    cursor.next = following
+    scratch.steps += steps
+    return outcome
+
+
+@kernel
+def _emit_product(program: Program, seed: Seed, scratch: Scratch, matches: Matches) -> bool:
+    """Write down the cached matches once more, with what the steps before them bind now.
+
+    False where the buffer has no room for them.
+    """
+    first = scratch.n_matches
+    count = scratch.cached_end - scratch.cached_matches
+    if first + count > matches.capacity:
+        return False
+    matches.copy(scratch.cached_matches, first, count)
+    for number in range(seed.step, seed.independent):
+        s = program.steps[number].target
+        for match in range(first, first + count):
+            matches.bind(match, s, scratch.bound[s].slot_id)
+    scratch.n_matches += count
+    scratch.steps += count
+    return True
+
+
+@kernel
+def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
+    """Write down every match that the seed's bound intervals complete.
+
+    ``scratch.bound`` holds the interval of each symbol. It begins at depth 0 and is DONE in the end.
+    False where the buffer is full: call again with a larger one, and it goes on where it was.
+
+    What is found from the seed's independent step on does not depend on what the steps before it
+    bound: it is looked for once, and emitted for every other binding of those.
+    """
+    program = partition.program
+    seed = program.seeds[scratch.seed]
+    n_steps = seed.step_end - seed.step
+    independent = seed.independent - seed.step
+    depth = scratch.depth
+    begins = True
+    if depth == 0:
+        scratch.cached_matches = NONE
+        scratch.cached_end = NONE
+    while depth >= 0:
+        if depth == n_steps:
+            if scratch.n_matches == matches.capacity:
+                scratch.depth = depth
+                return False
+            matches.write(scratch.n_matches, scratch.bound)
+            scratch.n_matches += 1
+            depth -= 1
+            begins = False
+            continue
+        if depth == independent and begins:
+            if scratch.cached_end != NONE:
+                if not _emit_product(program, seed, scratch, matches):
+                    scratch.depth = depth
+                    return False
+                depth -= 1
+                begins = False
+                continue
+            scratch.cached_matches = scratch.n_matches
+        step = program.steps[seed.step + depth]
+        cursor = scratch.cursors[depth]
+        if begins:
+            _begin_scan(partition, step, cursor, floor)
+        is_last = depth + 1 == n_steps
+        scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
+        if scanned == _Scanned.FULL:
+            scratch.depth = n_steps
+            return False
+        begins = scanned == _Scanned.BOUND
+        if begins:
+            depth += 1
+            continue
+        if depth == independent and scratch.cached_end == NONE:
+            scratch.cached_end = scratch.n_matches
+            if scratch.cached_end == scratch.cached_matches:
+                break  # then nothing is found, whatever the steps before bind
         depth -= 1
-    return count, DONE, steps
+    scratch.depth = DONE
+    return True

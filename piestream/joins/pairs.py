@@ -2,85 +2,78 @@
 
 Partners of an interval are decided in the order of their starts, and between the lowest and the
 highest every interval of the other symbol is contained in this one. So two ids a side are the
-whole index of a constraint (layout.WALK_*), whatever the number of pairs.
+whole index of a constraint (`ScanMode`), whatever the number of pairs.
 """
 
 from __future__ import annotations
 
-from piestream.compiled.layout import NOWHERE, OPEN, WALK_ALL, WALK_ENDS
-from piestream.compiled.loops import INT, compiled
+from itertools import product
+
+import numpy as np
+
+from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
-from piestream.joins.records import Constraint, Slot
-from piestream.relations import Relation
-
-_FOLLOWED_BY = int(Relation.FOLLOWED_BY)
-_MEETS = int(Relation.MEETS)
-_OVERLAPS = int(Relation.OVERLAPS)
-_FINISHED_BY = int(Relation.FINISHED_BY)
-_CONTAINS = int(Relation.CONTAINS)
-_STARTS = int(Relation.STARTS)
-_EQUALS = int(Relation.EQUALS)
-_STARTED_BY = int(Relation.STARTED_BY)
-_DURING = int(Relation.DURING)
-_FINISHES = int(Relation.FINISHES)
-_OVERLAPPED_BY = int(Relation.OVERLAPPED_BY)
-_MET_BY = int(Relation.MET_BY)
-_FOLLOWS = int(Relation.FOLLOWS)
-_STARTS_FIRST = _OVERLAPS | _FINISHED_BY | _CONTAINS
-_STARTS_TOGETHER = _STARTS | _EQUALS | _STARTED_BY
-_STARTS_LAST = _DURING | _FINISHES | _OVERLAPPED_BY
+from piestream.joins.records import Constraint, Partners, ScanMode, Slot
+from piestream.relations import PRECISE_FORM, RELATIONS_BY_ORDER, Relation, relations_ordered
 
 
-@compiled(INT, INT, INT, INT, INT)
-def possible_relations(xs, xe, ys, ye):
+def _in_the_pair_index(relations: Relation) -> int:
+    """A set of Allen's relations; two intervals that lie apart are in it as successors only."""
+    for wide, precise in PRECISE_FORM.items():
+        if relations & wide:
+            relations = relations & ~wide | precise
+    return int(relations)
+
+
+#: The relations of every order of the endpoints (`EndpointOrder.number`).
+_ENDED = np.array([_in_the_pair_index(relations) for relations in RELATIONS_BY_ORDER])
+#: The same where both are open, so that their ends cannot be compared yet.
+_OPEN = np.array(
+    [_in_the_pair_index(relations_ordered(*signs)) for signs in product((-1, 0, 1), repeat=3)]
+)
+
+
+@kernel
+def _compare(a: int, b: int) -> int:
+    """-1, 0 or 1 as ``a`` is less than, equal to or greater than ``b``."""
+    return int(a > b) - int(a < b)
+
+
+@kernel
+def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
     """The relations that two touching intervals, perhaps still open, may turn out to have.
 
     What lies apart is taken for immediate succession: nothing else comes into the pair index.
     """
-    if xe < ys:
-        return _FOLLOWED_BY
-    if ye < xs:
-        return _FOLLOWS
-    if xe == ys:
-        return _MEETS
-    if ye == xs:
-        return _MET_BY
-    if xs < ys:
-        if xe == OPEN and ye == OPEN:
-            return _STARTS_FIRST
-        return _OVERLAPS if xe < ye else (_CONTAINS if ye < xe else _FINISHED_BY)
-    if xs > ys:
-        if xe == OPEN and ye == OPEN:
-            return _STARTS_LAST
-        return _DURING if xe < ye else (_OVERLAPPED_BY if ye < xe else _FINISHES)
+    order = 9 * _compare(xs, ys) + 3 * _compare(xs, ye) + _compare(xe, ys) + 13
     if xe == OPEN and ye == OPEN:
-        return _STARTS_TOGETHER
-    return _STARTS if xe < ye else (_STARTED_BY if ye < xe else _EQUALS)
+        return int(_OPEN[order])
+    return int(_ENDED[3 * order + _compare(xe, ye) + 1])
 
 
 @kernel
-def add_partner(slot: Slot, lo: int, partner: int) -> None:
-    """Note a partner in the two words of a slot from ``lo`` on."""
-    if slot[lo] == NOWHERE:
-        slot[lo] = partner
-        slot[lo + 1] = partner
+def add_partner(partners: Partners, slot_id: int) -> None:
+    """Note a partner."""
+    if partners.lo == NONE:
+        partners.lo = slot_id
+        partners.hi = slot_id
     else:
-        slot[lo] = min(slot[lo], partner)
-        slot[lo + 1] = max(slot[lo + 1], partner)
+        partners.lo = min(partners.lo, slot_id)
+        partners.hi = max(partners.hi, slot_id)
 
 
 @kernel
-def drop_partner(slot: Slot, lo: int, walk: int, partner: int) -> None:
+def drop_partner(partners: Partners, scan: int, slot_id: int) -> None:
     """Forget the latest partner, whose run turned out not to be there."""
-    if slot[lo + 1] != partner:
+    if partners.hi != slot_id:
         return
-    if slot[lo] == partner:
-        slot[lo] = NOWHERE
-        slot[lo + 1] = NOWHERE
-    elif walk == WALK_ENDS:
-        slot[lo + 1] = slot[lo]
+    if partners.lo == slot_id:
+        partners.lo = NONE
+        partners.hi = NONE
+    elif scan == ScanMode.ENDS:
+        partners.hi = partners.lo
     else:
-        slot[lo + 1] = partner - 1
+        partners.hi = slot_id - 1
 
 
 @kernel
@@ -89,20 +82,21 @@ def is_pair(
 ) -> bool:
     """Whether the interval on ``side`` and the other one are a decided pair of the constraint."""
     mine = constraint.sides[side]
-    lo = slot[mine.lo]
-    hi = slot[mine.lo + 1]
-    if lo != NOWHERE and lo <= other_id <= hi:
-        if mine.walk == WALK_ALL:
+    partners = slot.partners(mine.partners)
+    lo = partners.lo
+    hi = partners.hi
+    if lo != NONE and lo <= other_id <= hi:
+        if mine.scan == ScanMode.ALL:
             return True
-        if mine.walk == WALK_ENDS:
+        if mine.scan == ScanMode.ENDS:
             if other_id == lo or other_id == hi:
                 return True
         else:
             possible = possible_relations(slot.start, slot.end, other.start, other.end)
             if possible & mine.allowed == possible:
                 return True
-    if mine.later != NOWHERE and slot[mine.later] >= other_id:
+    if mine.last_ended_before != NONE and slot[mine.last_ended_before] >= other_id:
         return True
-    if mine.earlier != NOWHERE:
-        return other[constraint.sides[1 - side].later] >= slot_id
+    if mine.first_starting_after != NONE:
+        return other[constraint.sides[1 - side].last_ended_before] >= slot_id
     return False

@@ -1,14 +1,15 @@
-"""A partition: its row of words, with the query and the pool that they refer to."""
+"""A partition: its words, with the program and the pool that they refer to."""
 
 from __future__ import annotations
 
-from piestream.compiled.records import Carried, Flags, Record, Rows, Words, method
-from piestream.joins.records import Query, RingWords
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.records import Carried, Record, Rows, Words, method
+from piestream.joins.records import NO_MATCH, Program, RingHeader
 from piestream.joins.rings import Ring
 
 
 class Partition(Record):
-    """A partition's words; the states of its automata, and those of Side.ended, lie behind."""
+    """A partition. Behind its rings lie the states of its automata and the ended bounds."""
 
     last_time: int  # time of the last event
     mask: int  # which predicates held at it
@@ -16,21 +17,30 @@ class Partition(Record):
     dropped: int  # bit s: the latest run of s violated its duration and is not there
     previous_dropped: int  # bit s: the same of the run before it
     due: int  # earliest time at which an open interval reaches its minimum duration
-    used: int  # 1 while the row belongs to a partition
+    used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
-    rings: Rows[RingWords]  # one a symbol
+    rings: Rows[RingHeader]  # one a symbol
 
-    query: Carried[Query]
+    program: Carried[Program]
     pool: Carried[Words]
 
     @method
     def ring(self, s: int) -> Ring:
         """The live intervals of a symbol."""
-        return Ring(self.rings[s], self.pool, self.query.symbols[s].width)
+        return Ring(self.rings[s], self.pool, self.program.symbols[s].width)
 
+    @method
+    def is_valid(self, s: int, slot_id: int) -> bool:
+        """Whether an interval is valid; only the latest one of a symbol may not be."""
+        return slot_id < self.rings[s].tail - 1 or self.valid >> s & 1 != 0
 
-class Columns(Record):
-    """The columns that RETURN aggregates, one behind the other."""
-
-    known: Carried[Flags]  # of each value, whether it is not NULL
-    n_rows: Carried[int]
+    @method
+    def reset(self) -> None:
+        """Make these words a partition without any event."""
+        for word in range(self.program.ended_bounds_at):
+            self[word] = 0
+        for word in range(self.program.ended_bounds_at, self.program.partition_words):
+            self[word] = NO_MATCH
+        self.used = 1
+        self.due = INT64_MAX
+        self.last_time = INT64_MIN

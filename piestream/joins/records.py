@@ -1,21 +1,87 @@
-"""The shapes of the compiled query's tables, of intervals, rings, and of what the loops keep."""
+"""The records of a compiled query (its *program*), of the state, and of what a call works with."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated
 
-from piestream.compiled.records import Record, Rows, Table, method
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.primitives import at_word
+from piestream.compiled.records import Record, Rows, Table, Words, WordTable, method
+from piestream.intervals.aggregates import Cell
+
+#: The bound of an interval whose partners allow no match: earlier than every time.
+NO_MATCH = INT64_MIN
+#: The bound of an interval on which no partner has any influence.
+UNBOUNDED = INT64_MAX
+
+
+class Validity(IntEnum):
+    """When an interval of a symbol becomes valid."""
+
+    AT_START = 0
+    AT_LENGTH = 1  # AT LEAST: once it is long enough
+    AT_END = 2  # AT MOST, BETWEEN, EMIT ON COMPLETION
+
+
+class ScanMode(IntEnum):
+    """Which ids from the lowest to the highest partner of an interval are its partners.
+
+    Runs of one symbol are disjoint and ordered, so at most one partner holds the
+    interval's start and at most one its end; those in between are all *contained*.
+    """
+
+    ALL = 0  # contained ones are partners too: every id
+    ENDS = 1  # they are not: only the lowest and the highest
+    ALL_CHECKED = 2  # followed-by may leave a hole: look at the endpoints
+    ENDS_CHECKED = 3  # two at either end, checked
+
+
+class ScanRange(IntEnum):
+    """The ranges in which partners lie, in the order in which they are scanned."""
+
+    NONE = 0
+    PAIRS = 1  # the decided pairs
+    EARLIER = 2  # partners that ended before the interval began
+    LATER = 3  # partners that begin after it ended
+
+
+class OutputKind(IntEnum):
+    """What an output word is."""
+
+    SLOT_WORD = 0  # a word of the symbol's slot, as it is
+    FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
+
+
+class Phase(IntEnum):
+    """What a result row reports."""
+
+    TRIGGER = 0
+    COMPLETION = 1
+
+
+# -- intervals -------------------------------------------------------------------------------------
+class Partners(Record):
+    """The decided partners of an interval in one constraint: the lowest and the highest id."""
+
+    lo: int  # NONE: there are none
+    hi: int
 
 
 class Slot(Record):
-    """An interval. What else its query keeps of it lies behind, in words that the tables name."""
+    """An interval. What else its query keeps of it lies behind, in words that the program names."""
 
     start: int
     end: int
-    reach: int  # the best that all sides can offer (reach.py)
+    match_bound: int  # the latest start that a match with this interval can have (semijoin.py)
+
+    @method
+    def partners(self, word: int) -> Partners:
+        """The partners in one constraint, whose Side.partners is ``word``."""
+        return Partners(at_word(self, word))
 
 
-class RingWords(Record):
+class RingHeader(Record):
     """Where the live intervals of one symbol of a partition lie in the pool."""
 
     base: int
@@ -24,23 +90,30 @@ class RingWords(Record):
     tail: int
 
 
-# -- the compiled query ---------------------------------------------------------------------------
+class PoolHeader(Record):
+    """The first words of the pool."""
+
+    used: int
+    wasted: int
+
+
+# -- the program -----------------------------------------------------------------------------------
 class Symbol(Record):
-    """A symbol of the query."""
+    """A symbol of the query. Words are words of its slots."""
 
     width: int  # words of a slot
-    at_least: int  # ticks or NOWHERE
+    at_least: int  # ticks or NONE
     at_most: int
-    deferred: int  # DEFERRED_*
+    validity: int  # Validity
     incident: int  # first of its entries in the incident table
     incident_end: int
     cell: int  # first of its aggregate cells
     cell_end: int
-    watch: int  # word of the slot that heads its waiting matches
-    seed: int  # extension seeded by an interval that becomes valid, or begins after others ended
-    best: int  # words with the best that each side offers
-    best_end: int
-    bests_end: int  # behind the words with the best of one range alone
+    waiting_list: int  # word that heads the matches waiting for the interval's end
+    seed: int  # of an interval that becomes valid, or begins after all of its partners ended
+    bound: int  # first of the words with the bound of each side
+    bound_end: int
+    range_bound_end: int  # behind the words with the bounds of one range alone
 
 
 class Incident(Record):
@@ -51,53 +124,58 @@ class Incident(Record):
 
 
 class Side(Record):
-    """What a constraint keeps of the intervals on one side: words of their slots."""
+    """What a constraint keeps of the intervals on one side: words of their slots, or NONE."""
 
-    lo: int  # two words: lowest and highest partner id
-    later: int  # the last partner that ended before this one began; NOWHERE if not asked
-    earlier: int  # the first partner that begins after this one ended
-    walk: int  # WALK_*
-    allowed: int  # relations of this side to its partner, for walks that check
-    name: int  # the partner that this one follows immediately
-    best: int  # the best that partners offer; NOWHERE where nothing is kept of it
-    # the same of the partners in one range alone: this word, where there are no others
-    best_later: int  # of those that ended before this one began
-    best_earlier: int  # of those that begin after this one ended
-    ended: int  # word of the partition: the best of all that have ended, for one that begins
+    partners: int  # first of the words of Partners
+    last_ended_before: int  # the last partner that ended before this one began
+    first_starting_after: int  # the first partner that begins after this one ended
+    scan: int  # ScanMode
+    allowed: int  # relations of this side to its partner, where a scan checks them
+    predecessor: int  # the partner that this one follows immediately
+    bound: int  # the best bound that partners give; NONE where nothing is kept of it
+    # the same of the partners in one range alone: the same word, where there are no others
+    bound_by_earlier: int  # of those that ended before this one began
+    bound_by_later: int  # of those that begin after this one ended
+    bound_by_ended: int  # word of the partition: of all that have ended, for one that begins
 
 
 class Constraint(Record):
-    """A constraint, and its automaton's tables."""
+    """A constraint. Its automaton reads the letters of its two symbols."""
 
-    symbols: Annotated[Rows[int], 2]  # x and y
-    next: int  # NOWHERE if the constraint has no automaton
-    decides: int
-    names: int  # 1: reads only to tell followed-by from before
-    seed: int  # extension seeded by a decided pair
+    symbols: Annotated[Words, 2]  # x and y
+    automaton: int  # its first transition; NONE if the constraint has no automaton
+    naming: int  # 1: the automaton only tells followed-by from before, for RELATION
+    seed: int  # of a decided pair
     sides: Annotated[Rows[Side], 2]  # of x and of y
 
 
+class Transition(Record):
+    """What an automaton does in one state at one letter: in the order of states, then letters."""
+
+    state: int  # the next one
+    decides: int  # which pairs (bits): the latest two; the x before and the latest y; the reverse
+
+
 class Seed(Record):
-    """Which steps complete a match from what was decided."""
+    """Which steps complete a match from what was decided last."""
 
     step: int
     step_end: int
-    split: int  # the first step from which on none asks for what the steps before it bound
+    independent: int  # the first step from which on none needs what the steps before it bound
 
 
 class Step(Record):
-    """Bind one more symbol; with what the walk needs of the constraint and of the symbols."""
+    """Bind one more symbol; with what the scan needs of the constraint and of the symbols."""
 
     target: int
     source: int  # the symbol that is already bound
-    ring: int  # of the target
-    width: int
-    lo: int  # of the source's Side
-    later: int
-    earlier: int
-    walk: int
+    width: int  # words of the target's slots
+    partners: int  # of the source's Side, as the next four are
+    last_ended_before: int
+    first_starting_after: int
+    scan: int
     allowed: int
-    met: int  # Side.later of the target's side
+    target_last_ended_before: int  # of the target's Side
     check: int
     check_end: int
 
@@ -105,101 +183,136 @@ class Step(Record):
 class Check(Record):
     """A constraint between the target and a symbol bound before."""
 
-    constraint: int  # NOWHERE: only that the two are not the same interval
+    constraint: int  # NONE: only that the two are not the same interval
     side: int  # the target's side
     other: int
 
 
-class Cell(Record):
-    """A running aggregate."""
+class Output(Record):
+    """A word that RETURN needs in a result row."""
 
-    kind: int
-    column: int
-    word: int
+    kind: int  # OutputKind
+    symbol: int
+    word: int  # of the symbol's slot
+    other: int  # the symbol that this one may follow
 
 
-class Query(Record):
-    """The compiled query: one array, whose first words say where its tables begin."""
+class Program(Record):
+    """The compiled query: one array, which begins with these words; the tables lie behind."""
 
     n_symbols: int
     n_constraints: int
-    n_readers: int  # automata that are stepped: one a constraint, and those that only name
-    window: int
-    gap: int
+    n_automata: int  # one a constraint that has one, and those that only name
+    window: int  # ticks
+    gap: int  # ticks or NONE
     emit_both: int
     partition_words: int
     n_outputs: int
     symbols: Table[Symbol]
     incidents: Table[Incident]
-    constraints: Table[Constraint]
+    constraints: Table[Constraint]  # then, those that only name
+    transitions: Table[Transition]
     seeds: Table[Seed]
     steps: Table[Step]
     checks: Table[Check]
-    outputs: Table[int]
-    order: Table[int]
+    outputs: Table[Output]
+    sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
     has_cells: int
-    to_length: int  # symbols (as bits) that become valid at a minimum length
+    valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
-    all_after: (
-        int  # symbols (as bits) all of whose constraints allow that they begin after the other
-    )
-    ended_at: int  # first of the partition's words of Side.ended
+    all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
     automata_at: int  # first of the partition's words with the automata's states
+    ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
 
 
-# -- what the loops keep while they work ----------------------------------------------------------
-class Walk(Record):
-    """Where the walk of extension stands at one depth."""
+# -- results ---------------------------------------------------------------------------------------
+class ResultRow(Record):
+    """A result row. Rows lie in columns: the offset of a field is the number of its column."""
 
-    piece: int  # PIECE_*
+    partition: int
+    time: int  # of the report
+    phase: int  # Phase
+    outputs: Words  # the output words
+
+
+class SideSample(Record):
+    """What a sample of live intervals says of one side of a constraint: sums over the sample."""
+
+    intervals: int  # how many were looked at
+    candidates: int  # live intervals of the other symbol
+    partners: int  # how many of these are partners
+    partners_after_all: int  # how many would be if all of these had ended before
+
+
+class Samples(Record):
+    """What a sample of live intervals says of all constraints."""
+
+    by_side: Rows[SideSample]  # of each constraint: of the side of x, of the side of y
+
+
+# -- what the loops keep while they work -----------------------------------------------------------
+class ScanCursor(Record):
+    """Where the scan of one step of extension stands."""
+
+    range: int  # ScanRange
     next: int
     last: int
     lo: int
     hi: int
-    how: int  # WALK_*
+    mode: int  # ScanMode
 
 
 class Bound(Record):
     """The interval that is bound to a symbol."""
 
     slot_id: int
-    place: int
+    place: int  # where in the pool its slot lies
+
+
+class ItemKind(IntEnum):
+    """What became known at an event."""
+
+    PAIR = 0  # two intervals are a pair of a constraint
+    RANGE = 1  # the interval that starts has partners of a constraint that ended before it
+    END = 2  # an interval has ended that may have partners which begin after it
+    START = 3  # an interval starts, and all its partners are known
+    INTERVAL = 4  # an interval became valid
 
 
 class Item(Record):
-    """Something that became known at an event."""
+    """Something that became known at an event; which fields are set depends on its kind."""
 
-    kind: int
-    of: int  # constraint or symbol
-    one: int
-    other: int
+    kind: int  # ItemKind
+    symbol: int  # of START and INTERVAL
+    constraint: int  # of PAIR, RANGE and END
+    side: int  # of the interval in the constraint, of RANGE and END
+    last: int  # of RANGE: the last partner that ended before
+    ids: Annotated[Words, 2]  # of PAIR: of x and of y
 
 
 class Scratch(Record):
     """What is kept while one call works."""
 
-    rows: int  # result rows written
-    found: int  # matches found at this event
-    item: int  # where the search for matches stopped for want of room
+    n_rows: int  # result rows written
+    n_matches: int  # found at this event
+    item: int  # where the search for matches stopped because the buffer was full
     seed: int
     depth: int
     steps: int  # work done: candidates that extension looked at
-    visits: int  # and partners that reach was offered to
-    again: int  # the matches that extension repeats
-    again_end: int
+    visits: int  # and partners to which a bound was propagated
+    cached_matches: int  # the first of the matches that extension emits again
+    cached_end: int
     n_items: int
-    walks: Table[Walk]  # by depth
-    added: Table[int]  # by symbol: the first row that its aggregates do not know
+    cursors: Table[ScanCursor]  # by depth
+    aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     items: Table[Item]
     bound: Rows[Bound]  # by symbol
 
     @method
-    def put(self, kind: int, of: int, one: int, other: int) -> None:
-        """Queue an item."""
+    def enqueue(self, kind: int) -> Item:
+        """A new item at the end of the queue."""
         item = self.items[self.n_items]
-        item.kind = kind
-        item.of = of
-        item.one = one
-        item.other = other
         self.n_items += 1
+        item.kind = kind
+        return item

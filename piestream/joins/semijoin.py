@@ -1,149 +1,169 @@
-"""Reach: whether a match can still be completed on every side of an interval.
+"""The semijoin reduction: which intervals can still be part of a match, as partners come.
 
-The insert-only form of Yannakakis' algorithm. For each interval and each constraint of its symbol
-is kept the *best* that partners offer there: the latest time at which all of what would have to be
-bound behind them began. A match must begin within the window, so a side is worth entering while its
-best is not before the window. Bests only grow, and only up to the interval's own start, so that the
-many partners inside a long interval are news to its other sides once; then the partners there hear
-of it.
+The insert-only form of Yannakakis' algorithm. A match must begin within the window, so for each
+interval and each constraint of its symbol is kept a *bound*: the latest time at which a match can
+begin that takes its partner there, and all that is bound behind it. The lowest bound of an interval
+is its `match_bound`: below the window's floor, no match can be completed with it. Bounds only
+increase, and only up to the interval's own start, so a bound propagates at most once per increase:
+of the many partners inside a long interval the first raises its bound, and no other does.
 
-The partners in a range (before, after) are not entered one by one, but what they offer is as if they
-were. The range of whoever began later holds that of all before it: so among those that ended the best
-falls, and among those that began it rises, in the order of their slots, and news go from the nearest
-on only as far as they are news. For one that will begin, the partition keeps the best of all that
-ended. A side of a symbol is kept only where some match comes from another side of it (`plan.asked`).
+The partners in a range (before, after) are not stored one by one, but their bounds count as if they
+were. The range of whoever began later holds that of all before it: so among those that ended the
+bound falls, and among those that began it rises, in the order of their slots, and propagation goes
+from the nearest on only as far as it raises a bound. For an interval that will begin, the partition
+keeps the best bound of all that ended. A side of a symbol has a bound only where some match is
+completed from another side of it.
 
-Of a cycle a spanning tree is looked at. On all other patterns the walk of `extend` enters nothing
-that cannot be completed.
+Of a cycle, a spanning tree is reduced. In all other patterns `extend` enters nothing that cannot be
+completed.
 """
 
 from __future__ import annotations
 
-from piestream.compiled.layout import (
-    ALWAYS,
-    NOWHERE,
-    PIECE_EARLIER,
-    PIECE_LATER,
-    PIECE_PAIRS,
-    WALK_ALL,
-    WALK_ALL_CHECKED,
-    WALK_ENDS,
-    WALK_ENDS_CHECKED,
-)
+from piestream.compiled.constants import NONE
 from piestream.compiled.records import kernel
 from piestream.joins.pairs import possible_relations
 from piestream.joins.partition import Partition
-from piestream.joins.records import Slot, Symbol
+from piestream.joins.records import (
+    UNBOUNDED,
+    Partners,
+    ScanMode,
+    ScanRange,
+    Side,
+    Slot,
+    Symbol,
+)
 
 
 @kernel
-def offered(symbol: Symbol, slot: Slot, but: int) -> int:
-    """What an interval offers to partners whose best of it is kept in word ``but`` of its slot."""
-    offer = slot.start
-    for word in range(symbol.best, symbol.best_end):
-        if word != but:
-            offer = min(offer, slot[word])
-    return offer
+def bound_excluding(symbol: Symbol, slot: Slot, excluded: int) -> int:
+    """The bound of an interval without its bound in word ``excluded``: what it gives to partners."""
+    bound = slot.start
+    for word in range(symbol.bound, symbol.bound_end):
+        if word != excluded:
+            bound = min(bound, slot[word])
+    return bound
 
 
 @kernel
-def spread(part: Partition, floor: int, s: int, slot: Slot, slot_id: int, heard: int) -> int:
-    """A best of this interval has grown, or it became valid: tell the partners on other sides.
-
-    ``heard`` is the constraint that the news came by. The pattern's tree bounds the recursion.
-    Gives how many partners were looked at.
-    """
-    query = part.query
-    symbol = query.symbols[s]
-    ring = part.ring(s)
-    lowest = ALWAYS
-    second = ALWAYS
-    lowest_word = NOWHERE
-    for word in range(symbol.best, symbol.best_end):
-        best = slot[word]
-        if best < lowest:
+def _two_lowest(symbol: Symbol, slot: Slot) -> tuple[int, int, int]:
+    """The lowest and the second lowest bound of an interval's sides, and the word of the lowest."""
+    lowest = UNBOUNDED
+    second = UNBOUNDED
+    lowest_word = NONE
+    for word in range(symbol.bound, symbol.bound_end):
+        bound = slot[word]
+        if bound < lowest:
             second = lowest
-            lowest = best
+            lowest = bound
             lowest_word = word
-        elif best < second:
-            second = best
-    slot.reach = lowest
-    if slot_id == ring.tail - 1 and not part.valid >> s & 1:
+        elif bound < second:
+            second = bound
+    return lowest, second, lowest_word
+
+
+@kernel
+def _may_be_pair(slot: Slot, side: Side, other: Slot) -> bool:
+    """Whether an interval that lies among the partners is one, as far as that has to be checked."""
+    if side.scan < ScanMode.ALL_CHECKED:
+        return True
+    possible = possible_relations(slot.start, slot.end, other.start, other.end)
+    return possible & side.allowed == possible
+
+
+@kernel
+def next_partner(scan: int, partners: Partners, slot_id: int) -> int:
+    """The partner after this one, which may be one; behind the highest, there is none."""
+    following = slot_id + 1
+    if scan == ScanMode.ENDS:
+        following = max(following, partners.hi)
+    elif scan == ScanMode.ENDS_CHECKED and slot_id > partners.lo:
+        following = max(following, partners.hi - 1)
+    return following
+
+
+@kernel
+def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via: int) -> int:
+    """Raise the bounds of partners, as a bound of this interval has increased or it became valid.
+
+    ``via`` is the constraint by which the increase came, or NONE. The pattern's tree bounds the
+    recursion. Gives how many partners were looked at.
+    """
+    program = partition.program
+    symbol = program.symbols[s]
+    ring = partition.ring(s)
+    slot = ring.slot(slot_id)
+    lowest, second, lowest_word = _two_lowest(symbol, slot)
+    slot.match_bound = lowest
+    if not partition.is_valid(s, slot_id):
         return 0
     if lowest >= floor:
-        ring.mark(slot_id)
+        ring.set_candidate(slot_id)
     if second < floor:
         return 0
     visits = 0
-    start = slot.start
-    ranged = query.in_ranges >> s & 1
     for number in range(symbol.incident, symbol.incident_end):
-        incident = query.incidents[number]
-        if incident.constraint == heard:
+        incident = program.incidents[number]
+        if incident.constraint == via:
             continue
-        constraint = query.constraints[incident.constraint]
+        constraint = program.constraints[incident.constraint]
         mine = constraint.sides[incident.side]
         theirs = constraint.sides[1 - incident.side]
-        best = theirs.best
-        if best == NOWHERE:
+        if theirs.bound == NONE:
             continue
-        lo = slot[mine.lo]
-        if lo == NOWHERE and not ranged:
+        given = min(slot.start, second if mine.bound == lowest_word else lowest)
+        if given < floor:
             continue
-        offer = min(start, second if mine.best == lowest_word else lowest)
-        if offer < floor:
-            continue
-        other = constraint.symbols[1 - incident.side]
-        partners = part.ring(other)
-        head = partners.head
+        s_other = constraint.symbols[1 - incident.side]
+        others = partition.ring(s_other)
 
-        for piece in range(PIECE_PAIRS, (PIECE_EARLIER if ranged else PIECE_PAIRS) + 1):
-            alone = NOWHERE
-            onward = 1
-            walk = WALK_ALL
-            if piece == PIECE_PAIRS:
-                if lo == NOWHERE:
-                    continue
-                walk = mine.walk
-                partner = lo
-                last = slot[mine.lo + 1]
-            elif piece == PIECE_LATER:
-                # those that ended before this one began, from the last: it has heard the least
-                alone = theirs.best_earlier
-                if alone == NOWHERE:
-                    continue
-                onward = -1
-                partner = slot[mine.later]
-                last = partner
-            else:
-                # those that began after this one ended, from the first: it has heard the least
-                alone = theirs.best_later
-                if alone == NOWHERE or slot[mine.earlier] == NOWHERE:
-                    continue
-                part[theirs.ended] = max(part[theirs.ended], offer)
-                partner = partners.first_after(slot, mine.earlier)
-                last = partners.tail - 1
-            while partner <= last and (alone == NOWHERE or partner >= head):
+        partners = slot.partners(mine.partners)
+        if partners.lo != NONE:
+            other_id = partners.lo
+            while other_id <= partners.hi:
                 visits += 1
-                there = partners.slot(partner)
-                news = min(offer, there.start)
-                had = there[best]
-                if alone != NOWHERE:
-                    if there[alone] >= news:
-                        break
-                    there[alone] = news
-                elif partner < head:
-                    news = had
-                elif walk >= WALK_ALL_CHECKED and news > had:
-                    possible = possible_relations(slot.start, slot.end, there.start, there.end)
-                    if possible & mine.allowed != possible:
-                        news = had
-                if news > had:
-                    there[best] = news
-                    visits += spread(part, floor, other, there, partner, incident.constraint)
-                partner += onward
-                if walk == WALK_ENDS:
-                    partner = max(partner, last)
-                elif walk == WALK_ENDS_CHECKED and partner > lo + 1:
-                    partner = max(partner, last - 1)
+                other = others.slot(other_id)
+                bound = min(given, other.start)
+                if (
+                    bound > other[theirs.bound]
+                    and other_id >= others.head
+                    and _may_be_pair(slot, mine, other)
+                ):
+                    other[theirs.bound] = bound
+                    visits += propagate_bound(
+                        partition, floor, s_other, other_id, incident.constraint
+                    )
+                other_id = next_partner(mine.scan, partners, other_id)
+
+        if not program.in_ranges >> s & 1:
+            continue
+        for scan_range in range(ScanRange.EARLIER, ScanRange.LATER + 1):
+            if scan_range == ScanRange.EARLIER:  # from the last, whose bound is the lowest
+                word = theirs.bound_by_later
+                if word == NONE:
+                    continue
+                other_id = slot[mine.last_ended_before]
+                onward = -1
+            else:  # from the first, whose bound is the lowest
+                word = theirs.bound_by_earlier
+                if word == NONE or slot[mine.first_starting_after] == NONE:
+                    continue
+                ended = theirs.bound_by_ended
+                partition[ended] = max(partition[ended], given)
+                other_id = others.first_after(slot, mine.first_starting_after)
+                onward = 1
+            while others.head <= other_id < others.tail:
+                visits += 1
+                other = others.slot(other_id)
+                bound = min(given, other.start)
+                best = other[theirs.bound]
+                if other[word] >= bound:
+                    break
+                other[word] = bound
+                if bound > best:
+                    other[theirs.bound] = bound
+                    visits += propagate_bound(
+                        partition, floor, s_other, other_id, incident.constraint
+                    )
+                other_id += onward
     return visits

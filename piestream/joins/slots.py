@@ -1,50 +1,50 @@
-"""The slots of a symbol's intervals: beginning one, dropping one, keeping its aggregates."""
+"""The slots of a symbol's intervals: opening one, dropping one, keeping its aggregates."""
 
 from __future__ import annotations
 
-from piestream.compiled.layout import ALWAYS, DEFERRED_NOT, NEVER, NOWHERE, OPEN
-from piestream.compiled.loops import ARRAY, INT, compiled, trailing_zeros
-from piestream.compiled.records import kernel
-from piestream.intervals.aggregates import add_rows, clear_cells
+from piestream.compiled.constants import NONE, OPEN
+from piestream.compiled.primitives import at_word, trailing_zeros
+from piestream.compiled.records import Array, kernel
+from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.joins.pairs import drop_partner
-from piestream.joins.partition import Columns, Partition
-from piestream.joins.records import Scratch
-from piestream.joins.rings import grown
+from piestream.joins.partition import Partition
+from piestream.joins.records import NO_MATCH, UNBOUNDED, Scratch, Validity
+from piestream.joins.rings import grow_ring
 
 
 @kernel
-def drop(part: Partition, s: int) -> None:
+def drop_interval(partition: Partition, s: int) -> None:
     """Take back an ended interval whose duration is not allowed, with its pairs."""
-    query = part.query
-    symbol = query.symbols[s]
-    ring = part.ring(s)
+    program = partition.program
+    symbol = program.symbols[s]
+    ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
     for number in range(symbol.incident, symbol.incident_end):
-        incident = query.incidents[number]
-        constraint = query.constraints[incident.constraint]
-        if constraint.names:
+        incident = program.incidents[number]
+        constraint = program.constraints[incident.constraint]
+        if constraint.naming:
             continue
-        mine = constraint.sides[incident.side]
+        mine = slot.partners(constraint.sides[incident.side].partners)
         theirs = constraint.sides[1 - incident.side]
-        partners = part.ring(constraint.symbols[1 - incident.side])
-        if slot[mine.lo] == NOWHERE:
+        others = partition.ring(constraint.symbols[1 - incident.side])
+        if mine.lo == NONE:
             continue
-        for partner in range(max(slot[mine.lo], partners.head), slot[mine.lo + 1] + 1):
-            drop_partner(partners.slot(partner), theirs.lo, theirs.walk, slot_id)
+        for other in range(max(mine.lo, others.head), mine.hi + 1):
+            drop_partner(others.slot(other).partners(theirs.partners), theirs.scan, slot_id)
     ring.tail = slot_id
     ring.head = min(ring.head, slot_id)
-    part.dropped |= 1 << s
-    part.valid |= 1 << s
+    partition.dropped |= 1 << s
+    partition.valid |= 1 << s
 
 
 @kernel
-def lacks_room(part: Partition, started: int, floor: int) -> bool:
+def any_ring_full(partition: Partition, started: int, floor: int) -> bool:
     """Whether the ring of a symbol that starts an interval is full of live ones."""
     while started:
         s = trailing_zeros(started)
         started &= started - 1
-        ring = part.ring(s)
+        ring = partition.ring(s)
         if ring.tail - ring.head < ring.capacity:
             continue
         if not ring.capacity:
@@ -54,57 +54,67 @@ def lacks_room(part: Partition, started: int, floor: int) -> bool:
     return False
 
 
-@compiled(ARRAY, Partition.type, ARRAY, INT)
-def with_room_for(part, own_pool, started):
+@kernel
+def grow_full_rings(partition: Partition, pool_array: Array, started: int) -> Array:
     """The pool with a free slot in the ring of every symbol that starts an interval."""
     while started:
         s = trailing_zeros(started)
         started &= started - 1
-        ring = part.rings[s]
-        if ring.tail - ring.head == ring.capacity:
-            own_pool = grown(ring, own_pool, part.query.symbols[s].width)
-    return own_pool
+        header = partition.rings[s]
+        if header.tail - header.head == header.capacity:
+            pool_array = grow_ring(header, pool_array, partition.program.symbols[s].width)
+    return pool_array
 
 
 @kernel
-def begin(part: Partition, s: int, time: int) -> None:
+def open_interval(partition: Partition, s: int, time: int) -> None:
     """Open an interval of a symbol."""
-    symbol = part.query.symbols[s]
-    ring = part.ring(s)
-    tail = ring.tail
-    slot = ring.slot(tail)
+    program = partition.program
+    symbol = program.symbols[s]
+    ring = partition.ring(s)
+    slot_id = ring.tail
+    slot = ring.slot(slot_id)
     for word in range(ring.width):
-        slot[word] = NOWHERE
+        slot[word] = NONE
     slot.start = time
     slot.end = OPEN
-    for word in range(symbol.best, symbol.bests_end):
-        slot[word] = NEVER
-    if symbol.best < symbol.best_end:
-        slot.reach = NEVER
-        ring.unmark(tail)
+    for word in range(symbol.bound, symbol.range_bound_end):
+        slot[word] = NO_MATCH
+    if symbol.bound < symbol.bound_end:
+        slot.match_bound = NO_MATCH
+        ring.clear_candidate(slot_id)
     else:
-        slot.reach = ALWAYS
-        ring.mark(tail)
-    clear_cells(part.query, symbol, slot)
-    ring.tail = tail + 1
+        slot.match_bound = UNBOUNDED
+        ring.set_candidate(slot_id)
+    for number in range(symbol.cell, symbol.cell_end):
+        cell = program.cells[number]
+        clear_cell(cell, at_word(slot, cell.word))
+    ring.tail = slot_id + 1
     bit = 1 << s
-    dropped = part.dropped & bit
-    part.previous_dropped = (part.previous_dropped & ~bit) | dropped
-    part.dropped &= ~bit
-    if symbol.deferred == DEFERRED_NOT:
-        part.valid |= bit
+    dropped = partition.dropped & bit
+    partition.previous_dropped = (partition.previous_dropped & ~bit) | dropped
+    partition.dropped &= ~bit
+    if symbol.validity == Validity.AT_START:
+        partition.valid |= bit
     else:
-        part.valid &= ~bit
+        partition.valid &= ~bit
 
 
 @kernel
-def bring_up_to_date(
-    part: Partition, columns: Columns, s: int, row_end: int, scratch: Scratch
+def update_aggregates(
+    partition: Partition, columns: Columns, symbols: int, row_end: int, scratch: Scratch
 ) -> None:
-    """Add the rows up to ``row_end`` to the aggregates of a symbol's open interval."""
-    symbol = part.query.symbols[s]
-    if symbol.cell == symbol.cell_end:
-        return
-    added = scratch.added
-    add_rows(part.query, symbol, part.ring(s).latest(), columns, added[s], row_end)
-    added[s] = max(row_end, added[s])
+    """Add the rows up to ``row_end`` to the aggregates of the open intervals of symbols (as bits)."""
+    program = partition.program
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        row = scratch.aggregated[s]
+        symbol = program.symbols[s]
+        if row >= row_end or symbol.cell == symbol.cell_end:
+            continue
+        slot = partition.ring(s).latest()
+        for number in range(symbol.cell, symbol.cell_end):
+            cell = program.cells[number]
+            add_rows(cell, at_word(slot, cell.word), columns, row, row_end)
+        scratch.aggregated[s] = row_end

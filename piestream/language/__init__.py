@@ -5,18 +5,19 @@
 <Query of a: 0 constraints, within 60, 2 returns>
 """
 
-from piestream.expressions.diagnostics import Fault, QueryError
+from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate, compile_mask
-from piestream.language.builder import as_query, define, pattern
+from piestream.language.builder import as_query, pattern
 from piestream.language.model import Emit, Query
 from piestream.language.parser import parse
+from piestream.language.symbols import define
 
 __all__ = [
     "PREVIOUS_PREFIX",
+    "Diagnostic",
     "Duration",
     "Emit",
-    "Fault",
     "Predicate",
     "Query",
     "QueryError",

@@ -1,7 +1,8 @@
-"""The builder: the same queries as the text, said in Python.
+"""The query builder: what a query's clauses are in text, its methods are in Python.
 
-A query under construction is a `QueryBuilder`; from the moment that it has a window it is as
-good as the `Query` it makes: it is equal to it, prints as it, runs, opens and explains it.
+A query under construction is a `QueryBuilder`. As soon as it has a window it can be used in place
+of the `Query` that it makes: it is equal to it, prints as it, runs, opens and explains it.
+`piestream.language.symbols` has the symbols and constraints that a pattern is made of.
 """
 
 from __future__ import annotations
@@ -13,31 +14,35 @@ from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
-from piestream.expressions.durations import NANOSECONDS, Duration, as_duration, unit_named
+from piestream.expressions.durations import (
+    NANOSECONDS,
+    Duration,
+    DurationLike,
+    as_duration,
+    tick_unit,
+)
+from piestream.language.aggregates import ReturnBuilder
+from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.model import Emit, Endpoint, Query, Return
-from piestream.language.patterns import ConstraintSpec
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.symbols import (
-    DurationLike,
     EndpointBuilder,
     Pair,
     PatternBuilder,
-    ReturnBuilder,
     SymbolBuilder,
     as_pattern,
-    define,
 )
-from piestream.language.validate import QueryDraft, SymbolPart, checked
+from piestream.language.validate import validated
 
-__all__ = ["QueryBuilder", "as_query", "define", "pattern"]
+__all__ = ["QueryBuilder", "as_query", "pattern"]
 
 
 def pattern(constraints: PatternBuilder | SymbolBuilder) -> QueryBuilder:
     """A query over these constraints; `QueryBuilder.within` makes it complete.
 
-    >>> from piestream.language import parse
-    >>> a, b = define("a", "x > 1"), define("b", "y > 1")
-    >>> pattern(a.before(b)).within("1 h").from_("events") == parse(
+    >>> import piestream as ps
+    >>> a, b = ps.define("a", "x > 1"), ps.define("b", "y > 1")
+    >>> ps.pattern(a.before(b)).within("1 h").from_("events") == ps.query(
     ...     "FROM events DEFINE a AS x > 1, b AS y > 1 PATTERN a before b WITHIN 1 hour"
     ... )
     True
@@ -50,7 +55,7 @@ R = TypeVar("R")
 
 
 def _of_the_query(method: Callable[Concatenate[Query, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A query's method as one of the builder that makes it: the same signature."""
+    """A method of the query as one of its builder, with the same signature."""
 
     @wraps(method)
     def called(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
@@ -61,7 +66,24 @@ def _of_the_query(method: Callable[Concatenate[Query, P], R]) -> Callable[Concat
 
 @dataclass(frozen=True, eq=False)
 class QueryBuilder:
-    """A query being written, immutable: every method gives a new one."""
+    """A query under construction. It is immutable: every method returns a new one.
+
+    >>> import piestream as ps
+    >>> hot = ps.define("hot", "temp > 80", at_least="5 s")
+    >>> open_ = ps.define("open", "door = 'open'")
+    >>> print(
+    ...     ps.pattern(hot.during(open_))
+    ...     .from_("sensors").partition_by("room").order_by("ts", unit="ms").max_gap("30 s")
+    ...     .within("5 minutes").emit("completion").returning(open_.ts, top=hot.max("temp"))
+    ... )
+    FROM sensors PARTITION BY room ORDER BY ts UNIT ms MAX GAP 30 s
+    DEFINE hot AS temp > 80 AT LEAST 5 s,
+           open AS door = 'open'
+    PATTERN hot during open
+    WITHIN 5 min
+    EMIT ON COMPLETION
+    RETURN open.ts, MAX(hot.temp) AS top
+    """
 
     _pairs: tuple[Pair, ...]
     _within: Duration | None = None
@@ -77,15 +99,26 @@ class QueryBuilder:
     def _with(self, **changes: Any) -> QueryBuilder:
         changed = replace(self, **changes)
         if changed._within is not None:
-            _ = changed.query  # what is wrong is said where it was written
+            _ = changed.query  # faults are raised by the call that makes them
         return changed
 
     def within(self, window: DurationLike) -> QueryBuilder:
-        """The window: ``"5 minutes"``, a timedelta, or an int of ticks."""
+        """The window: ``"5 minutes"``, a timedelta, or an int of ticks.
+
+        >>> import piestream as ps
+        >>> ps.pattern(ps.define("a", "x > 1")).within("90 min")
+        <Query of a: 0 constraints, within 90 min, 2 returns>
+        """
         return self._with(_within=as_duration(window, "the window"))
 
     def partition_by(self, *columns: str | Iterable[str]) -> QueryBuilder:
-        """Every value of these columns is a stream of its own: names, or a list of names."""
+        """Every value of these columns is a stream of its own: names, or a list of names.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> one.partition_by("car", "lane").query.partition_by
+        ('car', 'lane')
+        """
         listed = [[c] if isinstance(c, str) or not isinstance(c, Iterable) else c for c in columns]
         names = tuple(chain.from_iterable(listed))
         for name in names:
@@ -94,21 +127,41 @@ class QueryBuilder:
         return self._with(_partition_by=names)
 
     def order_by(self, column: str, unit: str | None = None) -> QueryBuilder:
-        """The time column, and the unit of its ticks if it is an integer column."""
+        """The time column, and the unit of its ticks if it is an integer column.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> print(one.order_by("ts", unit="milliseconds"))
+        FROM stream ORDER BY ts UNIT ms
+        DEFINE a AS x > 1
+        PATTERN a
+        WITHIN 60
+        """
         if unit is None:
             return self._with(_order_by=column, _time_unit=None)
-        nanoseconds = unit_named(unit)
-        named = [name for name, length in NANOSECONDS.items() if length == nanoseconds]
-        if not named:
+        name = tick_unit(unit)
+        if name is None:
             raise QueryError(f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}")
-        return self._with(_order_by=column, _time_unit=named[0])
+        return self._with(_order_by=column, _time_unit=name)
 
     def max_gap(self, silence: DurationLike) -> QueryBuilder:
-        """A longer silence ends every open interval."""
+        """A longer silence ends every open interval.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> one.max_gap("30 s").query.max_gap == one.max_gap("30000 ms").query.max_gap
+        True
+        """
         return self._with(_max_gap=as_duration(silence, "the gap"))
 
     def emit(self, when: str | Emit) -> QueryBuilder:
-        """When a match makes a row: ``trigger``, ``completion`` or ``both``."""
+        """When a match makes a row: ``trigger``, ``completion`` or ``both``.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> one.emit("both").query.emit
+        <Emit.BOTH: 'BOTH'>
+        """
         try:
             moment = when if isinstance(when, Emit) else Emit(str(when).upper())
         except ValueError:
@@ -116,7 +169,13 @@ class QueryBuilder:
         return self._with(_emit=moment)
 
     def from_(self, name: str | None = None, *, path: str | None = None) -> QueryBuilder:
-        """The name of the stream, or the path of the files that the query reads."""
+        """The name of the stream, or the path of the files that the query reads.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> one.from_(path="logs/*.parquet").query.path
+        'logs/*.parquet'
+        """
         if path is not None:
             return self._with(_source=path, _source_is_path=True)
         return self._with(_source=name or UNNAMED_STREAM, _source_is_path=False)
@@ -124,25 +183,36 @@ class QueryBuilder:
     def returning(
         self, *items: ReturnBuilder | EndpointBuilder, **named: ReturnBuilder | EndpointBuilder
     ) -> QueryBuilder:
-        """What a match returns: positional items under their default names, then named ones."""
+        """What a match returns: positional items under their default names, then named ones.
+
+        >>> import piestream as ps
+        >>> a = ps.define("a", "x > 1")
+        >>> one = ps.pattern(a).within(60).returning(a.ts, top=a.max("x"))
+        >>> [item.alias for item in one.query.returns]
+        ['a_ts', 'top']
+        """
         returns = [_as_return(item) for item in items]
         returns += [replace(_as_return(item), alias=alias) for alias, item in named.items()]
         return self._with(_returns=tuple(returns))
 
     @cached_property
     def query(self) -> Query:
-        """The finished, checked query."""
+        """The finished, checked query.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> one.query == ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 60")
+        True
+        """
         if self._within is None:
             raise QueryError("the query has no window: add .within('5 minutes')")
         diagnostics: list[Diagnostic] = []
-        query = checked(
+        query = validated(
             QueryDraft(
                 symbols=self._symbols(),
-                stated=[
-                    ConstraintSpec(
-                        p.x.name, p.y.name if p.y else None, p.relations, None, None, None
-                    )
-                    for p in self._pairs
+                constraints=[
+                    ConstraintSpec(pair.x.name, pair.y.name if pair.y else None, pair.relations)
+                    for pair in self._pairs
                 ],
                 within=self._within,
                 returns=[(item, None) for item in self._returns],
@@ -160,14 +230,14 @@ class QueryBuilder:
             raise QueryError([located(diagnostic, None) for diagnostic in diagnostics])
         return query
 
-    def _symbols(self) -> list[SymbolPart]:
+    def _symbols(self) -> list[SymbolSpec]:
         found: dict[str, SymbolBuilder] = {}
         for pair in self._pairs:
             for symbol in (pair.x, pair.y):
                 if symbol is not None and found.setdefault(symbol.name, symbol) != symbol:
                     raise QueryError(f"two different symbols are named {symbol.name}")
         ordered = sorted(found.values(), key=lambda symbol: symbol.serial)
-        return [SymbolPart(s.name, s.predicate, s.at_least, s.at_most) for s in ordered]
+        return [SymbolSpec(s.name, s.predicate, s.at_least, s.at_most) for s in ordered]
 
     run = _of_the_query(Query.run)
     open = _of_the_query(Query.open)
@@ -198,10 +268,10 @@ def _as_return(item: ReturnBuilder | EndpointBuilder) -> Return:
 
 
 def as_query(given: str | Query | QueryBuilder) -> Query:
-    """The query that a text, a builder or a query is.
+    """The query that a text, a builder or a query stands for.
 
-    >>> as_query(pattern(define("a", "x > 1")).within(10)).within
-    Duration(amount=10, in_ticks=True)
+    >>> as_query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 10")
+    <Query of a: 0 constraints, within 10, 2 returns>
     """
     if isinstance(given, Query):
         return given

@@ -7,39 +7,39 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.tokens import Kind, Token
-from piestream.language.cursor import Reader, depths
+from piestream.language.cursor import Cursor, depths
+from piestream.language.draft import SymbolSpec
 from piestream.language.model import Where
-from piestream.language.validate import SymbolPart
 
 __all__ = ["read_definitions"]
 
 
 def read_definitions(
-    reader: Reader, text: str, qualifiers: tuple[str, ...], spans: dict[Where, Span]
-) -> list[SymbolPart]:
-    """The definitions of a DEFINE clause; faults go to the reader's list."""
-    if reader.at_end:
-        reader.fault(reader.peek(), "DEFINE is empty", "write DEFINE a AS speed > 70")
+    cursor: Cursor, text: str, qualifiers: tuple[str, ...], spans: dict[Where, Span]
+) -> list[SymbolSpec]:
+    """The definitions of a DEFINE clause; faults go to the cursor's list."""
+    if cursor.at_end:
+        cursor.report(cursor.peek(), "DEFINE is empty", "write DEFINE a AS speed > 70")
         return []
-    items = [piece for item in reader.parts(",") for piece in _without_missing_commas(item)]
+    items = [part for item in cursor.split(",") for part in _split_at_missing_commas(item)]
     names = tuple(
         item.tokens[0].text for item in items if item.tokens and item.peek(1).upper == "AS"
     )
     found = []
     for item in items:
         if not item.tokens:
-            reader.fault(item.end, "a definition is missing here", "write a AS speed > 70")
+            cursor.report(item.end, "a definition is missing here", "write a AS speed > 70")
             continue
-        part = _definition(item, text, qualifiers, names, spans)
-        if part is not None:
-            found.append(part)
+        spec = _definition(item, text, qualifiers, names, spans)
+        if spec is not None:
+            found.append(spec)
     return found
 
 
-def _without_missing_commas(item: Reader) -> list[Reader]:
-    """An item in which a second ``name AS`` stands lacks a comma before it."""
+def _split_at_missing_commas(item: Cursor) -> list[Cursor]:
+    """An item with a second ``name AS`` in it lacks a comma before that."""
     tokens, depth = item.tokens, depths(item.tokens)
-    pieces: list[Reader] = []
+    parts: list[Cursor] = []
     start = 0
     for index in range(2, len(tokens) - 1):
         begins = (
@@ -49,59 +49,58 @@ def _without_missing_commas(item: Reader) -> list[Reader]:
             and index - start > 2
         )
         if begins:
-            item.fault(tokens[index], f"a comma is missing before {tokens[index].text}")
-            pieces.append(Reader(tokens[start:index], tokens[index].span, item.diagnostics))
+            item.report(tokens[index], f"a comma is missing before {tokens[index].text}")
+            parts.append(Cursor(tokens[start:index], tokens[index].span, item.diagnostics))
             start = index
-    pieces.append(Reader(tokens[start:], item.end.span, item.diagnostics))
-    return pieces
+    parts.append(Cursor(tokens[start:], item.end.span, item.diagnostics))
+    return parts
 
 
 def _definition(
-    item: Reader,
+    item: Cursor,
     text: str,
     qualifiers: tuple[str, ...],
     symbols: tuple[str, ...],
     spans: dict[Where, Span],
-) -> SymbolPart | None:
-    name = item.name("the name of a symbol")
+) -> SymbolSpec | None:
+    name = item.take_name("the name of a symbol")
     if name is None:
         return None
     spans.setdefault(("symbol", name.text), name.span)
-    if not item.word("AS"):
-        item.fault(item.peek(), f"AS is missing after {name.text}", f"write {name.text} AS x > 1")
-        return SymbolPart(name.text, None, span=name.span)
+    if not item.take_word("AS"):
+        item.report(item.peek(), f"AS is missing after {name.text}", f"write {name.text} AS x > 1")
+        return SymbolSpec(name.text, None, span=name.span)
     rest = item.tokens[item.position :]
     cut = _bounds_begin(rest, text)
     written = rest[:cut]
-    bounds = Reader(rest[cut:], item.end.span, item.diagnostics)
+    bounds = Cursor(rest[cut:], item.end.span, item.diagnostics)
     least, most = _bounds(bounds, name.text, spans)
     predicate = None
     if not written:
         place = rest[0] if rest else item.end
-        item.fault(place, f"the predicate of {name.text} is missing")
+        item.report(place, f"the predicate of {name.text} is missing")
     else:
         predicate = _predicate(written, item, text, qualifiers, symbols)
         span = written[0].span.joined(written[-1].span)
         spans.setdefault(("predicate", name.text), span)
-    return SymbolPart(name.text, predicate, least, most, name.span)
+    return SymbolSpec(name.text, predicate, least, most, name.span)
 
 
 def _predicate(
     written: list[Token],
-    item: Reader,
+    item: Cursor,
     text: str,
     qualifiers: tuple[str, ...],
     symbols: tuple[str, ...],
 ) -> Predicate | None:
     start, end = written[0].span.start, written[-1].span.end
     if written[0].is_sign("<") and len(written) > 1 and written[1].upper == "POLARS":
-        whole = Span(start, end)
         hint = "only the builder takes Polars expressions"
-        item.fault(whole, "a Polars expression cannot be written in text", hint)
+        item.report(Span(start, end), "a Polars expression cannot be written in text", hint)
         return None
     predicate, diagnostics = Predicate.read(text[start:end], text, start, qualifiers, symbols)
     item.diagnostics.extend(
-        Diagnostic(f.span or Span(start, end), f.message, f.hint) for f in diagnostics
+        Diagnostic(d.span or Span(start, end), d.message, d.hint) for d in diagnostics
     )
     return predicate
 
@@ -112,8 +111,8 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
     end = len(tokens)
     for index, token in enumerate(tokens):
         following = tokens[index + 1].upper if index + 1 < len(tokens) else ""
-        said = following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST"))
-        if depth[index] == 0 and token.upper == "AT" and index and said:
+        is_bound = following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST"))
+        if depth[index] == 0 and token.upper == "AT" and index and is_bound:
             end = index
             break
     start = _between(tokens[:end], depth, text)
@@ -123,16 +122,15 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
 def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
     """Where ``BETWEEN d1 AND d2`` bounds the duration, if it is not a part of the predicate.
 
-    With a unit it always bounds the duration. Bare numbers are ticks after something true or
-    false (``speed > 70 BETWEEN 4 AND 30``) and SQL's BETWEEN after a value (``speed BETWEEN 4
-    AND 30``).
+    With a unit it always bounds the duration. Bare numbers are ticks after a condition
+    (``speed > 70 BETWEEN 4 AND 30``) and SQL's BETWEEN after a value (``speed BETWEEN 4 AND 30``).
     """
     at = [i for i, t in enumerate(tokens) if t.upper == "BETWEEN" and depth[i] == 0]
     if not at or not at[-1]:
         return None
     start = at[-1]
     if tokens[start + 1 : start + 2] and tokens[start + 1].upper == "INTERVAL":
-        return start  # said so where the duration is read
+        return start  # reported where the duration is read
     shape = [t.kind for t in tokens[start + 1 :]]
     joins = [i for i, t in enumerate(tokens) if t.upper == "AND" and i > start]
     if len(joins) != 1 or any(kind not in (Kind.NUMBER, Kind.WORD) for kind in shape):
@@ -143,55 +141,51 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
             return None
     if len(low) == 2 or len(high) == 2:
         return start
+    return start if _is_condition(text[tokens[0].span.start : tokens[start].span.start]) else None
+
+
+def _is_condition(text: str) -> bool:
+    """Whether an expression ends with something true or false: a comparison, IN, LIKE and so on."""
     from piestream.expressions.parse import read_predicate
 
-    before, _ = read_predicate(text[tokens[0].span.start : tokens[start].span.start])
-    while isinstance(before, (tree.And, tree.Or, tree.Not)):
-        before = before.operand if isinstance(before, tree.Not) else before.operands[-1]
-    truths = (tree.Between, tree.OneOf, tree.Like, tree.Is)
-    compares = isinstance(before, tree.Operation) and before.sign in (
-        "=",
-        "<>",
-        "<",
-        "<=",
-        ">",
-        ">=",
-    )
-    return start if compares or isinstance(before, truths) else None
+    last, _ = read_predicate(text)
+    while isinstance(last, (tree.And, tree.Or, tree.Not)):
+        last = last.operand if isinstance(last, tree.Not) else last.operands[-1]
+    return isinstance(last, (tree.Comparison, tree.Between, tree.OneOf, tree.Like, tree.Is))
 
 
 def _bounds(
-    reader: Reader, symbol: str, spans: dict[Where, Span]
+    cursor: Cursor, symbol: str, spans: dict[Where, Span]
 ) -> tuple[Duration | None, Duration | None]:
     """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``."""
     found: dict[str, Duration | None] = {}
 
     def bound(which: str, what: str) -> bool:
         if which in found:
-            reader.fault(reader.peek(), f"{what} is said twice for {symbol}")
-        start = reader.position
-        found[which] = reader.duration(what)
-        if reader.position > start:
-            span = reader.tokens[start].span.joined(reader.tokens[reader.position - 1].span)
+            cursor.report(cursor.peek(), f"{what} is given twice for {symbol}")
+        start = cursor.position
+        found[which] = cursor.take_duration(what)
+        if cursor.position > start:
+            span = cursor.tokens[start].span.joined(cursor.tokens[cursor.position - 1].span)
             spans.setdefault((which, symbol), span)
         return found[which] is not None
 
-    while not reader.at_end:
-        if reader.word("BETWEEN"):
+    while not cursor.at_end:
+        if cursor.take_word("BETWEEN"):
             good = bound("at_least", "BETWEEN")
-            if good and not reader.word("AND"):
-                reader.fault(reader.peek(), "AND is missing", "write BETWEEN 4 s AND 30 s")
+            if good and not cursor.take_word("AND"):
+                cursor.report(cursor.peek(), "AND is missing", "write BETWEEN 4 s AND 30 s")
                 good = False
             if not (good and bound("at_most", "BETWEEN")):
                 break
-        elif reader.word("AT"):
-            which = reader.take()
+        elif cursor.take_word("AT"):
+            which = cursor.take()
             if which.upper not in ("LEAST", "MOST"):
                 hint = did_you_mean(which.text, ("LEAST", "MOST"))
-                reader.fault(which, f"AT {which.text} is not a bound", hint)
+                cursor.report(which, f"AT {which.text} is not a bound", hint)
                 break
             if not bound(f"at_{which.upper.lower()}", f"AT {which.upper}"):
                 break
         else:
-            reader.nothing_more("a duration")
+            cursor.expect_end("a duration")
     return found.get("at_least"), found.get("at_most")

@@ -1,63 +1,28 @@
-"""Endpoint comparisons (``a.ts < b.te``) as sets of Allen's relations.
-
-Each of Allen's relations fixes the order of all four endpoints, so the relations that satisfy
-a comparison are found by walking over all the orders that two intervals can have (SPEC 3).
-"""
+"""Endpoint comparisons (``a.ts < b.te``): each is a set of Allen's relations (SPEC 3)."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from itertools import product
 
-from piestream.relations import Relation, inverse
+from piestream.expressions.diagnostics import Span
+from piestream.language.cursor import Cursor
+from piestream.language.draft import ConstraintSpec
+from piestream.relations import Relation, relations_ordered
 
-__all__ = ["COMPARISONS", "allen_relation", "relations_where"]
+__all__ = ["COMPARISONS", "read_comparisons", "relations_where"]
 
-COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "=": operator.eq,
-    "==": operator.eq,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "!=": operator.ne,
-    "<>": operator.ne,
+#: The orders of two endpoints for which a comparison holds: -1 earlier, 0 equal, 1 later.
+COMPARISONS: dict[str, tuple[int, ...]] = {
+    "<": (-1,),
+    "<=": (-1, 0),
+    "=": (0,),
+    "==": (0,),
+    ">": (1,),
+    ">=": (0, 1),
+    "!=": (-1, 1),
+    "<>": (-1, 1),
 }
-
-
-def allen_relation(x_start: int, x_end: int, y_start: int, y_end: int) -> Relation:
-    """Allen's relation of ``x`` to ``y``, by its definition over the endpoints.
-
-    >>> allen_relation(0, 2, 1, 3) is Relation.OVERLAPS
-    True
-    """
-    xs, xe, ys, ye = x_start, x_end, y_start, y_end
-    definitions = (
-        (Relation.BEFORE, xe < ys),
-        (Relation.MEETS, xe == ys),
-        (Relation.OVERLAPS, xs < ys < xe < ye),
-        (Relation.STARTS, xs == ys and xe < ye),
-        (Relation.DURING, ys < xs and xe < ye),
-        (Relation.FINISHES, ys < xs and xe == ye),
-        (Relation.EQUALS, xs == ys and xe == ye),
-    )
-    for relation, holds in definitions:
-        if holds:
-            return relation
-    return inverse(allen_relation(ys, ye, xs, xe))
-
-
-@cache
-def _orders() -> tuple[tuple[Relation, dict[str, int], dict[str, int]], ...]:
-    orders = []
-    for xs, xe, ys, ye in product(range(4), repeat=4):  # four endpoints take at most four values
-        if xs < xe and ys < ye:
-            orders.append(
-                (allen_relation(xs, xe, ys, ye), {"ts": xs, "te": xe}, {"ts": ys, "te": ye})
-            )
-    return tuple(orders)
 
 
 @cache
@@ -68,9 +33,54 @@ def relations_where(x_which: str, comparison: str, y_which: str) -> Relation:
     >>> names(relations_where("te", "=", "ts"))
     ('meets',)
     """
-    holds = COMPARISONS[comparison]
     found = Relation(0)
-    for relation, x, y in _orders():
-        if holds(x[x_which], y[y_which]):
-            found |= relation
+    for order in COMPARISONS[comparison]:
+        found |= relations_ordered(**{f"{x_which}_{y_which}": order})
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    symbol: str
+    which: str
+    span: Span
+
+
+def read_comparisons(cursor: Cursor) -> list[ConstraintSpec]:
+    """The constraints of ``a.ts < b.ts <= a.te``: one for every two neighbours."""
+    constraints: list[ConstraintSpec] = []
+    left = _endpoint(cursor)
+    while left is not None and not cursor.at_end:
+        sign = cursor.take()
+        if not sign.is_sign(*COMPARISONS):
+            cursor.report(sign, f"{sign.text} is not a comparison of endpoints")
+            return constraints
+        right = _endpoint(cursor)
+        if right is None:
+            return constraints
+        span = left.span.joined(right.span)
+        if left.symbol == right.symbol:
+            message = f"this compares {left.symbol} with itself"
+            cursor.report(span, message, "compare two different symbols")
+        else:
+            relations = relations_where(left.which, sign.text, right.which)
+            constraints.append(
+                ConstraintSpec(left.symbol, right.symbol, relations, span, left.span, right.span)
+            )
+        left = right
+    return constraints
+
+
+def _endpoint(cursor: Cursor) -> _Endpoint | None:
+    symbol = cursor.take_name("a symbol")
+    if symbol is None:
+        return None
+    if not cursor.take_sign("."):
+        hint = f"write {symbol.text}.ts or .te"
+        cursor.report(symbol, f"{symbol.text} is not an endpoint", hint)
+        return None
+    which = cursor.take()
+    if which.text.lower() not in ("ts", "te"):
+        cursor.report(which, f"an interval has no {which.text or 'such end'}", "write .ts or .te")
+        return None
+    return _Endpoint(symbol.text, which.text.lower(), symbol.span.joined(which.span))

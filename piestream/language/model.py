@@ -1,6 +1,6 @@
 """What a query is: one frozen value, made by the parser and by the builder alike.
 
-Nothing here knows of engines or frames. Two queries are equal when they say the same.
+Nothing here knows of engines or frames. Two queries are equal when they mean the same.
 """
 
 from __future__ import annotations
@@ -8,26 +8,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
-from piestream.expressions.diagnostics import Diagnostic, Fault, Origin, QueryError, located
+from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
-from piestream.language.options import named_options
+from piestream.language.inputs import Events, Frame, SparkFrame
+from piestream.language.options import (
+    AnyKeywords,
+    FileKeywords,
+    FileOptions,
+    OrderKeywords,
+    OrderOptions,
+    RunKeywords,
+    RunOptions,
+    SparkBoundedOptions,
+    SparkKeywords,
+    SparkStreamOptions,
+    takes_options,
+)
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
-    from piestream.adapters.session import Session
-    from piestream.engine.stream import OnLate, Ties
-    from piestream.expressions.predicate import Predicate
-    from piestream.language.symbols import DurationLike
-    from piestream.spark.worker_plan import Partitioning
+    import polars as pl
 
-#: Names one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
+    from piestream import show
+    from piestream.adapters.session import Session
+    from piestream.expressions.predicate import Predicate
+
+#: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
 
 
 class Emit(Enum):
-    """When a match makes a row."""
+    """When a match makes a row.
+
+    >>> import piestream as ps
+    >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 60 EMIT ON BOTH").emit
+    <Emit.BOTH: 'BOTH'>
+    """
 
     TRIGGER = "TRIGGER"
     COMPLETION = "COMPLETION"
@@ -57,7 +75,7 @@ class Constraint:
 class Aggregate:
     """``AVG(s.speed) AS avg_s_speed``; ``COUNT(s)`` has no column."""
 
-    function: str  # FIRST LAST MIN MAX SUM AVG COUNT STDDEV
+    function: str  # a name of language.aggregates.AGGREGATES
     symbol: str
     column: str | None
     alias: str
@@ -94,11 +112,23 @@ Return = Union[Aggregate, Endpoint, DurationOf, RelationOf]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Everything a query says, frozen. Its methods hand the work to the rooms that do it.
+    """A query: immutable, hashable, and safe to pickle.
 
-    ``str(query)`` is its canonical text, which parses back into an equal query. A bare FROM name
-    only labels the stream and a text's layout says nothing, so neither takes part in ``==``;
-    the path of a FROM does.
+    ``str(query)`` is its canonical text, which parses back into an equal query. Neither the layout
+    of the text nor the name of the stream in FROM takes part in ``==``; the path of a FROM does.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM cars DEFINE a AS accel > 8, s AS speed > 70 PATTERN s during a WITHIN 60"
+    ... )
+    >>> query
+    <Query of a, s: 1 constraint, within 60, 4 returns>
+    >>> print(query)
+    FROM cars
+    DEFINE a AS accel > 8,
+           s AS speed > 70
+    PATTERN a contains s
+    WITHIN 60
     """
 
     symbols: tuple[Symbol, ...]  # in DEFINE order; all of them appear in the pattern
@@ -134,7 +164,13 @@ class Query:
         )
 
     def symbol(self, name: str) -> Symbol:
-        """The symbol of that name; KeyError if there is none."""
+        """The symbol of that name; KeyError if there is none.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 AT LEAST 5 PATTERN a WITHIN 60")
+        >>> query.symbol("a").at_least
+        Duration(amount=5, in_ticks=True)
+        """
         for symbol in self.symbols:
             if symbol.name == name:
                 return symbol
@@ -143,15 +179,33 @@ class Query:
     def fault(self, where: Where | None, message: str, hint: str | None = None) -> QueryError:
         """An error at one part of this query, with carets if the query came from text.
 
-        ``where`` names the part as `Origin` does; a part that the text does not show
-        (a default RETURN, the builder) gives an error without a place.
+        ``where`` names the part as `Origin` does. If the part has no place in a text (a default
+        RETURN, a query of the builder), neither has the error.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+        >>> print(query.fault(("predicate", "a"), "there is no column accel"))
+        line 1, column 23: there is no column accel
+          1 | FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60
+            |                       ^^^^^^^^^
         """
         return self.faults([(where, message, hint)])
 
     def faults(self, found: Sequence[tuple[Where | None, str, str | None]]) -> QueryError:
-        """One error of several faults, each as in `fault`."""
+        """One error of several faults, each given as to `fault`.
+
+        >>> import piestream as ps
+        >>> query = ps.pattern(ps.define("a", "accel > 8")).within(60).query
+        >>> print(query.faults([(None, "one fault", None), (None, "another", "with a hint")]))
+        2 faults in the query
+        <BLANKLINE>
+        one fault
+        <BLANKLINE>
+        another
+          = with a hint
+        """
         origin = self.origin
-        placed: list[Fault] = []
+        placed: list[Diagnostic] = []
         for where, message, hint in found:
             span = origin.spans.get(where) if origin is not None and where is not None else None
             text = origin.text if origin is not None else None
@@ -159,7 +213,13 @@ class Query:
         return QueryError(placed, origin.text if origin is not None else None)
 
     def ticks(self, where: Where, duration: Duration, nanoseconds_per_tick: int | None) -> int:
-        """`Duration.ticks` of a duration of this query, with a fault that stands in its place."""
+        """`Duration.ticks` of a duration of this query; an error has carets at its place.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 5 min")
+        >>> query.ticks(("within",), query.within, 1_000_000)
+        300000
+        """
         what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
             where[0], where[0].upper()
         )
@@ -171,63 +231,134 @@ class Query:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None
 
-    @named_options
-    def run(
-        self,
-        frame: Any = None,
-        *,
-        ties: Ties | None = None,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        threads: int | None = None,
-        delimiter: str | None = None,
-        decimal_comma: bool | None = None,
-        buckets: int | None = None,
-        partitioning: Partitioning | None = None,
-        slices: int | None = None,
-        metrics: str | None = None,
-    ) -> Any:
-        """Every match in a frame, as a frame of the same kind; without one, FROM's files.
+    @overload
+    def run(self, frame: None = None, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: pl.DataFrame, **options: Unpack[RunKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: pl.LazyFrame, **options: Unpack[RunKeywords]) -> pl.LazyFrame: ...
+    @overload
+    def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
+    @overload
+    def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
+    @overload
+    def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
 
-        ``delimiter`` and ``decimal_comma`` are for CSV files, ``threads`` for what is no Spark
-        frame; ``buckets`` and what follows it are for Spark frames.
+    @takes_options(FileOptions, SparkBoundedOptions, SparkStreamOptions)
+    def run(self, frame: Any = None, **options: Unpack[AnyKeywords]) -> Any:
+        """Every match in a frame, as a frame of the same kind.
+
+        Parameters
+        ----------
+        frame
+            A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
+            relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
+            order. Left out, the files that FROM names are read.
+        ties
+            Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
+            the ``"last"`` of them counts.
+        lateness, on_late
+            How far the rows of a Spark stream may be out of order, and what happens to those that
+            come later. Everything else is sorted, so nothing in it is late.
+        threads
+            How many threads work on the partitions of a large frame; left out, one for each core.
+            The result does not depend on it.
+        delimiter, decimal_comma
+            For CSV files: what separates the columns, and whether numbers are written like 9,5.
+        buckets, slices, partitioning, metrics
+            For Spark frames: see `piestream.spark.run`.
+
+        Returns
+        -------
+        A row for each match, in a frame of the kind that was given: a list of dicts for a list of
+        dicts, a Polars DataFrame for files. The columns are those of PARTITION BY, the time of
+        the report, and what RETURN says. Rows of one partition come in order of their report.
+
+        Raises
+        ------
+        QueryError
+            The query does not fit the columns: one is missing, or has a type that does not fit.
+        StreamError
+            Rows are wrong: a time is missing (`TimeError`), two events of a partition have the
+            same time (`TieError`), a file cannot be read (`FileError`).
+        TypeError
+            The frame is of no known kind, or an option is not one of this kind of input.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> query.run(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).rows()
+        [(1, 1, None)]
+        >>> query.run([{"t": 1, "x": 5}])
+        [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
-        from piestream.adapters import frames
+        if type(frame).__module__.startswith("pyspark.sql"):
+            from piestream.spark.frames import run_frame
 
-        return frames.run(
-            self,
-            frame,
-            ties=ties,
-            lateness=lateness,
-            on_late=on_late,
-            threads=threads,
-            delimiter=delimiter,
-            decimal_comma=decimal_comma,
-            buckets=buckets,
-            partitioning=partitioning,
-            slices=slices,
-            metrics=metrics,
-        )
+            return run_frame(self, frame, options)
+        from piestream.adapters.run import run, run_files
 
-    @named_options
+        if frame is None:
+            return run_files(self, FileOptions.of(options))
+        return run(self, frame, RunOptions.of(options))
+
+    @takes_options(OrderOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
-        lateness: DurationLike | None = None,
-        on_late: OnLate | None = None,
-        ties: Ties | None = None,
         schema: Mapping[str, Any] | None = None,
+        **options: Unpack[OrderKeywords],
     ) -> Session:
-        """A session: push events, get the matches that became known."""
+        """A session on a stream that goes on: push events, get the matches that became known.
+
+        Parameters
+        ----------
+        state
+            What `Session.snapshot` gave: the session goes on from there, with the options that
+            it had. Options that are given besides and differ are refused.
+        schema
+            The types of the columns: Polars types, or ``int``, ``float``, ``str``, ``bool``,
+            ``datetime``, ``date``. Left out, the first push decides.
+        ties
+            Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
+            the ``"last"`` of them counts.
+        lateness
+            How far events may be out of order: ``"5 s"``, a timedelta, or an int of ticks. They
+            wait until the watermark, the largest time seen less the lateness, has passed them.
+        on_late
+            An event that is older than the watermark is an ``"error"``, or is left out and
+            counted: ``"drop"``.
+
+        Raises
+        ------
+        StateError
+            The state is damaged, or is that of another version, of another query, or of other
+            options.
+        QueryError
+            The query does not fit the columns of ``schema``.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> session = query.open(lateness=2)
+        >>> session.push({"t": 3, "x": 5})  # waits: an event at 1 or 2 may still come
+        []
+        >>> session.push({"t": 5, "x": 0})
+        [{'detected_at': 3, 'a_ts': 3, 'a_te': None}]
+        """
         from piestream.adapters import session
 
-        return session.Session(
-            self, state=state, lateness=lateness, on_late=on_late, ties=ties, schema=schema
-        )
+        return session.Session(self, state=state, schema=schema, **options)
 
-    def explain(self) -> Any:
-        """How the query will be worked: predicates, automata, decision points, join plan."""
+    def explain(self) -> show.Explanation:
+        """How the query will be executed: predicates, automata, decision points, join plan, state.
+
+        >>> import piestream as ps
+        >>> query = ps.query(
+        ...     "FROM cars DEFINE a AS accel > 8, s AS speed > 70 PATTERN a before s WITHIN 60"
+        ... )
+        >>> print(query.explain().section("Join plan"))
+        s begins or becomes valid: a from s
+        """
         from piestream import show
 
         return show.explain(self)

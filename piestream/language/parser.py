@@ -5,28 +5,30 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from piestream.expressions.diagnostics import (
+    MOST_FAULTS,
     Diagnostic,
     QueryError,
     Span,
     did_you_mean,
     located,
-    plain,
 )
-from piestream.expressions.durations import NANOSECONDS, unit_named
+from piestream.expressions.durations import NANOSECONDS, tick_unit
+from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import Kind, tokenize
 from piestream.language.clauses import CLAUSES, Clause, clauses_of
-from piestream.language.cursor import Reader
+from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
+from piestream.language.draft import QueryDraft
 from piestream.language.model import Emit, Query
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import Names, read_returns
-from piestream.language.validate import QueryDraft, checked
+from piestream.language.validate import validated
 
 __all__ = ["parse"]
 
 
 def parse(text: str) -> Query:
-    """The query that a text says; `QueryError` lists all that is wrong with it.
+    """The query of a text; `QueryError` lists all that is wrong with it.
 
     >>> query = parse("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 300 s")
     >>> print(query)
@@ -38,18 +40,31 @@ def parse(text: str) -> Query:
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)
         raise QueryError(
-            [plain(f"{path} is a path and no query", f"write ps.query(Path({path!r}).read_text())")]
+            [
+                Diagnostic(
+                    None,
+                    f"{path} is a path and no query",
+                    f"write ps.query(Path({path!r}).read_text())",
+                )
+            ]
         )
     if not isinstance(text, str):
         raise TypeError(f"a query is a text, not {type(text).__name__}")
+    too_long = length_fault(text, "a query")
+    if too_long is not None:
+        raise QueryError([too_long])
     tokens, diagnostics = tokenize(text)
+    too_many = token_fault(tokens, "a query")
+    if too_many is not None:
+        raise QueryError([located(too_many, text)], text)
     is_whole = not diagnostics
     clauses = clauses_of(tokens, diagnostics)
     query = _Parser(text, clauses, diagnostics, is_whole).query()
     if query is None:
         unique = dict.fromkeys(diagnostics)
-        ordered = sorted(unique, key=lambda f: (f.span.start, f.span.end) if f.span else (0, 0))
-        raise QueryError([located(diagnostic, text) for diagnostic in ordered], text)
+        ordered = sorted(unique, key=lambda d: (d.span.start, d.span.end) if d.span else (0, 0))
+        shown = [located(diagnostic, text) for diagnostic in ordered[:MOST_FAULTS]]
+        raise QueryError(shown, text, len(ordered) - len(shown))
     return query
 
 
@@ -59,18 +74,18 @@ def _is_path(text: str) -> bool:
 
 
 class _Parser:
+    """Reads each clause into a draft; a method a clause."""
+
     def __init__(
         self, text: str, clauses: list[Clause], diagnostics: list[Diagnostic], is_whole: bool
     ) -> None:
         self.text = text
         self.diagnostics = diagnostics
-        self.parts = QueryDraft(text=text)
+        self.draft = QueryDraft(text=text)
         self.clauses: dict[str, Clause] = {}
         for clause in clauses:
             if clause.keyword in self.clauses:
-                diagnostics.append(
-                    Diagnostic(clause.span, f"{clause.keyword} is here a second time")
-                )
+                diagnostics.append(Diagnostic(clause.span, f"{clause.keyword} is given twice"))
             self.clauses.setdefault(clause.keyword, clause)
         end = len(text.rstrip())
         self.end = Span(end, end + 1)
@@ -79,9 +94,9 @@ class _Parser:
         self.is_whole = is_whole
 
     def query(self) -> Query | None:
-        """The checked query, None when there are findings."""
+        """The validated query; None if there are faults, which are then among the diagnostics."""
         # FROM comes first: predicates may be qualified by its name.
-        readers = {
+        handlers = {
             "FROM": self.source,
             "PARTITION BY": self.partition_by,
             "ORDER BY": self.order_by,
@@ -95,118 +110,122 @@ class _Parser:
         for keyword in CLAUSES:
             clause = self.clauses.get(keyword)
             if clause is not None:
-                readers[keyword](clause.reader)
+                handlers[keyword](clause.cursor)
         for keyword, example in _REQUIRED.items():
             if keyword not in self.clauses and self.is_whole:
                 self.diagnostics.append(
                     Diagnostic(self.end, f"{keyword} is missing", f"write for example {example}")
                 )
-        return checked(self.parts, self.diagnostics)
+        return validated(self.draft, self.diagnostics)
 
-    def mark(self, reader: Reader, *where: str) -> None:
-        if reader.tokens:
-            self.parts.spans[where] = reader.span()
+    def mark(self, cursor: Cursor, *where: str) -> None:
+        if cursor.tokens:
+            self.draft.spans[where] = cursor.span()
 
-    def source(self, reader: Reader) -> None:
-        self.mark(reader, "source")
-        if reader.peek().kind is Kind.STRING:
-            path = reader.take()
-            self.parts.source, self.parts.source_is_path = path.text, True
+    def source(self, cursor: Cursor) -> None:
+        self.mark(cursor, "source")
+        if cursor.peek().kind is Kind.STRING:
+            path = cursor.take()
+            self.draft.source, self.draft.source_is_path = path.text, True
             if not path.text:
-                reader.fault(path, "the path of FROM is empty")
+                cursor.report(path, "the path of FROM is empty")
         else:
-            name = reader.name("the name of a stream, or a path in quotes,")
+            name = cursor.take_name("the name of a stream, or a path in quotes,")
             if name is None:
                 return
-            self.parts.source = name.text
+            self.draft.source = name.text
             self.qualifiers = (name.text,)
-        reader.word("AS")
-        if not reader.at_end and reader.peek().kind in (Kind.WORD, Kind.QUOTED):
-            alias = reader.name("another name for the stream")
+        cursor.take_word("AS")
+        if not cursor.at_end and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
+            alias = cursor.take_name("another name for the stream")
             if alias is not None:
                 self.qualifiers += (alias.text,)
-        reader.nothing_more("FROM")
+        cursor.expect_end("FROM")
 
-    def column(self, reader: Reader) -> str | None:
+    def column(self, cursor: Cursor) -> str | None:
         """A column, which may be qualified by the name of the stream."""
-        name = reader.name("a column")
-        if name is not None and reader.sign("."):
+        name = cursor.take_name("a column")
+        if name is not None and cursor.take_sign("."):
             if name.text not in self.qualifiers:
                 hint = did_you_mean(name.text, self.qualifiers)
-                reader.fault(name, f"{name.text} is not the stream of this query", hint)
-            name = reader.name("a column")
+                cursor.report(name, f"{name.text} is not the stream of this query", hint)
+            name = cursor.take_name("a column")
         return None if name is None else name.text
 
-    def partition_by(self, reader: Reader) -> None:
-        for part in reader.parts(","):
+    def partition_by(self, cursor: Cursor) -> None:
+        for part in cursor.split(","):
             column = self.column(part)
             if column is not None:
-                part.nothing_more("a column")
-                self.parts.partition_by.append(column)
+                part.expect_end("a column")
+                self.draft.partition_by.append(column)
                 self.mark(part, "partition_by", column)
 
-    def order_by(self, reader: Reader) -> None:
-        self.parts.order_by = self.column(reader)
-        self.mark(reader, "order_by")
-        if self.parts.order_by is None:
+    def order_by(self, cursor: Cursor) -> None:
+        self.draft.order_by = self.column(cursor)
+        self.mark(cursor, "order_by")
+        if self.draft.order_by is None:
             return
-        if reader.word("UNIT"):
-            unit = reader.take()
-            nanoseconds = unit_named(unit.text) if unit.kind is Kind.WORD else None
-            named = [name for name, length in NANOSECONDS.items() if length == nanoseconds]
-            if not named:
+        if cursor.take_word("UNIT"):
+            unit = cursor.take()
+            name = tick_unit(unit.text) if unit.kind is Kind.WORD else None
+            if name is None:
                 hint = did_you_mean(unit.text, NANOSECONDS)
                 message = f"{unit.text or 'nothing'} is not the unit of a time column"
-                reader.fault(unit, message, hint or f"the units are {', '.join(NANOSECONDS)}")
+                cursor.report(unit, message, hint or f"the units are {', '.join(NANOSECONDS)}")
             else:
-                self.parts.time_unit = named[0]
-                self.parts.spans[("time_unit",)] = unit.span
-        if reader.peek().upper in ("ASC", "DESC"):
-            reader.fault(reader.take(), "events are always worked on in order of time")
-        reader.nothing_more("ORDER BY")
+                self.draft.time_unit = name
+                self.draft.spans[("time_unit",)] = unit.span
+        if cursor.peek().upper in ("ASC", "DESC"):
+            cursor.report(cursor.take(), "events are always processed in order of time")
+        cursor.expect_end("ORDER BY")
 
-    def max_gap(self, reader: Reader) -> None:
-        self.mark(reader, "max_gap")
-        self.parts.max_gap = reader.duration("MAX GAP")
-        if self.parts.max_gap is not None:
-            reader.nothing_more("MAX GAP")
+    def max_gap(self, cursor: Cursor) -> None:
+        self.mark(cursor, "max_gap")
+        self.draft.max_gap = cursor.take_duration("MAX GAP")
+        if self.draft.max_gap is not None:
+            cursor.expect_end("MAX GAP")
 
-    def define(self, reader: Reader) -> None:
-        self.parts.symbols = read_definitions(reader, self.text, self.qualifiers, self.parts.spans)
+    def define(self, cursor: Cursor) -> None:
+        self.draft.symbols = read_definitions(cursor, self.text, self.qualifiers, self.draft.spans)
 
-    def pattern(self, reader: Reader) -> None:
-        self.mark(reader, "pattern")
-        symbols = [part.name for part in self.parts.symbols]
+    def pattern(self, cursor: Cursor) -> None:
+        self.mark(cursor, "pattern")
+        symbols = [spec.name for spec in self.draft.symbols]
         before = len(self.diagnostics)
-        self.parts.stated = read_pattern(reader, symbols)
+        self.draft.constraints = read_pattern(cursor, symbols)
         if len(self.diagnostics) > before:
-            self.parts.pattern_words = frozenset(token.text for token in reader.tokens)
+            self.draft.pattern_words = frozenset(token.text for token in cursor.tokens)
 
-    def within(self, reader: Reader) -> None:
-        self.mark(reader, "within")
-        self.parts.within = reader.duration("WITHIN")
-        if self.parts.within is not None:
-            reader.nothing_more("WITHIN")
+    def within(self, cursor: Cursor) -> None:
+        self.mark(cursor, "within")
+        self.draft.within = cursor.take_duration("WITHIN")
+        if self.draft.within is not None:
+            cursor.expect_end("WITHIN")
 
-    def emit(self, reader: Reader) -> None:
-        self.mark(reader, "emit")
-        if not reader.word("ON"):
-            reader.fault(reader.peek(), "ON is missing after EMIT", "write EMIT ON TRIGGER")
+    def emit(self, cursor: Cursor) -> None:
+        self.mark(cursor, "emit")
+        if not cursor.take_word("ON"):
+            cursor.report(cursor.peek(), "ON is missing after EMIT", "write EMIT ON TRIGGER")
             return
-        when = reader.take()
+        when = cursor.take()
         moments = [moment.value for moment in Emit]
         if when.upper not in moments:
             hint = did_you_mean(when.text, moments) or f"write {', '.join(moments)}"
-            reader.fault(when, f"EMIT ON does not know {when.text or 'nothing'}", hint)
+            message = (
+                f"there is no EMIT ON {when.text}"
+                if when.text
+                else "the moment is missing after EMIT ON"
+            )
+            cursor.report(when, message, hint)
             return
-        self.parts.emit = Emit(when.upper)
-        reader.nothing_more("EMIT")
+        self.draft.emit = Emit(when.upper)
+        cursor.expect_end("EMIT")
 
-    def returns(self, reader: Reader) -> None:
-        parts = self.parts
-        symbols = [part.name for part in parts.symbols]
-        names = Names(symbols, parts.partition_by, parts.order_by)
-        parts.returns = read_returns(reader, parts.spans, names)
+    def returns(self, cursor: Cursor) -> None:
+        draft = self.draft
+        symbols = [spec.name for spec in draft.symbols]
+        names = Names(symbols, draft.partition_by, draft.order_by)
+        draft.returns = read_returns(cursor, draft.spans, names)
 
 
 _REQUIRED = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from piestream.expressions.durations import printed
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.language.model import (
     Aggregate,
@@ -18,16 +17,24 @@ from piestream.relations import names, relation_named
 
 __all__ = ["alias_of", "canonical_text", "default_returns"]
 
-#: What FROM says when a query names no stream.
+#: The name of the stream in FROM when a query names none.
 UNNAMED_STREAM = "stream"
 
 
 def canonical_text(query: Query) -> str:
-    """The query as text, every clause in SPEC's order, defaults left out."""
-    lines = [_source(query), _define(query), _pattern(query), f"WITHIN {printed(query.within)}"]
+    """The query as text: the clauses in one order, defaults left out.
+
+    >>> import piestream as ps
+    >>> query = ps.query("DEFINE a AS (x>1) WITHIN 120 s PATTERN a FROM s RETURN a.ts, a.te")
+    >>> print(canonical_text(query))
+    FROM s
+    DEFINE a AS x > 1
+    PATTERN a
+    WITHIN 2 min
+    """
+    lines = [_source(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
     if query.emit is not Emit.TRIGGER:
-        of = {Emit.COMPLETION: "ON COMPLETION", Emit.BOTH: "ON BOTH"}
-        lines.append(f"EMIT {of[query.emit]}")
+        lines.append(f"EMIT ON {query.emit.value}")
     if query.returns != default_returns(query.symbols):
         lines.append("RETURN " + ", ".join(_return(item) for item in query.returns))
     return "\n".join(lines)
@@ -52,7 +59,7 @@ def alias_of(function: str, *operands: str | None) -> str:
 
 
 def name(word: str) -> str:
-    """A name as it must be written: quoted if it could be read as anything else."""
+    """A name as it must be written: in quotes if it could mean anything else."""
     reads_as_relation = relation_named(word) is not None or word.lower() == "by"
     return word if is_plain_name(word) and not reads_as_relation else quoted(word)
 
@@ -69,7 +76,7 @@ def _source(query: Query) -> str:
         unit = f" UNIT {query.time_unit}" if query.time_unit else ""
         parts.append(f"ORDER BY {name(query.order_by)}{unit}")
     if query.max_gap is not None:
-        parts.append(f"MAX GAP {printed(query.max_gap)}")
+        parts.append(f"MAX GAP {query.max_gap}")
     return " ".join(parts)
 
 
@@ -79,11 +86,11 @@ def _define(query: Query) -> str:
         bounds = ""
         least, most = symbol.at_least, symbol.at_most
         if least and most and not (least.in_ticks and most.in_ticks):
-            bounds = f" BETWEEN {printed(least)} AND {printed(most)}"
+            bounds = f" BETWEEN {least} AND {most}"
         else:
             # Bare ticks after BETWEEN could be read as a part of the predicate.
-            bounds += f" AT LEAST {printed(least)}" if least else ""
-            bounds += f" AT MOST {printed(most)}" if most else ""
+            bounds += f" AT LEAST {least}" if least else ""
+            bounds += f" AT MOST {most}" if most else ""
         items.append(f"{name(symbol.name)} AS {symbol.predicate}{bounds}")
     return "DEFINE " + ",\n       ".join(items)
 

@@ -7,16 +7,20 @@ from dataclasses import dataclass
 
 from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import Token
-from piestream.language.cursor import Reader
+from piestream.language.aggregates import AGGREGATES, AggregateFunction
+from piestream.language.cursor import Cursor
 from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from piestream.language.printer import alias_of
 
-__all__ = ["AGGREGATES", "Names", "read_returns"]
+__all__ = ["FUNCTIONS", "Names", "read_returns"]
 
-AGGREGATES = ("FIRST", "LAST", "MIN", "MAX", "SUM", "AVG", "COUNT", "STDDEV")
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 
-_OTHER_SPELLINGS = {"MEAN": "AVG", "STD": "STDDEV", "STDDEV_SAMP": "STDDEV"}
+_OTHER_SPELLINGS = {
+    spelling: function.name
+    for function in AGGREGATES.values()
+    for spelling in function.other_spellings
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +38,16 @@ class Names:
 
 
 def read_returns(
-    reader: Reader, column_spans: dict[tuple[str, ...], Span], names: Names
+    cursor: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names
 ) -> list[tuple[Return, Span | None]]:
-    """The items of a RETURN clause with their places; faults go to the reader's list."""
-    if reader.at_end:
-        reader.fault(reader.peek(), "RETURN is empty", "leave it out, or write RETURN a.ts, a.te")
+    """The items of a RETURN clause with their places; faults go to the cursor's list."""
+    if cursor.at_end:
+        cursor.report(cursor.peek(), "RETURN is empty", "leave it out, or write RETURN a.ts, a.te")
         return []
     found: list[tuple[Return, Span | None]] = []
-    for item in reader.parts(","):
+    for item in cursor.split(","):
         if not item.tokens:
-            reader.fault(item.end, "something to return is missing here")
+            cursor.report(item.end, "an item is missing here")
             continue
         read = _item(item, column_spans, names)
         if read is not None:
@@ -51,26 +55,26 @@ def read_returns(
     return found
 
 
-def _item(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
+def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     first = item.peek()
     if first.is_sign("*"):
-        item.fault(first, "RETURN does not know *", "leave RETURN out to get every ts and te")
+        item.report(first, "RETURN takes no *", "leave RETURN out to get every ts and te")
         return None
     if item.peek(1).is_sign("("):
         return _call(item, column_spans, names)
-    symbol = item.name("a symbol")
+    symbol = item.take_name("a symbol")
     if symbol is None:
         return None
-    if not item.sign("."):
-        item.fault(symbol, *_bare(symbol.text, names))
+    if not item.take_sign("."):
+        item.report(symbol, *_bare(symbol.text, names))
         return None
-    which = item.name("ts or te")
+    which = item.take_name("ts or te")
     if which is None:
         return None
     end = which.text.lower()
     if end not in ("ts", "te"):
         operand = f"{symbol.text}.{which.text}"
-        item.fault(
+        item.report(
             symbol.span.joined(which.span),
             f"an interval has many values of {which.text}: one must be chosen",
             f"write FIRST({operand}), LAST({operand}), AVG({operand}) or another of "
@@ -86,7 +90,7 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
     one = names.example
     if name in names.symbols:
         return (
-            f"{name} is an interval: what of it?",
+            f"{name} is an interval, not a value",
             f"write {name}.ts, {name}.te, DURATION({name}), or an aggregate such as "
             f"AVG({name}.column)",
         )
@@ -109,72 +113,102 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
     )
 
 
-def _call(item: Reader, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
+def _call(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
     function = item.take()
     name = function.upper
     if name not in FUNCTIONS:
         meant = _OTHER_SPELLINGS.get(name)
         near = f"did you mean {meant}?" if meant else did_you_mean(name, FUNCTIONS)
         hint = near or f"the functions are {', '.join(FUNCTIONS)}"
-        item.fault(function, f"RETURN has no function {function.text}", hint)
+        item.report(function, f"RETURN has no function {function.text}", hint)
         return None
-    item.sign("(")
-    symbol = item.name("a symbol")
+    item.take_sign("(")
+    symbol = item.take_name("a symbol")
     if symbol is None:
         return None
-    column: Token | None = None
-    other: Token | None = None
     if name == "RELATION":
-        if not item.sign(","):
-            item.fault(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
-            return None
-        other = item.name("a symbol")
-        if other is None:
-            return None
-    elif item.sign("."):
-        column = item.name("a column")
+        return _relation(item, symbol.text)
+    if name == "DURATION":
+        return _duration(item, symbol.text)
+    return _aggregate(item, AGGREGATES[name], symbol, column_spans, names)
+
+
+def _relation(item: Cursor, x: str) -> RelationOf | None:
+    """RELATION behind its first symbol."""
+    if not item.take_sign(","):
+        item.report(item.peek(), "RELATION takes two symbols", "write RELATION(a, b)")
+        return None
+    y = item.take_name("a symbol")
+    if y is None:
+        return None
+    alias = _closed(item, alias_of("RELATION", x, y.text))
+    return None if alias is None else RelationOf(x, y.text, alias)
+
+
+def _duration(item: Cursor, symbol: str) -> DurationOf | None:
+    """DURATION behind its symbol."""
+    if item.take_sign("."):
+        column = item.take_name("a column")
+        if column is not None:
+            item.report(column, "DURATION takes a symbol", f"write DURATION({symbol})")
+        return None
+    alias = _closed(item, alias_of("DURATION", symbol))
+    return None if alias is None else DurationOf(symbol, alias)
+
+
+def _aggregate(
+    item: Cursor,
+    function: AggregateFunction,
+    symbol: Token,
+    column_spans: dict[tuple[str, ...], Span],
+    names: Names,
+) -> Aggregate | None:
+    """An aggregate behind its symbol."""
+    column: Token | None = None
+    if item.take_sign("."):
+        column = item.take_name("a column")
         if column is None:
             return None
-        if name == "DURATION":
-            item.fault(column, "DURATION takes a symbol", f"write DURATION({symbol.text})")
-            return None
-    elif name not in ("DURATION", "COUNT"):
-        if symbol.text in names.symbols:
-            message = f"{name} needs a column of {symbol.text}'s events"
-            hint = f"write for example {name}({symbol.text}.speed)"
-        else:
-            message = f"{name}({symbol.text}) does not say over the events of which symbol"
-            hint = f"write {name}({names.example}.{symbol.text})"
-        item.fault(symbol, message, hint)
+    elif function.needs_column:
+        item.report(symbol, *_without_column(function.name, symbol.text, names))
         return None
-    if not item.sign(")"):
-        item.fault(item.peek(), ") is missing here")
-        return None
-    operand = column or other
-    default = alias_of(name, symbol.text, operand.text if operand else None)
-    alias = _alias(item, default)
+    operand = column.text if column else None
+    alias = _closed(item, alias_of(function.name, symbol.text, operand))
     if alias is None:
         return None
     if column is not None:
         column_spans.setdefault(("column", alias), symbol.span.joined(column.span))
-    if name == "DURATION":
-        return DurationOf(symbol.text, alias)
-    if other is not None:
-        return RelationOf(symbol.text, other.text, alias)
-    return Aggregate(name, symbol.text, column.text if column else None, alias)
+    return Aggregate(function.name, symbol.text, operand, alias)
 
 
-def _alias(item: Reader, default: str) -> str | None:
+def _without_column(function: str, operand: str, names: Names) -> tuple[str, str]:
+    """What is wrong with an aggregate of one name, and what to write."""
+    if operand in names.symbols:
+        message = f"{function} needs a column of {operand}'s events"
+        return message, f"write for example {function}({operand}.speed)"
+    message = f"{function}({operand}) needs a symbol, over whose events it is taken"
+    return message, f"write {function}({names.example}.{operand})"
+
+
+def _closed(item: Cursor, default: str) -> str | None:
+    """The closing bracket, and the name of the item."""
+    if item.take_sign(")"):
+        return _alias(item, default)
+    item.report(item.peek(), ") is missing here")
+    return None
+
+
+def _alias(item: Cursor, default: str) -> str | None:
     alias: str | None = default
-    if item.word("AS"):
-        token = item.name("the name of a column")
+    if item.take_word("AS"):
+        token = item.take_name("the name of a column")
         alias = None if token is None else token.text
     if alias is not None:
         more = item.peek()
         if more.is_sign("+", "-", "*", "/", "%"):
-            item.fault(
-                more, "RETURN does not calculate", "calculate with the columns of the result"
+            item.report(
+                more, "RETURN takes no calculations", "calculate with the columns of the result"
             )
             return None
-        item.nothing_more("this")
+        item.expect_end("this")
     return alias

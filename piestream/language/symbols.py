@@ -1,36 +1,37 @@
-"""The builder's symbols: their relations, endpoints and what they return."""
+"""The symbols of the query builder, and the constraints between them.
+
+`define` makes a symbol. Its relations and the comparisons of its endpoints make constraints, which
+``|`` and ``&`` join; its aggregates are in `piestream.language.aggregates`. What is made here goes
+into `piestream.language.builder.pattern`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import Duration, as_duration
+from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.expressions.predicate import Predicate
+from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
-from piestream.language.model import Aggregate, DurationOf, RelationOf, Return
+from piestream.language.model import DurationOf, RelationOf
 from piestream.language.options import named_options
 from piestream.language.printer import alias_of
-from piestream.relations import ALL_NAMES, Relation, inverse, relation_named
+from piestream.relations import ALL_NAMES, Relation, inverse, names, relation_named
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "DurationLike",
     "EndpointBuilder",
     "Pair",
     "PatternBuilder",
-    "ReturnBuilder",
     "SymbolBuilder",
     "as_pattern",
     "define",
 ]
-
-DurationLike = Union[str, int, timedelta, Duration]
 
 _serial = count()
 
@@ -47,10 +48,10 @@ def define(
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
     (``"5s"``), a timedelta, or an int that counts ticks.
 
-    >>> from piestream.language.builder import pattern
-    >>> a = define("a", "accel > 8", at_least="5s")
-    >>> s = define("s", "speed > 70")
-    >>> print(pattern(a.meets(s) | a.overlaps(s)).within("5 minutes"))
+    >>> import piestream as ps
+    >>> a = ps.define("a", "accel > 8", at_least="5s")
+    >>> s = ps.define("s", "speed > 70")
+    >>> print(ps.pattern(a.meets(s) | a.overlaps(s)).within("5 minutes"))
     FROM stream
     DEFINE a AS accel > 8 AT LEAST 5 s,
            s AS speed > 70
@@ -74,8 +75,14 @@ def define(
 
 
 @dataclass(frozen=True)
-class SymbolBuilder:
-    """A symbol that can be related to others and returned from; see `define`."""
+class SymbolBuilder(AggregateMethods):
+    """A symbol: it is related to others, and RETURN takes its endpoints and aggregates.
+
+    >>> import piestream as ps
+    >>> a, s = ps.define("a", "accel > 8"), ps.define("s", "speed > 70")
+    >>> (a.meets(s) | a.overlaps(s)) & (a.ts < s.ts)
+    a meets; overlaps s AND a before; meets; overlaps; finished-by; contains s
+    """
 
     name: str
     predicate: Predicate
@@ -103,134 +110,188 @@ class SymbolBuilder:
         return _constraint(self, other, allowed)
 
     def before(self, other: SymbolBuilder) -> PatternBuilder:
-        """This ends before the other begins."""
+        """This ends before the other begins.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.before(b) == (a.te < b.ts)
+        True
+        """
         return _constraint(self, other, Relation.BEFORE)
 
     def followed_by(self, other: SymbolBuilder) -> PatternBuilder:
-        """The other is the immediate successor."""
+        """The other is the immediate successor: neither predicate holds in between.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.followed_by(b)
+        a followed-by b
+        """
         return _constraint(self, other, Relation.FOLLOWED_BY)
 
     def meets(self, other: SymbolBuilder) -> PatternBuilder:
-        """This ends where the other begins."""
+        """This ends where the other begins.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.meets(b) == (a.te == b.ts)
+        True
+        """
         return _constraint(self, other, Relation.MEETS)
 
     def overlaps(self, other: SymbolBuilder) -> PatternBuilder:
-        """This begins first, and ends inside the other."""
+        """This begins first, and ends inside the other.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.overlaps(b)
+        a overlaps b
+        """
         return _constraint(self, other, Relation.OVERLAPS)
 
     def finished_by(self, other: SymbolBuilder) -> PatternBuilder:
-        """This begins first; both end together."""
+        """This begins first; both end together.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.finished_by(b)
+        a finished-by b
+        """
         return _constraint(self, other, Relation.FINISHED_BY)
 
     def contains(self, other: SymbolBuilder) -> PatternBuilder:
-        """The other lies inside this."""
+        """The other lies inside this.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.contains(b)
+        a contains b
+        """
         return _constraint(self, other, Relation.CONTAINS)
 
     def starts(self, other: SymbolBuilder) -> PatternBuilder:
-        """Both begin together; this ends first."""
+        """Both begin together; this ends first.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.starts(b)
+        a starts b
+        """
         return _constraint(self, other, Relation.STARTS)
 
     def equals(self, other: SymbolBuilder) -> PatternBuilder:
-        """Both begin and end together."""
+        """Both begin and end together.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.equals(b) | a.starts(b) | a.started_by(b)
+        a starts; equals; started-by b
+        """
         return _constraint(self, other, Relation.EQUALS)
 
     def started_by(self, other: SymbolBuilder) -> PatternBuilder:
-        """Both begin together; the other ends first."""
+        """Both begin together; the other ends first.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.started_by(b)
+        a started-by b
+        """
         return _constraint(self, other, Relation.STARTED_BY)
 
     def during(self, other: SymbolBuilder) -> PatternBuilder:
-        """This lies inside the other."""
+        """This lies inside the other.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.during(b) | b.contains(a)
+        a during b
+        """
         return _constraint(self, other, Relation.DURING)
 
     def finishes(self, other: SymbolBuilder) -> PatternBuilder:
-        """The other begins first; both end together."""
+        """The other begins first; both end together.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.finishes(b)
+        a finishes b
+        """
         return _constraint(self, other, Relation.FINISHES)
 
     def overlapped_by(self, other: SymbolBuilder) -> PatternBuilder:
-        """The other begins first, and ends inside this."""
+        """The other begins first, and ends inside this.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.overlapped_by(b)
+        a overlapped-by b
+        """
         return _constraint(self, other, Relation.OVERLAPPED_BY)
 
     def met_by(self, other: SymbolBuilder) -> PatternBuilder:
-        """The other ends where this begins."""
+        """The other ends where this begins.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.met_by(b) == (a.ts == b.te)
+        True
+        """
         return _constraint(self, other, Relation.MET_BY)
 
     def follows(self, other: SymbolBuilder) -> PatternBuilder:
-        """This is the other's immediate successor."""
+        """This is the other's immediate successor.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.follows(b)
+        a follows b
+        """
         return _constraint(self, other, Relation.FOLLOWS)
 
     def after(self, other: SymbolBuilder) -> PatternBuilder:
-        """The other ends before this begins."""
+        """The other ends before this begins.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.after(b) == (a.ts > b.te)
+        True
+        """
         return _constraint(self, other, Relation.AFTER)
 
     @property
     def ts(self) -> EndpointBuilder:
-        """The start: to compare (``a.ts < b.ts``) or to return."""
+        """The start: to compare or to return.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.ts == b.ts
+        a starts; equals; started-by b
+        """
         return EndpointBuilder(self, "ts")
 
     @property
     def te(self) -> EndpointBuilder:
-        """The end: to compare or to return."""
+        """The end: to compare or to return.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.te <= b.ts
+        a before; meets b
+        """
         return EndpointBuilder(self, "te")
 
-    def _aggregate(self, function: str, column: str | None) -> ReturnBuilder:
-        alias = alias_of(function, self.name, column)
-        return ReturnBuilder(Aggregate(function, self.name, column, alias))
-
-    def first(self, column: str) -> ReturnBuilder:
-        """The column at the interval's first event."""
-        return self._aggregate("FIRST", column)
-
-    def last(self, column: str) -> ReturnBuilder:
-        """The column at the interval's last known event."""
-        return self._aggregate("LAST", column)
-
-    def min(self, column: str) -> ReturnBuilder:
-        """The least value over the interval."""
-        return self._aggregate("MIN", column)
-
-    def max(self, column: str) -> ReturnBuilder:
-        """The greatest value over the interval."""
-        return self._aggregate("MAX", column)
-
-    def sum(self, column: str) -> ReturnBuilder:
-        """The sum over the interval."""
-        return self._aggregate("SUM", column)
-
-    def avg(self, column: str) -> ReturnBuilder:
-        """The mean over the interval."""
-        return self._aggregate("AVG", column)
-
-    def stddev(self, column: str) -> ReturnBuilder:
-        """The sample standard deviation over the interval."""
-        return self._aggregate("STDDEV", column)
-
-    def count(self, column: str | None = None) -> ReturnBuilder:
-        """The number of events, or of values of a column that are not NULL."""
-        return self._aggregate("COUNT", column)
-
     def duration(self) -> ReturnBuilder:
-        """te - ts."""
+        """How long the interval is, NULL while its end is not known: ``DURATION(self)``.
+
+        >>> define("a", "x > 1").duration().alias("length").item
+        DurationOf(symbol='a', alias='length')
+        """
         return ReturnBuilder(DurationOf(self.name, alias_of("DURATION", self.name)))
 
     def relation_to(self, other: SymbolBuilder) -> ReturnBuilder:
-        """The name of the relation that holds: ``RELATION(self, other)``."""
+        """The name of the relation that holds: ``RELATION(self, other)``.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.relation_to(b).item
+        RelationOf(x='a', y='b', alias='relation_a_b')
+        """
         alias = alias_of("RELATION", self.name, other.name)
         return ReturnBuilder(RelationOf(self.name, other.name, alias))
 
 
-@dataclass(frozen=True)
-class ReturnBuilder:
-    """Something that a match returns; its name comes from `returning`, or is the default."""
-
-    item: Return
-
-    def alias(self, name: str) -> ReturnBuilder:
-        """The same under another name."""
-        return ReturnBuilder(replace(self.item, alias=name))
-
-
 class EndpointBuilder:
-    """``a.ts`` or ``a.te``; comparing two of them makes a constraint."""
+    """``a.ts`` or ``a.te``; comparing two of them makes a constraint.
+
+    >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+    >>> a.ts < b.ts
+    a before; meets; overlaps; finished-by; contains b
+    >>> a.te == b.te
+    a finished-by; equals; finishes b
+    """
 
     __slots__ = ("symbol", "which")
 
@@ -238,11 +299,13 @@ class EndpointBuilder:
         self.symbol = symbol
         self.which = which
 
+    def __repr__(self) -> str:
+        return f"{self.symbol.name}.{self.which}"
+
     def _compared(self, sign: str, other: object) -> PatternBuilder:
         if not isinstance(other, EndpointBuilder):
             raise QueryError(
-                f"{self.symbol.name}.{self.which} can be compared with an endpoint "
-                f"of another symbol, not with {other!r}"
+                f"{self!r} can be compared with an endpoint of another symbol, not with {other!r}"
             )
         relations = relations_where(self.which, sign, other.which)
         return _constraint(self.symbol, other.symbol, relations)
@@ -270,6 +333,8 @@ class EndpointBuilder:
 
 @dataclass(frozen=True)
 class Pair:
+    """A constraint on two symbols; the pattern of a single symbol has no ``y``."""
+
     x: SymbolBuilder
     y: SymbolBuilder | None
     relations: Relation
@@ -277,9 +342,22 @@ class Pair:
 
 @dataclass(frozen=True)
 class PatternBuilder:
-    """Constraints: ``|`` joins alternatives on one pair, ``&`` joins constraints."""
+    """Constraints: ``|`` joins alternatives on one pair, ``&`` joins constraints.
+
+    >>> a, b, c = define("a", "x > 1"), define("b", "y > 1"), define("c", "z > 1")
+    >>> (a.meets(b) | b.after(a)) & b.contains(c)
+    a before; meets b AND b contains c
+    """
 
     pairs: tuple[Pair, ...]
+
+    def __repr__(self) -> str:
+        return " AND ".join(
+            pair.x.name
+            if pair.y is None
+            else f"{pair.x.name} {'; '.join(names(pair.relations))} {pair.y.name}"
+            for pair in self.pairs
+        )
 
     def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
         return PatternBuilder(self.pairs + as_pattern(other).pairs)
@@ -287,18 +365,18 @@ class PatternBuilder:
     def __or__(self, other: PatternBuilder) -> PatternBuilder:
         if len(self.pairs) != 1 or len(as_pattern(other).pairs) != 1:
             raise QueryError("| joins alternatives on one pair; constraints are joined with &")
-        (mine,), (theirs,) = self.pairs, other.pairs
-        if mine.y is None or theirs.y is None:
+        (left,), (right,) = self.pairs, other.pairs
+        if left.y is None or right.y is None:
             raise QueryError("| joins relations between two symbols")
-        relations = theirs.relations
-        if (theirs.x, theirs.y) == (mine.y, mine.x):
+        relations = right.relations
+        if (right.x, right.y) == (left.y, left.x):
             relations = inverse(relations)
-        elif (theirs.x, theirs.y) != (mine.x, mine.y):
+        elif (right.x, right.y) != (left.x, left.y):
             raise QueryError(
-                f"| joins alternatives on one pair, not on {mine.x.name}, {mine.y.name} "
-                f"and {theirs.x.name}, {theirs.y.name}; join constraints with &"
+                f"| joins alternatives on one pair, not on {left.x.name}, {left.y.name} "
+                f"and {right.x.name}, {right.y.name}; join constraints with &"
             )
-        return PatternBuilder((Pair(mine.x, mine.y, mine.relations | relations),))
+        return PatternBuilder((Pair(left.x, left.y, left.relations | relations),))
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -314,6 +392,11 @@ def _constraint(x: SymbolBuilder, y: SymbolBuilder, relations: Relation) -> Patt
 
 
 def as_pattern(given: PatternBuilder | SymbolBuilder) -> PatternBuilder:
+    """The constraints of a pattern; those of a single symbol are none.
+
+    >>> as_pattern(define("a", "x > 1"))
+    a
+    """
     if isinstance(given, SymbolBuilder):
         return PatternBuilder((Pair(given, None, Relation(0)),))
     if isinstance(given, PatternBuilder):

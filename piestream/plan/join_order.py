@@ -1,25 +1,31 @@
-"""The join plan: in which order a match is completed from whatever was decided last.
+"""Join orders: in which order a match is completed from whatever was decided last, its *seed*.
 
-Nothing partial is stored, so a plan is only an order of symbols for each seed, and can be changed
-between two events at no cost. How many partners there are to try is estimated from the live state.
+No partial matches are stored, so an order is nothing but a list of steps for each seed, and can be
+changed between two events at no cost. How many partners a step has to try is estimated from a sample
+of the live state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-#: Up to so many symbols to bind, all orders are weighed; beyond, the cheapest next one is taken.
+#: Up to so many symbols to bind, all orders are costed; beyond, the cheapest next one is taken.
 _ALL_ORDERS = 7
+#: What is assumed of a constraint before anything was seen: partners of an interval, and the share
+#: of all live intervals that they are; of one that allows before or after, and of the others.
+_ASSUMED_PARTNERS = {True: 20.0, False: 1.0}
+_ASSUMED_SHARE = {True: 0.4, False: 0.1}
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A constraint as the plan sees it: its two symbols, and whether its partners are a range."""
+    """A constraint in the join graph: its two symbols, and whether it allows before or after."""
 
     x: int
     y: int
-    ranged: bool  # allows before or after: an interval may have very many partners
+    ranged: bool  # it does, so that an interval may have very many partners
 
     def other(self, symbol: int) -> int:
         """The symbol at the other end."""
@@ -49,12 +55,21 @@ class Step:
     checks: tuple[Check, ...]
 
 
+class SideSample(Protocol):
+    """Sums over a sample of the live intervals on one side of a constraint (joins.records)."""
+
+    intervals: int
+    candidates: int  # live intervals of the other symbol beside them
+    partners: int
+    partners_after_all: int  # if all of those had ended before them, as before a seed
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is known of a constraint's partners: how many an interval has, what share of all fit.
+    """How many partners an interval has in a constraint, and what share of all live intervals.
 
-    By constraint, side, and whether it is an interval that a seed binds: that one is among the
-    latest, and all others lie before it.
+    By constraint, side, and whether the interval is bound by a seed: that one is among the latest,
+    and all others lie before it.
     """
 
     partners: Mapping[tuple[int, int, bool], float] = field(default_factory=dict)
@@ -62,24 +77,26 @@ class Estimate:
 
     def partners_of(self, edge: Edge, number: int, side: int, of_seed: bool) -> float:
         """How many partners an interval on a side of a constraint has."""
-        return self.partners.get((number, side, of_seed), 20.0 if edge.ranged else 1.0)
+        return self.partners.get((number, side, of_seed), _ASSUMED_PARTNERS[edge.ranged])
 
     def share_of(self, edge: Edge, number: int, side: int, of_seed: bool) -> float:
         """The share of all live intervals of the other symbol that are its partners."""
-        return self.share.get((number, side, of_seed), 0.4 if edge.ranged else 0.1)
+        return self.share.get((number, side, of_seed), _ASSUMED_SHARE[edge.ranged])
 
     @classmethod
-    def from_counts(cls, counts: Sequence[int], edges: Sequence[Edge]) -> Estimate:
-        """An estimate from the counts of a survey of the live state (state.survey)."""
+    def from_samples(cls, samples: Sequence[Sequence[SideSample]]) -> Estimate:
+        """An estimate from samples of the live state, of both sides of every constraint."""
         partners: dict[tuple[int, int, bool], float] = {}
         share: dict[tuple[int, int, bool], float] = {}
-        for number in range(len(edges)):
-            for side in (0, 1):
-                intervals, beside, *found = counts[8 * number + 4 * side :][:4]
+        for number, sides in enumerate(samples):
+            for side, sample in enumerate(sides):
+                if not sample.intervals:
+                    continue
                 for of_seed in (False, True):
-                    if intervals:
-                        partners[number, side, of_seed] = found[of_seed] / intervals
-                        share[number, side, of_seed] = found[of_seed] / beside if beside else 1.0
+                    found = sample.partners_after_all if of_seed else sample.partners
+                    partners[number, side, of_seed] = found / sample.intervals
+                    all_found = found / sample.candidates if sample.candidates else 1.0
+                    share[number, side, of_seed] = all_found
         return cls(partners, share)
 
     def differs(self, other: Estimate, factor: float) -> bool:
@@ -92,50 +109,80 @@ class Estimate:
         )
 
 
+class JoinOrders:
+    """All seeds of a query, and the steps that complete a match from each, for any estimate."""
+
+    def __init__(
+        self, edges: Sequence[Edge], same_predicate_pairs: Sequence[frozenset[int]]
+    ) -> None:
+        self.edges = edges
+        self.same_predicate_pairs = same_predicate_pairs
+        self.seeds: dict[str, tuple[int, ...]] = {}
+        #: Without ranges and cycles the semijoin reduction leaves nothing to try in vain, whatever
+        #: the order.
+        symbols = {s for edge in edges for s in (edge.x, edge.y)}
+        self.adaptive = any(e.ranged for e in edges) or len(edges) >= len(symbols) > 0
+
+    def add_seed(self, name: str, bound: tuple[int, ...]) -> int:
+        """Add a seed that binds these symbols; gives its number."""
+        self.seeds[name] = bound
+        return len(self.seeds) - 1
+
+    def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
+        """The steps of every seed."""
+        return {
+            name: steps_from(bound, self.edges, self.same_predicate_pairs, estimate)
+            for name, bound in self.seeds.items()
+        }
+
+
 def steps_from(
     bound: Sequence[int],
     edges: Sequence[Edge],
-    twins: Sequence[frozenset[int]],
+    same_predicate_pairs: Sequence[frozenset[int]],
     estimate: Estimate | None = None,
 ) -> tuple[Step, ...]:
     """The steps that bind all remaining symbols once ``bound`` are, at the least estimated work.
 
-    ``twins`` are pairs of symbols with one predicate that no constraint keeps apart.
+    ``same_predicate_pairs`` are pairs of symbols that no constraint prevents from binding the same
+    interval.
     """
     search = _Search(edges, estimate or Estimate(), bound)
     remaining = len({s for edge in edges for s in (edge.x, edge.y)}) - len(bound)
     order = search.best(frozenset(bound)) if remaining <= _ALL_ORDERS else search.greedy(bound)
     if search.is_tree and not any(edge.ranged for edge in edges):
-        order = search.side_by_side(order, bound)  # any order is as good
+        order = search.branch_by_branch(order, bound)  # any order is as good
     done = list(bound)
     steps = []
     for target in order:
-        via, others, _, _ = search.weighed(target, done)
+        via, others, _, _ = search.cost(target, done)
         checks = [Check(e, edges[e].side(target), edges[e].other(target)) for e in others]
-        checks += [Check(None, 0, s) for s in done if frozenset((s, target)) in twins]
+        checks += [
+            Check(None, 0, s) for s in done if frozenset((s, target)) in same_predicate_pairs
+        ]
         source = edges[via].other(target)
         steps.append(Step(target, via, edges[via].side(source), tuple(checks)))
         done.append(target)
     return tuple(steps)
 
 
-def split_of(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
-    """The first step from which on none asks for what the steps before it bound.
+def independent_suffix(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
+    """The first step from which on none needs a symbol that the steps before it bound.
 
-    What lies on two sides of a seed has nothing to do with each other: its matches are the product.
+    The matches are then the product of what these find and of what those before them find.
     """
-    for split in range(1, len(steps)):
-        earlier = {step.target for step in steps[:split]}
-        asked = {edges[s.constraint].other(s.target) for s in steps[split:]} | {
-            check.other for s in steps[split:] for check in s.checks
+    for first in range(1, len(steps)):
+        earlier = {step.target for step in steps[:first]}
+        needed = {edges[s.constraint].other(s.target) for s in steps[first:]} | {
+            check.other for s in steps[first:] for check in s.checks
         }
-        if not asked & earlier:
-            return split
+        if not needed & earlier:
+            return first
     return len(steps)
 
 
 class _Search:
-    """Weighs orders: the work of a step is the partners tried, for every binding that got there."""
+    """Costs orders: the work of a step is the partners tried, for every binding that got there."""
 
     def __init__(self, edges: Sequence[Edge], estimate: Estimate, seed: Sequence[int]) -> None:
         self.edges = edges
@@ -145,40 +192,40 @@ class _Search:
         for number, edge in enumerate(edges):
             self.incident.setdefault(edge.x, []).append(number)
             self.incident.setdefault(edge.y, []).append(number)
-        self.found: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
+        self.memo: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
 
     @property
     def is_tree(self) -> bool:
         """Whether the constraints connect their symbols without a cycle."""
         return len(self.edges) < len(self.incident) or not self.edges
 
-    def side_by_side(self, order: Sequence[int], bound: Sequence[int]) -> tuple[int, ...]:
-        """An order in which what only ``bound`` connects comes one after the other."""
-        part = {symbol: symbol for symbol in order}
+    def branch_by_branch(self, order: Sequence[int], bound: Sequence[int]) -> tuple[int, ...]:
+        """An order in which the branches that only ``bound`` connects come one after the other."""
+        branch = {symbol: symbol for symbol in order}
         for target in order:  # each is connected to one before it
             for number in self.incident[target]:
                 other = self.edges[number].other(target)
                 if other not in bound and order.index(other) < order.index(target):
-                    part[target] = part[other]
-        parts = list(dict.fromkeys(part.values()))
-        return tuple(sorted(order, key=lambda symbol: parts.index(part[symbol])))
+                    branch[target] = branch[other]
+        branches = list(dict.fromkeys(branch.values()))
+        return tuple(sorted(order, key=lambda symbol: branches.index(branch[symbol])))
 
-    def weighed(self, target: int, bound: Iterable[int]) -> tuple[int, list[int], float, float]:
-        """How to bind a symbol: through which constraint, checking which, at what work and yield."""
-        there = set(bound)
-        through = [e for e in self.incident[target] if self.edges[e].other(target) in there]
+    def cost(self, target: int, bound: Iterable[int]) -> tuple[int, list[int], float, float]:
+        """How to bind a symbol: by which constraint, checking which others, at what work and yield."""
+        known = set(bound)
+        applicable = [e for e in self.incident[target] if self.edges[e].other(target) in known]
 
         def partners(e: int) -> float:
-            return self.estimate.partners_of(self.edges[e], e, *self._from(e, target))
+            return self.estimate.partners_of(self.edges[e], e, *self._source(e, target))
 
-        via = min(through, key=lambda e: (partners(e), self.edges[e].ranged, e))
-        others = [e for e in through if e != via]
+        via = min(applicable, key=lambda e: (partners(e), self.edges[e].ranged, e))
+        others = [e for e in applicable if e != via]
         kept = partners(via)
         for e in others:
-            kept *= self.estimate.share_of(self.edges[e], e, *self._from(e, target))
+            kept *= self.estimate.share_of(self.edges[e], e, *self._source(e, target))
         return via, others, partners(via), kept
 
-    def _from(self, constraint: int, target: int) -> tuple[int, bool]:
+    def _source(self, constraint: int, target: int) -> tuple[int, bool]:
         """The side of a constraint that a target is reached from, and whether the seed is there."""
         edge = self.edges[constraint]
         source = edge.other(target)
@@ -186,30 +233,30 @@ class _Search:
 
     def candidates(self, bound: Iterable[int]) -> list[int]:
         """The symbols that a constraint connects to those bound."""
-        there = set(bound)
-        near = {self.edges[e].other(s) for s in there for e in self.incident.get(s, ())}
-        return sorted(near - there)
+        known = set(bound)
+        connected = {self.edges[e].other(s) for s in known for e in self.incident.get(s, ())}
+        return sorted(connected - known)
 
     def best(self, bound: frozenset[int]) -> tuple[int, ...]:
         """The order of least work, over all orders."""
         return self._least(bound)[1]
 
     def _least(self, bound: frozenset[int]) -> tuple[float, tuple[int, ...]]:
-        if bound not in self.found:
+        if bound not in self.memo:
             choices = []
             for target in self.candidates(bound):
-                _, _, tried, kept = self.weighed(target, bound)
+                _, _, tried, kept = self.cost(target, bound)
                 work, order = self._least(bound | {target})
                 choices.append((tried + kept * work, (target, *order)))
-            self.found[bound] = min(choices, default=(0.0, ()))
-        return self.found[bound]
+            self.memo[bound] = min(choices, default=(0.0, ()))
+        return self.memo[bound]
 
     def greedy(self, bound: Sequence[int]) -> tuple[int, ...]:
         """An order that always takes the symbol of which the fewest bindings remain."""
         done = list(bound)
         order: list[int] = []
-        while near := self.candidates(done):
-            target = min(near, key=lambda s: (self.weighed(s, done)[3], s))
+        while candidates := self.candidates(done):
+            target = min(candidates, key=lambda s: (self.cost(s, done)[3], s))
             order.append(target)
             done.append(target)
         return tuple(order)
@@ -236,16 +283,16 @@ def spanning_tree(n_symbols: int, edges: Sequence[Edge]) -> tuple[int, ...]:
     return tuple(tree)
 
 
-def asked(
+def bounded_sides(
     tree: Sequence[int],
     edges: Sequence[Edge],
     seeds: Sequence[tuple[Sequence[int], int | None]],
 ) -> list[tuple[int, int]]:
-    """The constraints of the tree, with a symbol, of whose partners there something is asked.
+    """The constraints of the tree, with a symbol, whose partners bound the symbol's intervals.
 
-    It is where some seed lies on the symbol's side of the constraint: then its intervals may be
-    entered from there, and are worth it only if a partner is there. ``seeds`` are the symbols that
-    each binds, and the constraint whose pairs it is of: that one's partner is bound.
+    They do if some seed lies on the symbol's side of the constraint: then intervals of the symbol may
+    be reached from there, and can complete a match only if a partner can. ``seeds`` are the symbols
+    that each binds, and the constraint whose pair it is: the partner in that one is bound already.
     """
     found = []
     for constraint in tree:

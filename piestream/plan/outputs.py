@@ -1,200 +1,393 @@
-"""From result words to the columns that RETURN asks for."""
+"""The columns of the result: which words the loops write for each, and how it is made of them.
+
+A kind of column is a class that has both sides. A query's columns are found once for its input;
+the loops write their words (`Output.words`), a row a match; `Output.column` reads them.
+"""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, assert_never
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.layout import (
-    OPEN,
-    PHASE_COMPLETION,
-    ROW_OUTPUTS,
-    ROW_PHASE,
-    ROW_TIME,
+from piestream.compiled.constants import OPEN
+from piestream.joins import records
+from piestream.language.model import (
+    Aggregate,
+    DurationOf,
+    Emit,
+    Endpoint,
+    Query,
+    RelationOf,
+    Return,
 )
-from piestream.intervals import aggregates as agg
-from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
-from piestream.plan.binding import CODE, FLOAT, Binding, Output
-from piestream.plan.program import Cell
-from piestream.relations import Relation, names
+from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
+from piestream.plan.columns import CODE, FLOAT, Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.program import Cell, OutputWord
+from piestream.relations import (
+    ANY,
+    ENDPOINT_ORDER,
+    PRECISE_FORM,
+    RELATIONS_BY_ORDER,
+    EndpointOrder,
+    Relation,
+    inverse,
+    names,
+)
 
 Words = NDArray[np.int64]
 
 
-def result_frame(
-    binding: Binding, rows: Words, keys: pl.DataFrame, values: dict[int, pl.Series]
-) -> pl.DataFrame:
-    """The rows of the detector as a frame of the query's result columns.
+@dataclass(frozen=True)
+class ResultRows:
+    """Result rows as the loops wrote them, and what their words stand for."""
 
-    ``keys`` holds the partition columns of each row, ``values`` what the codes of a column without
-    a numeric form stand for.
-    """
-    schema = binding.result_schema
-    if not len(rows):
-        return pl.DataFrame(schema=schema)
-    columns = [keys[name].alias(name) for name in binding.query.partition_by]
-    report = list(schema)[len(columns)]
-    columns.append(_times(binding, rows[:, ROW_TIME]).alias(report))
-    if binding.query.emit is Emit.BOTH:
-        completed = pl.Series("phase", rows[:, ROW_PHASE] == PHASE_COMPLETION)
-        phases = pl.select(
+    rows: Words  # a row a match, whose words are a `ResultRow`
+    place: Mapping[OutputWord, int]  # where each output word is among them
+    keys: pl.DataFrame  # the partition columns of each row
+    dictionaries: Mapping[int, pl.Series]  # the values that the codes of an attribute stand for
+
+    def __getitem__(self, word: OutputWord) -> Words:
+        return self.rows[:, records.ResultRow.offset("outputs") + self.place[word]]
+
+    @property
+    def times(self) -> Words:
+        """The time of each report."""
+        return self.rows[:, records.ResultRow.offset("time")]
+
+    @property
+    def phases(self) -> Words:
+        """What each row reports."""
+        return self.rows[:, records.ResultRow.offset("phase")]
+
+
+@dataclass(frozen=True)
+class Output(ABC):
+    """A column of the result."""
+
+    name: str
+    dtype: pl.DataType
+
+    @property
+    @abstractmethod
+    def words(self) -> tuple[OutputWord, ...]:
+        """The words that the loops write for it in every result row."""
+
+    @abstractmethod
+    def column(self, found: ResultRows) -> pl.Series:
+        """Its values, one a result row; their type may still be one that casts to its own."""
+
+    @property
+    def values_of(self) -> str | None:
+        """The input column whose values it holds, if it holds any column's."""
+        return None
+
+
+@dataclass(frozen=True)
+class PartitionKey(Output):
+    """A partition column, as itself or as an aggregate that can have no other value."""
+
+    key: str
+
+    @property
+    def words(self) -> tuple[OutputWord, ...]:
+        return ()
+
+    @property
+    def values_of(self) -> str:
+        return self.key
+
+    def column(self, found: ResultRows) -> pl.Series:
+        return found.keys[self.key]
+
+
+@dataclass(frozen=True)
+class ReportTime(Output):
+    """When the match was reported: ``detected_at`` or ``completed_at``."""
+
+    time: TimeColumn
+
+    @property
+    def words(self) -> tuple[OutputWord, ...]:
+        return ()
+
+    @property
+    def values_of(self) -> str:
+        return self.time.name
+
+    def column(self, found: ResultRows) -> pl.Series:
+        return self.time.as_times(_nullable(found.times))
+
+
+@dataclass(frozen=True)
+class Phase(Output):
+    """Which of its two rows of EMIT ON BOTH this is of a match."""
+
+    @property
+    def words(self) -> tuple[OutputWord, ...]:
+        return ()
+
+    def column(self, found: ResultRows) -> pl.Series:
+        completed = pl.Series(found.phases == records.Phase.COMPLETION)
+        return pl.select(
             pl.when(completed).then(pl.lit("completion")).otherwise(pl.lit("trigger"))
         ).to_series()
-        columns.append(phases.alias("phase"))
-    for output in binding.outputs:
-        words = [rows[:, ROW_OUTPUTS + binding.tables.words[w]] for w in output.wanted]
-        column = keys[output.key] if output.key else _column(binding, output, words, values)
-        columns.append(column.cast(output.dtype).alias(output.item.alias))
-    return pl.DataFrame(columns)
 
 
-def _column(
-    binding: Binding, output: Output, words: list[Words], values: dict[int, pl.Series]
-) -> pl.Series:
-    item = output.item
-    if isinstance(item, Endpoint):
-        if output.wanted[0].what == "ts":  # always known
-            return _times(binding, words[0])
-        return _times(binding, words[0], unknown=words[0] == OPEN)
-    if isinstance(item, DurationOf):
-        starts, ends = words
-        # a length of more than 63 bits is no length that a column could hold
-        unknown = (ends == OPEN) | ((ends < 0) != (starts < 0)) & (ends - starts < 0)
-        return binding.time.as_lengths(_series(np.where(unknown, 0, ends - starts), unknown))
-    if isinstance(item, RelationOf):
-        return _relations(output, words)
-    return _aggregate(output, item, words, values)
+@dataclass(frozen=True)
+class EndpointTime(Output):
+    """``s.ts`` or ``s.te``."""
+
+    time: TimeColumn
+    symbol: int
+    which: str
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        return (OutputWord(self.symbol, self.which),)
+
+    @property
+    def values_of(self) -> str:
+        return self.time.name
+
+    def column(self, found: ResultRows) -> pl.Series:
+        (word,) = self.words
+        ticks = found[word]
+        unknown = None if self.which == "ts" else ticks == OPEN  # a start is always known
+        return self.time.as_times(_nullable(ticks, unknown))
 
 
-def _series(words: Words, unknown: NDArray[np.bool_] | None = None) -> pl.Series:
-    """Words as a column, NULL where unknown."""
-    column = pl.Series("", np.ascontiguousarray(words))
+@dataclass(frozen=True)
+class IntervalDuration(Output):
+    """``DURATION(s)``."""
+
+    time: TimeColumn
+    symbol: int
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        return _endpoints(self.symbol)
+
+    def column(self, found: ResultRows) -> pl.Series:
+        start, end = (found[word] for word in self.words)
+        # a duration of more than 63 bits fits no column
+        unknown = (end == OPEN) | ((end < 0) != (start < 0)) & (end - start < 0)
+        return self.time.as_lengths(_nullable(np.where(unknown, 0, end - start), unknown))
+
+
+@dataclass(frozen=True)
+class RelationName(Output):
+    """``RELATION(x, y)``."""
+
+    x: int
+    y: int
+    allowed: Relation  # between the two, as the pattern says
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        followers = [word for _, _, word in self._followers]
+        return (*_endpoints(self.x), *_endpoints(self.y), *followers)
+
+    @cached_property
+    def _followers(self) -> list[tuple[Relation, Relation, OutputWord]]:
+        """The pairs of a wide and a precise relation that only a word of its own can tell apart."""
+        follower = {
+            Relation.FOLLOWED_BY: OutputWord(self.y, "follows", other=self.x),
+            Relation.FOLLOWS: OutputWord(self.x, "follows", other=self.y),
+        }
+        return [
+            (wide, precise, follower[precise])
+            for wide, precise in PRECISE_FORM.items()
+            if self.allowed & wide and self.allowed & precise
+        ]
+
+    @cached_property
+    def _names(self) -> pl.Series:
+        """The name for each order of the endpoints, by the order's number."""
+        named = [next(iter(names(relation)), "") for relation in RELATIONS_BY_ORDER]
+        for wide, precise in PRECISE_FORM.items():
+            if self.allowed & precise and not self.allowed & wide:
+                named[ENDPOINT_ORDER[wide].number] = names(precise)[0]
+        return pl.Series(named, dtype=pl.String)
+
+    def column(self, found: ResultRows) -> pl.Series:
+        """An open end is later than every known one; of two open ends, none is."""
+        xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
+        order = _endpoint_orders(xs, xe, ys, ye)
+        column = self._names.gather(pl.Series(order.astype(np.uint32)))
+        for wide, precise, word in self._followers:
+            is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
+            column = column.set(pl.Series(is_precise), names(precise)[0])
+        unknown = (xe == OPEN) & (ye == OPEN)
+        return column.set(pl.Series(unknown), None) if unknown.any() else column
+
+
+@dataclass(frozen=True)
+class CalculatedValue(Output):
+    """An aggregate that calculates a number, from the values of a column or from the events."""
+
+    symbol: int
+    calculation: Calculation
+    number: int = 0  # of the attribute that holds the values; cells of events read none
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        return _cell_words(self.symbol, self.calculation, self.number)
+
+    def column(self, found: ResultRows) -> pl.Series:
+        return _nullable(*self.calculation.finish(*(found[word] for word in self.words)))
+
+
+@dataclass(frozen=True)
+class SelectedValue(Output):
+    """An aggregate that gives one of the values of a column."""
+
+    symbol: int
+    number: int
+    attribute: Attribute
+    selection: Selection
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        return _cell_words(self.symbol, self.selection, self.number)
+
+    @property
+    def values_of(self) -> str:
+        return self.attribute.name
+
+    def column(self, found: ResultRows) -> pl.Series:
+        known, value = (found[word] for word in self.words)
+        unknown = known != 1
+        if self.attribute.form == FLOAT:
+            return _nullable(np.ascontiguousarray(value).view(np.float64), unknown)
+        column = _nullable(np.where(unknown, 0, value), unknown)
+        if self.attribute.form == CODE:
+            return found.dictionaries[self.number].gather(column)
+        return column.cast(pl.Int32) if self.dtype == pl.Date else column
+
+
+def report_columns(columns: InputColumns, time: TimeColumn) -> tuple[Output, ...]:
+    """What every result row begins with: the keys, when it was reported, and the phase."""
+    query = columns.query
+    report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
+    outputs: list[Output] = [PartitionKey(n, columns.schema[n], n) for n in query.partition_by]
+    outputs.append(ReportTime(report, time.dtype, time))
+    if query.emit is Emit.BOTH:
+        outputs.append(Phase("phase", pl.String()))
+    return tuple(outputs)
+
+
+def returned_columns(
+    columns: InputColumns, time: TimeColumn
+) -> tuple[tuple[Output, ...], tuple[Attribute, ...]]:
+    """The columns of RETURN, and the attributes that they aggregate."""
+    returns = _Returns(columns, time)
+    errors = Errors()
+    outputs = [errors.attempt(returns.output, item) for item in columns.query.returns]
+    errors.raise_all()
+    return tuple(o for o in outputs if o is not None), tuple(returns.attributes)
+
+
+def result_frame(outputs: tuple[Output, ...], found: ResultRows) -> pl.DataFrame:
+    """Result rows as a frame of the result's columns."""
+    if not len(found.rows):
+        return pl.DataFrame(schema={output.name: output.dtype for output in outputs})
+    return pl.DataFrame([_of_type(o.column(found), o.dtype).alias(o.name) for o in outputs])
+
+
+class _Returns:
+    """Finds the output of each item of RETURN; numbers the attributes as they come up."""
+
+    def __init__(self, columns: InputColumns, time: TimeColumn) -> None:
+        self.columns = columns
+        self.time = time
+        self.symbols = {symbol.name: n for n, symbol in enumerate(columns.query.symbols)}
+        self.attributes: dict[Attribute, int] = {}
+
+    def output(self, item: Return) -> Output:
+        time, symbols = self.time, self.symbols
+        match item:
+            case Endpoint(symbol, which, alias):
+                return EndpointTime(alias, time.dtype, time, symbols[symbol], which)
+            case DurationOf(symbol, alias):
+                return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
+            case RelationOf(x, y, alias):
+                allowed = _allowed(self.columns.query, x, y)
+                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed)
+            case Aggregate():
+                return self.aggregate(item)
+            case _:
+                assert_never(item)
+
+    def aggregate(self, item: Aggregate) -> Output:
+        symbol = self.symbols[item.symbol]
+        aggregation = AGGREGATIONS[item.function]
+        if item.column is None:
+            over_events = aggregation.over_events
+            assert over_events is not None, "the language declares that it needs a column"
+            return CalculatedValue(item.alias, over_events.dtype, symbol, over_events)
+        where = ("column", item.alias)
+        dtype = self.columns.dtype(item.column, where, item.function)
+        form = aggregation.form_of(dtype)
+        if form is None:
+            raise self.columns.query.fault(
+                where, f"{item.function} needs a numeric column; {item.column} has type {dtype}"
+            )
+        computation = aggregation.over[form]
+        is_selected = isinstance(computation, Selection)
+        if is_selected and item.column in self.columns.query.partition_by:
+            return PartitionKey(item.alias, dtype, item.column)
+        attribute = Attribute(item.column, form)
+        number = self.attributes.setdefault(attribute, len(self.attributes))
+        if isinstance(computation, Selection):
+            return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
+        return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
+
+
+def _allowed(query: Query, x: str, y: str) -> Relation:
+    """What the pattern allows between two symbols; every Allen relation if it says nothing."""
+    for constraint in query.constraints:
+        if (constraint.x, constraint.y) == (x, y):
+            return constraint.relations
+        if (constraint.x, constraint.y) == (y, x):
+            return inverse(constraint.relations)
+    return ANY
+
+
+def _endpoints(symbol: int) -> tuple[OutputWord, OutputWord]:
+    return OutputWord(symbol, "ts"), OutputWord(symbol, "te")
+
+
+def _cell_words(symbol: int, computation: Computation, column: int) -> tuple[OutputWord, ...]:
+    return tuple(
+        OutputWord(symbol, Cell(symbol, kind, column), part) for kind, part in computation.words
+    )
+
+
+def _nullable(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) -> pl.Series:
+    """Words or numbers as a column, NULL where unknown."""
+    column = pl.Series("", np.ascontiguousarray(values))
     if unknown is None or not unknown.any():
         return column
     return column.set(pl.Series(unknown), None)
 
 
-def _times(binding: Binding, ticks: Words, unknown: NDArray[np.bool_] | None = None) -> pl.Series:
-    return binding.time.as_times(_series(ticks, unknown))
+def _of_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    return column if column.dtype == dtype else column.cast(dtype)
 
 
-def _aggregate(
-    output: Output, item: Aggregate, words: list[Words], values: dict[int, pl.Series]
-) -> pl.Series:
-    if item.function == "COUNT":
-        return _series(words[0])
-    cell = output.wanted[-1].what
-    attribute = output.attribute
-    assert isinstance(cell, Cell)
-    assert attribute is not None
-    if item.function in ("FIRST", "LAST", "MIN", "MAX"):
-        known, value = words
-        return _valued(output, cell, value, known != 1, values)
-    if item.function == "STDDEV":
-        count, spread = words
-        with np.errstate(invalid="ignore", divide="ignore"):
-            deviation = np.sqrt(np.ascontiguousarray(spread).view(np.float64) / (count - 1))
-        return _floats(deviation, count < 2)
-    total, rough, count = words
-    if cell_kind(output) == agg.SUM_INT:
-        return _whole_sum(item, total, rough, count)
-    sums = np.ascontiguousarray(total).view(np.float64)
-    if item.function == "SUM":
-        return _floats(sums, count == 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _floats(sums / count, count == 0)
+def _endpoint_orders(xs: Words, xe: Words, ys: Words, ye: Words) -> Words:
+    """`EndpointOrder.number` of every row; no difference is taken, since it might overflow."""
 
+    def compared(a: Words, b: Words) -> Any:
+        return (a > b).astype(np.int64) - (a < b).astype(np.int64)
 
-def cell_kind(output: Output) -> int:
-    """The kind of the first aggregate that an output is made of."""
-    cell = output.wanted[0].what
-    assert isinstance(cell, Cell)
-    return cell.kind
-
-
-def _whole_sum(item: Aggregate, total: Words, rough: Words, count: Words) -> pl.Series:
-    """SUM or AVG of integers: exact while the sum fits 64 bits; beyond, SUM is NULL."""
-    sums = np.ascontiguousarray(rough).view(np.float64)
-    beyond = np.abs(sums - total) > 2.0**62  # what has wrapped round is off by 2^64
-    if item.function == "SUM":
-        return _series(total, (count == 0) | beyond)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _floats(np.where(beyond, sums, total) / count, count == 0)
-
-
-def _floats(numbers: NDArray[np.float64], unknown: NDArray[np.bool_]) -> pl.Series:
-    column = pl.Series("", np.ascontiguousarray(numbers))
-    return column.set(pl.Series(unknown), None) if unknown.any() else column
-
-
-def _valued(
-    output: Output,
-    cell: Cell,
-    words: Words,
-    unknown: NDArray[np.bool_],
-    values: dict[int, pl.Series],
-) -> pl.Series:
-    """Words of a column's own form as its values."""
-    assert output.attribute is not None
-    if output.attribute.form == CODE:
-        places = _series(np.where(unknown, 0, words), unknown)
-        return values[cell.column].gather(places)
-    if output.attribute.form == FLOAT:
-        return _floats(np.ascontiguousarray(words).view(np.float64), unknown)
-    column = _series(np.where(unknown, 0, words), unknown)
-    if output.dtype == pl.Date:
-        return column.cast(pl.Int32)
-    return column
-
-
-#: Allen's relation by the signs of xs-ys, xs-ye, xe-ys, xe-ye, each -1, 0 or 1.
-_BY_SIGNS = {
-    (-1, -1, -1, -1): Relation.BEFORE,
-    (-1, -1, 0, -1): Relation.MEETS,
-    (-1, -1, 1, -1): Relation.OVERLAPS,
-    (-1, -1, 1, 0): Relation.FINISHED_BY,
-    (-1, -1, 1, 1): Relation.CONTAINS,
-    (0, -1, 1, -1): Relation.STARTS,
-    (0, -1, 1, 0): Relation.EQUALS,
-    (0, -1, 1, 1): Relation.STARTED_BY,
-    (1, -1, 1, -1): Relation.DURING,
-    (1, -1, 1, 0): Relation.FINISHES,
-    (1, -1, 1, 1): Relation.OVERLAPPED_BY,
-    (1, 0, 1, 1): Relation.MET_BY,
-    (1, 1, 1, 1): Relation.AFTER,
-}
-
-
-def _relations(output: Output, words: list[Words]) -> pl.Series:
-    """The names of the relations that hold; an open end is later than every known one."""
-    xs, xe, ys, ye = words[:4]
-    signs = np.stack([np.sign(_compare(a, b)) for a, b in ((xs, ys), (xs, ye), (xe, ys), (xe, ye))])
-    code = (signs + 1).T @ np.array([27, 9, 3, 1])
-    unknown = (xe == OPEN) & (ye == OPEN)
-    named = [""] * 81
-    for pattern, relation in _BY_SIGNS.items():
-        place = int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
-        named[place] = names(relation)[0]
-    allowed = output.allowed
-    before, after = (_place(r) for r in (Relation.BEFORE, Relation.AFTER))
-    if allowed & Relation.FOLLOWED_BY and not allowed & Relation.BEFORE:
-        named[before] = "followed-by"
-    if allowed & Relation.FOLLOWS and not allowed & Relation.AFTER:
-        named[after] = "follows"
-    column = pl.Series(named, dtype=pl.String).gather(pl.Series(code.astype(np.uint32)))
-    for wanted, flag in zip(output.wanted[4:], words[4:], strict=True):
-        is_x = wanted.symbol == output.wanted[0].symbol
-        name, place = ("follows", after) if is_x else ("followed-by", before)
-        column = column.set(pl.Series((flag == 1) & (code == place)), name)
-    return column.set(pl.Series(unknown), None) if unknown.any() else column
-
-
-def _compare(a: Words, b: Words) -> Words:
-    """Negative, zero or positive as a < b, a = b, a > b, whatever their distance."""
-    return (a > b).astype(np.int64) - (a < b).astype(np.int64)
-
-
-def _place(relation: Relation) -> int:
-    pattern = next(p for p, r in _BY_SIGNS.items() if r == relation)
-    return int((np.array(pattern) + 1) @ np.array([27, 9, 3, 1]))
+    order = EndpointOrder(compared(xs, ys), compared(xs, ye), compared(xe, ys), compared(xe, ye))
+    numbers: Any = order.number
+    return np.asarray(numbers, np.int64)

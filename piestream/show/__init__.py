@@ -1,4 +1,4 @@
-"""What a query does, to read: its explanation, and its automata as diagrams.
+"""What a query does, for people to read: explanations, diagrams, tables of results.
 
 >>> import piestream as ps
 >>> q = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 9")

@@ -7,7 +7,7 @@ a hollow one where it is completed.
 from __future__ import annotations
 
 from piestream.automata.letters import LETTERS, LL, LP, PL
-from piestream.automata.minterm import PairAutomaton
+from piestream.automata.pair_automaton import PairAutomaton
 from piestream.relations import ALL_NAMES, names
 
 __all__ = ["dot", "mermaid"]
@@ -22,7 +22,7 @@ def _mark(automaton: PairAutomaton, state: int, letter: int) -> str:
     relation = int(automaton.relation[state, letter])
     marks = []
     if decides & LL:
-        # Decided by the whole set, the relation may have to wait for its name.
+        # Decided by the whole set: which relation it is may become known later.
         marks.append(f"{_DECIDED} {ALL_NAMES[relation] if relation >= 0 else 'x y'}")
     elif relation >= 0:
         marks.append(f"known as {ALL_NAMES[relation]}")
@@ -36,7 +36,7 @@ def _mark(automaton: PairAutomaton, state: int, letter: int) -> str:
 
 
 def _edges(automaton: PairAutomaton) -> list[tuple[int, int, str, str]]:
-    """From, to, letters and mark; letters that do the same share an edge."""
+    """From, to, letters and mark; letters with the same target and mark share an edge."""
     alphabet = "OE" if automaton.equal_predicates else LETTERS
     letters: dict[tuple[int, int, str], list[str]] = {}
     for state in range(automaton.states):
@@ -44,7 +44,7 @@ def _edges(automaton: PairAutomaton) -> list[tuple[int, int, str, str]]:
             code = LETTERS.index(letter)
             edge = state, int(automaton.next_state[state, code]), _mark(automaton, state, code)
             letters.setdefault(edge, []).append(letter)
-    return [(start, end, ",".join(said), mark) for (start, end, mark), said in letters.items()]
+    return [(start, end, ",".join(listed), mark) for (start, end, mark), listed in letters.items()]
 
 
 def _title(automaton: PairAutomaton) -> str:

@@ -1,4 +1,4 @@
-"""How a query is worked, in words: read off the compiled tables, not kept beside them."""
+"""How a query is executed, in words: read off the compiled query, not kept beside it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from piestream.automata import closure, compile_pair, decision_points
-from piestream.automata.minterm import DecisionPoint
-from piestream.compiled import layout as at
+from piestream.automata import (
+    DecisionPoint,
+    closure,
+    compile_pair,
+    decision_points,
+    read_by_automaton,
+)
 from piestream.expressions.predicate import Predicate
 from piestream.language.model import Aggregate, Constraint, Emit, Query
 from piestream.plan.join_order import Step
-from piestream.plan.program import range_free
-from piestream.relations import ALL_NAMES, ALLEN, Relation, names
+from piestream.relations import ANY, Relation, names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,19 +27,39 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "explain"]
 
 _WORD_BYTES = 8
-#: From so many relations on, those that are missing say more.
+#: From so many relations on, the list of the others is shorter.
 _MANY = 9
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of a query before any event, in sections. ``print`` it."""
+    """How a query will be executed, before any event is seen. ``print`` it.
+
+    ``sections`` holds titles and texts: the query, its predicates, what each constraint is decided
+    by, what the constraints imply, the join plan, and how large the state is.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 9")
+    >>> [title for title, _ in query.explain().sections]
+    ['Query', 'Predicates', 'Constraints', 'Join plan', 'State']
+    """
 
     query: Query
     sections: tuple[tuple[str, str], ...]
 
     def section(self, title: str) -> str:
-        """The text of one section, whatever the case of its title."""
+        """The text of one section, whatever the case of its title; KeyError if there is none.
+
+        >>> import piestream as ps
+        >>> query = ps.query(
+        ...     "FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a starts; equals b WITHIN 9"
+        ... )
+        >>> print(query.explain().section("constraints"))
+        a starts; equals b
+          automaton of 4 states; partners by the pair index
+          starts: decided at a.te
+          equals: decided at a.te = b.te
+        """
         titles = {known.upper(): text for known, text in self.sections}
         if title.upper() not in titles:
             raise KeyError(f"there is no section {title}; there are {', '.join(titles)}")
@@ -53,7 +76,22 @@ class Explanation:
         return f"<pre>{escape(str(self))}</pre>"
 
     def diagrams(self, format: Literal["mermaid", "dot"]) -> str:
-        """The automaton of each constraint: Markdown with Mermaid diagrams, or DOT graphs."""
+        """The automaton of each constraint: Markdown with Mermaid diagrams, or DOT graphs.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s DEFINE a AS x > 1, b AS y > 1 PATTERN a before b WITHIN 9")
+        >>> print(query.explain().diagrams("dot"))
+        // a before b: x is a, y is b
+        digraph pair {
+            rankdir=LR;
+            label="x {before} y";
+            node [shape=circle];
+            start [shape=point];
+            start -> S0;
+            S0 -> S0 [label="O,I,Z,E"];
+        }
+        <BLANKLINE>
+        """
         from piestream.show.diagrams import dot, mermaid
 
         if format not in ("mermaid", "dot"):
@@ -64,7 +102,7 @@ class Explanation:
         parts = []
         for constraint in self.query.constraints:
             automaton = compile_pair(constraint.relations, _same(self.query, constraint))
-            title = _said(constraint)
+            title = _constraint_text(constraint)
             if format == "dot":
                 parts.append(
                     f"// {title}: x is {constraint.x}, y is {constraint.y}\n{dot(automaton)}"
@@ -75,10 +113,10 @@ class Explanation:
 
 
 def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Explanation:
-    """How a query will be worked: predicates, automata, decision points, join plan, state.
+    """How a query will be executed: predicates, automata, decision points, join plan, state.
 
-    ``schema``, the columns of the input, is needed for nothing but the exact size of the state
-    of aggregates: without it they are taken to be over floats.
+    ``schema``, the columns of the input, only makes the size of the state exact: without it
+    aggregates are assumed to be over floats.
 
     >>> import piestream as ps
     >>> q = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9")
@@ -101,7 +139,7 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
 
 
 def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
-    """A query of the same plan and columns that fit it, where the input is not known yet."""
+    """A query with the same plan and columns that fit it, where the input is not known yet."""
     import polars as pl
 
     number = {p: i for i, p in enumerate(dict.fromkeys(s.predicate for s in query.symbols))}
@@ -130,7 +168,7 @@ def _same(query: Query, constraint: Constraint) -> bool:
     return query.symbol(constraint.x).predicate == query.symbol(constraint.y).predicate
 
 
-def _said(constraint: Constraint) -> str:
+def _constraint_text(constraint: Constraint) -> str:
     return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
 
 
@@ -164,17 +202,17 @@ def _constraints(query: Query) -> Iterator[str]:
     for constraint in query.constraints:
         same = _same(query, constraint)
         automaton = compile_pair(constraint.relations, same)
-        pairs = range_free(constraint.relations, same)
-        yield _said(constraint)
-        found = []
+        pairs = read_by_automaton(constraint.relations, same)
+        yield _constraint_text(constraint)
+        found_by = []
         if pairs:
             states = "1 state" if automaton.states == 1 else f"{automaton.states} states"
-            found.append(f"automaton of {states}; partners by the pair index")
+            found_by.append(f"automaton of {states}; partners by the pair index")
         ranged = constraint.relations & ~pairs
         if ranged:
             lead = "" if pairs else "no automaton; "
-            found.append(f"{lead}{' and '.join(names(ranged))} by a range of the endpoint index")
-        yield "  " + "; ".join(found)
+            found_by.append(f"{lead}{' and '.join(names(ranged))} by a range of the endpoint index")
+        yield "  " + "; ".join(found_by)
         if same:
             yield f"  {constraint.x} and {constraint.y} have one predicate: never one interval"
         for point in decision_points(constraint.relations, same):
@@ -186,33 +224,27 @@ def _decided(point: DecisionPoint, constraint: Constraint) -> str:
         of = {"x": constraint.x, "y": constraint.y}
         return " = ".join(of[end[0]] + end[1:] for end in endpoints)
 
-    text = f"{_relation(point.relation)}: decided at {named(point.endpoints)}"
+    text = f"{names(point.relation)[0]}: decided at {named(point.endpoints)}"
     return text + f" (alone: at {named(point.alone)})" * point.earlier
 
 
-def _relation(relation: Relation) -> str:
-    return ALL_NAMES[relation.bit_length() - 1]
-
-
 def _implied(query: Query) -> Iterator[str]:
-    """What path consistency leaves possible, where that is less than what was said."""
+    """What path consistency leaves possible, where that is less than what the query allows."""
     symbols = [symbol.name for symbol in query.symbols]
-    said = {(c.x, c.y): c.relations for c in query.constraints}
-    everything = Relation(sum(ALLEN))
-    for (x, y), left in (closure(symbols, said) or {}).items():
-        if (x, y) not in said:
-            if left != everything:
-                yield f"{x} {_set_text(left, everything)} {y}"
-        elif left != said[x, y]:
-            never = Relation(said[x, y] & ~left)
-            yield f"{x} {'; '.join(names(left))} {y} ({', '.join(names(never))}: never in a match)"
+    allowed = {(c.x, c.y): c.relations for c in query.constraints}
+    for (x, y), possible in (closure(symbols, allowed) or {}).items():
+        if (x, y) not in allowed:
+            if possible != ANY:
+                yield f"{x} {_set_text(possible)} {y}"
+        elif possible != allowed[x, y]:
+            never = names(allowed[x, y] & ~possible)
+            yield f"{x} {'; '.join(names(possible))} {y} ({', '.join(never)}: never in a match)"
 
 
-def _set_text(relations: Relation, everything: Relation) -> str:
-    shown = names(relations)
-    if len(shown) >= _MANY:
-        return f"anything but {'; '.join(names(Relation(everything & ~relations)))}"
-    return "; ".join(shown)
+def _set_text(relations: Relation) -> str:
+    if len(names(relations)) >= _MANY:
+        return f"anything but {'; '.join(names(ANY & ~relations))}"
+    return "; ".join(names(relations))
 
 
 # -- join plan and state ---------------------------------------------------------------------------
@@ -221,10 +253,10 @@ def _set_text(relations: Relation, everything: Relation) -> str:
 def _plan(query: Query, binding: Binding) -> Iterator[str]:
     """What completes a match from each thing that may be decided last."""
     symbols = [symbol.name for symbol in query.symbols]
-    steps = binding.tables.steps
+    steps = binding.compiled.steps
     for constraint in query.constraints:
         x, y = constraint.x, constraint.y
-        if range_free(constraint.relations, _same(query, constraint)):
+        if read_by_automaton(constraint.relations, _same(query, constraint)):
             yield f"pair {x}, {y}: {_steps(steps[f'{x}, {y}'], query, symbols)}"
     for name in symbols:
         if name in steps:
@@ -252,23 +284,21 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
 
 def _state(query: Query, binding: Binding) -> Iterator[str]:
     """What is kept, and how large it is."""
-    code = binding.tables.code
+    compiled = binding.compiled
     ticks = " ticks" * query.within.in_ticks
     yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
     yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
-    partition = int(code[at.PARTITION_WORDS])
-    yield f"a partition: {_words(partition)}"
-    for number, symbol in enumerate(query.symbols):
-        first = int(code[at.SYMBOLS_AT]) + number * at.SYM_WORDS
-        text = f"an interval of {symbol.name}: {_words(int(code[first + at.SYM_WIDTH]))}"
+    yield f"a partition: {_words(compiled.partition_words)}"
+    for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):
+        text = f"an interval of {symbol.name}: {_words(words)}"
         least = symbol.at_least
         if least is not None and least.amount and least.in_ticks == query.within.in_ticks:
             most = query.within.amount // least.amount + 1
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
     if query.emit is Emit.BOTH:
-        record = 1 + 2 * len(query.symbols) + binding.tables.n_outputs
-        yield f"a match from its trigger to its completion: {_words(record)}"
+        words = compiled.waiting_match_words
+        yield f"a match from its trigger to its completion: {_words(words)}"
 
 
 def _words(count: int) -> str:

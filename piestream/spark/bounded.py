@@ -1,6 +1,6 @@
 """Bounded Spark frames: one stream of many partitions a task, sorted by time in the JVM.
 
-Each task takes its rows in order of time and some at a time, so that memory is bounded by what
+Each task processes its rows in order of time and some at a time, so that memory is bounded by what
 lives in the query's window, also where one partition is larger than memory (the JVM's sort spills
 to disk). The order is of one 64-bit column, which Spark sorts by radix.
 """
@@ -17,46 +17,38 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from piestream.compiled.layout import INT64_MIN
-from piestream.engine.projection import TIME
-from piestream.engine.stream import Stream, Ties
+from piestream.engine.stream import Stream
 from piestream.language.model import Query
-from piestream.spark.clock import time_sql
-from piestream.spark.codec.rows import Outgoing
-from piestream.spark.slices import Slices, sliced
-from piestream.spark.worker_plan import BUCKETS, Plan, planned, sql_functions
+from piestream.language.options import SparkBoundedOptions
+from piestream.spark.clock import ticks_sql
+from piestream.spark.codec.rows import ResultCodec, WireTime
+from piestream.spark.slices import Slices, cut_slices
+from piestream.spark.worker_plan import BoundFrame, WorkerPlan, sql_functions
 
-__all__ = ["run_bounded"]
+__all__ = ["BoundedTask", "result_batches", "run_bounded"]
 
-#: Rows worked on at a time: more than a micro-batch of Arrow, to amortise, and little to hold.
+#: Rows processed at a time: more than a micro-batch of Arrow, to amortise, and little to hold.
 _ROWS = 1 << 18
 
 
-def run_bounded(
-    query: Query,
-    frame: Any,
-    *,
-    ties: Ties = "error",
-    buckets: int = BUCKETS,
-    slices: int | None = None,
-) -> Any:
+def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
     """Every match in a bounded Spark frame, as a Spark frame."""
-    bound = planned(query, frame)
-    binding = bound.binding
-    plan, send, read = bound.plan(ties, (1, 0))
-    columns = [*send, f"{time_sql(binding, bound.types)} AS time"]
+    bound = BoundFrame(query, frame)
+    plan = bound.plan(options.ties, WireTime())
+    time = ticks_sql(bound.binding, bound.types)
+    columns = [*plan.encode, f"{time} AS time"]
     order = ["time"]
     source = frame
-    if ties != "error":
-        # A frame has no order but that of its Spark partitions and of the rows in them.
-        columns.append("monotonically_increasing_id() AS place")
-        order.append("place")
+    if options.ties != "error":
+        # The order of a frame is that of its Spark partitions and of the rows in them.
+        columns.append("monotonically_increasing_id() AS row_number")
+        order.append("row_number")
     cut: Slices | None = None
-    if not query.partition_by and slices is not None and slices > 1:
-        cut = sliced(binding, bound.types, frame, slices)
+    if not query.partition_by and options.slices is not None and options.slices > 1:
+        cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), options.slices)
     elif query.max_gap is not None:
-        # A silence at the end of a partition is over if any partition has a later event.
-        latest = source.selectExpr(f"max({time_sql(binding, bound.types)}) AS latest")
+        # An open run ends by MAX GAP if any partition has an event that is late enough.
+        latest = source.selectExpr(f"max({time}) AS latest")
         source = source.crossJoin(sql_functions(frame).broadcast(latest))
         columns.append("latest")
     rows = source.selectExpr(*columns)
@@ -65,11 +57,11 @@ def run_bounded(
         order.insert(0, "slice")
     elif query.partition_by:
         tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        rows = rows.repartition(min(buckets, tasks), *plan.incoming.key_columns)
+        rows = rows.repartition(min(options.buckets, tasks), *plan.worker.input.key_columns)
     else:
         rows = rows.repartition(1)
-    found = rows.sortWithinPartitions(*order).mapInArrow(Worker(plan, cut), plan.outgoing.ddl)
-    return found.selectExpr(*read)
+    task = BoundedTask(plan.worker, cut)
+    return plan.decoded(rows.sortWithinPartitions(*order).mapInArrow(task, plan.worker.result.ddl))
 
 
 def _by_slice(rows: Any, cut: Slices) -> Any:
@@ -82,37 +74,36 @@ def _by_slice(rows: Any, cut: Slices) -> Any:
 
 
 @dataclass(frozen=True)
-class Worker:
+class BoundedTask:
     """The function that a task maps over its batches of rows, sorted by slice and time."""
 
-    plan: Plan
+    plan: WorkerPlan
     slices: Slices | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return as_batches(self.plan.outgoing, self.results(_chunks(batches)))
+        return result_batches(self.plan.result, self.results(_chunks(batches)))
 
     def results(self, chunks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """The result rows of chunks of plain rows."""
+        """The result rows of chunks of wire columns."""
         if self.slices is None:
-            yield from self.of_stream(chunks)
+            yield from self._stream_results(chunks)
             return
-        for number, parts in groupby(_of_slices(chunks), key=itemgetter(0)):
-            for found in self.of_stream((part for _, part in parts), self.slices.end_of(number)):
-                yield self.slices.kept(self.plan.binding, number, found)
+        for number, group in groupby(_parts_of_slices(chunks), key=itemgetter(0)):
+            parts = (part for _, part in group)
+            for found in self._stream_results(parts, self.slices.latest_in(number)):
+                yield self.slices.owned(self.plan.binding, number, found)
 
-    def of_stream(
-        self, chunks: Iterable[pl.DataFrame], latest: int = INT64_MIN
+    def _stream_results(
+        self, chunks: Iterable[pl.DataFrame], latest: int | None = None
     ) -> Iterator[pl.DataFrame]:
-        """The result rows of one stream in order of time, whose silences are over by ``latest``."""
+        """The result rows of one stream in order of time, which elsewhere has got to ``latest``."""
         stream = Stream(self.plan.binding, ties=self.plan.ties, lateness=0)
         for chunk in chunks:
             if "latest" in chunk.columns:
                 latest = int(chunk["latest"][0])
-            rows = self.plan.incoming.narrow(chunk)
-            stream.projection.check_times(rows[TIME])
-            yield stream.take_narrow(rows)
-        if self.plan.query.max_gap is not None:
-            stream.latest = max(stream.latest, latest)
+            yield stream.process_projected(self.plan.input.decode(chunk))
+        if self.plan.query.max_gap is not None and latest is not None:
+            stream.observe_time(latest)
         yield stream.finish()
 
 
@@ -136,8 +127,8 @@ def _frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:
     return frame.rechunk()
 
 
-def _of_slices(chunks: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The parts of chunks that are of one slice, which come one after the other."""
+def _parts_of_slices(chunks: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The number of a slice and rows of it, for each slice in each chunk; slices are in order."""
     for chunk in chunks:
         numbers = chunk["slice"].to_numpy()
         edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
@@ -145,16 +136,16 @@ def _of_slices(chunks: Iterable[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFra
             yield int(numbers[start]), chunk.slice(start, end - start)
 
 
-def as_batches(outgoing: Outgoing, frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
-    """Result rows as Spark wants them."""
+def result_batches(codec: ResultCodec, frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
+    """Result rows as `mapInArrow` gives them to Spark."""
     for found in frames:
         if len(found):
-            plain = outgoing.plain(found).to_arrow()
-            schema = pa.schema([_small(field) for field in plain.schema])
-            yield from plain.cast(schema).to_batches()
+            wire = codec.encode(found).to_arrow()
+            schema = pa.schema([_with_small_offsets(field) for field in wire.schema])
+            yield from wire.cast(schema).to_batches()
 
 
-def _small(field: pa.Field) -> pa.Field:
+def _with_small_offsets(field: pa.Field) -> pa.Field:
     """Spark wants strings with 32-bit offsets."""
     if pa.types.is_large_string(field.type) or pa.types.is_string_view(field.type):
         return pa.field(field.name, pa.string())

@@ -1,4 +1,4 @@
-"""Event time: a query's ticks, Spark's timestamps and its watermark in milliseconds."""
+"""Event time: a query's ticks, Spark's timestamps, and its watermark in milliseconds."""
 
 from __future__ import annotations
 
@@ -6,61 +6,70 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as spark
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.expressions.backends import spark_text
 from piestream.plan.binding import Binding
-from piestream.spark.codec.columns import as_long, quoted, text
+from piestream.spark.codec.rows import WireTime
+from piestream.spark.codec.types import to_long_sql
 
-__all__ = ["EventClock", "time_sql"]
+__all__ = ["EventClock", "clamped", "ticks_sql"]
 
-#: Bare ticks count as milliseconds from here: Spark's watermark begins at 1970 and never lies before
-#: it, but ticks may well be negative.
-_BARE_TICKS_FROM = 1 << 51
+#: Where tick 0 of an integer column without a unit lies on Spark's clock, in milliseconds: Spark's
+#: watermark begins at 1970 and never lies before it, but ticks may well be negative.
+_UNITLESS_ORIGIN = 1 << 51
 
-#: Spark's own late filter drops what is not after its watermark, also while that stands at 1970 for
-#: want of anything later. Rows are told late from on time here; the column that the filter compares
-#: lies so many milliseconds later, out of its reach.
-_OUT_OF_REACH = 1 << 52
+#: Spark's own late filter drops what is not after its watermark, and while nothing has come the
+#: watermark is 1970. Here lateness is decided by the workers, so the column that the filter
+#: compares lies so many milliseconds later and passes always.
+_PAST_THE_FILTER = 1 << 52
 
 #: Times lie strictly between the ends of the 64-bit range.
-_WITHIN = INT64_MAX - 1
+_MAX_TICK = INT64_MAX - 1
 
 
-def time_sql(binding: Binding, types: dict[str, spark.DataType], within: int = _WITHIN) -> str:
-    """The time of an event in ticks, in Spark SQL; fails where it is NULL or not ``within``."""
+def ticks_sql(binding: Binding, types: dict[str, spark.DataType], max_tick: int = _MAX_TICK) -> str:
+    """The time of an event in ticks, in Spark SQL; fails where it is NULL or too far from 0."""
     name = binding.time.name
-    ticks = as_long(quoted(name), types[name])
-    missing = f"the time column {name} is NULL; every event needs a time: filter these rows out"
+    ticks = to_long_sql(spark_text.column(name), types[name])
+    is_null = _error(
+        spark_text.string(
+            f"the time column {name} is NULL; every event needs a time: filter these rows out"
+        )
+    )
     if not isinstance(types[name], (spark.LongType, spark.IntegerType)):
-        return f"coalesce({ticks}, {_refused(text(missing))})"
-    if within == _WITHIN:
+        return f"coalesce({ticks}, {is_null})"
+    if max_tick == _MAX_TICK:
         why = (
             ", an end of the 64-bit range, which is reserved; times must lie strictly between "
             "the ends"
         )
     else:
-        why = f", which is further from 0 than Spark's clock tells times apart ({within})"
+        why = f", which is further from 0 than Spark's clock tells times apart ({max_tick})"
         if binding.time.nanoseconds_per_tick is None:
             why += f"; say what a tick is: ORDER BY {name} UNIT ns, us, ms or s"
-    beyond = f"concat({text(f'the time column {name} holds ')}, {ticks}, {text(why)})"
+    holds = spark_text.string(f"the time column {name} holds ")
+    too_far = _error(f"concat({holds}, {ticks}, {spark_text.string(why)})")
+    low, high = spark_text.literal(-max_tick - 1), spark_text.literal(max_tick)
     return (
-        f"CASE WHEN {ticks} BETWEEN -{within}L - 1L AND {within}L THEN {ticks} "
-        f"WHEN {ticks} IS NULL THEN {_refused(text(missing))} ELSE {_refused(beyond)} END"
+        f"CASE WHEN {ticks} BETWEEN {low} AND {high} THEN {ticks} "
+        f"WHEN {ticks} IS NULL THEN {is_null} ELSE {too_far} END"
     )
 
 
-def _refused(message: str) -> str:
+def _error(message: str) -> str:
     return f"CAST(raise_error({message}) AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
 class EventClock:
-    """Turns ticks into the microseconds that cross to Python, and back.
+    """Converts ticks to what travels to Python as time, and Spark's watermark to ticks.
 
+    Ticks of a microsecond or more travel as microseconds on Spark's clock, finer ones as they are.
     ``delay`` is the delay of the watermark in milliseconds: Spark's watermark and the delay
     together are the largest time that was seen before the micro-batch.
     """
 
-    nanoseconds_per_tick: int | None  # None: bare ticks
+    nanoseconds_per_tick: int | None  # None: an integer column without a unit
     lateness: int  # in ticks
     delay: int = 0
 
@@ -75,62 +84,68 @@ class EventClock:
 
     @property
     def _scale(self) -> int:
+        """Nanoseconds in a tick; ticks without a unit count as milliseconds."""
         return 1_000_000 if self.nanoseconds_per_tick is None else self.nanoseconds_per_tick
 
     @property
-    def _from(self) -> int:
-        return _BARE_TICKS_FROM if self.nanoseconds_per_tick is None else 0
+    def _origin(self) -> int:
+        return _UNITLESS_ORIGIN if self.nanoseconds_per_tick is None else 0
 
     @property
-    def fine(self) -> bool:
+    def _past_the_filter(self) -> int:
+        """`_PAST_THE_FILTER` in ticks."""
+        return _PAST_THE_FILTER * 1_000_000 // self._scale
+
+    @property
+    def is_fine(self) -> bool:
         """Whether ticks are shorter than the microseconds of Spark's timestamps."""
         return self._scale < 1_000
 
     @property
-    def within(self) -> int:
-        """The largest tick that can cross, and about the lowest."""
-        if self.fine:
-            return _WITHIN
-        return _BARE_TICKS_FROM - 1 if self._from else self._out_of_reach - 1
+    def max_tick(self) -> int:
+        """The largest tick that can travel; the lowest is its negative, less one."""
+        if self.is_fine:
+            return _MAX_TICK
+        return _UNITLESS_ORIGIN - 1 if self._origin else self._past_the_filter - 1
 
     @property
-    def _out_of_reach(self) -> int:
-        return _OUT_OF_REACH * 1_000_000 // self._scale
+    def wire_time(self) -> WireTime:
+        """How ticks travel."""
+        if self.is_fine:
+            return WireTime()
+        return WireTime(self._scale // 1_000, self._origin + self._past_the_filter)
 
-    @property
-    def crossing(self) -> tuple[int, int]:
-        """A tick is the column ``time``, divided by the first and less the second."""
-        return (1, 0) if self.fine else (self._scale // 1_000, self._from + self._out_of_reach)
-
-    def crossing_sql(self, ticks: str) -> str:
-        """The column ``time``: microseconds out of the late filter's reach, or fine ticks."""
-        if self.fine:
+    def wire_sql(self, ticks: str) -> str:
+        """The wire column of these ticks: microseconds past the late filter, or fine ticks."""
+        if self.is_fine:
             return ticks
-        per_tick, shift = self.crossing
-        moved = f"({ticks} + {shift}L)"
-        return moved if per_tick == 1 else f"({moved} * {per_tick}L)"
+        per_tick, shift = self.wire_time
+        shifted = f"({ticks} + {spark_text.literal(shift)})"
+        return shifted if per_tick == 1 else f"({shifted} * {spark_text.literal(per_tick)})"
 
-    def event_sql(self, crossed: str) -> str:
-        """Microseconds for Spark's watermark, from the column ``time``."""
-        if self.fine:
-            return f"({crossed} div {1_000 // self._scale}L)"
-        return f"({crossed} - {self._out_of_reach * self._scale // 1_000}L)"
+    def event_time_sql(self, wire: str) -> str:
+        """Microseconds for Spark's watermark, from the wire column."""
+        if self.is_fine:
+            return f"({wire} div {spark_text.literal(1_000 // self._scale)})"
+        return f"({wire} - {spark_text.literal(self._past_the_filter * self._scale // 1_000)})"
 
-    def late_sql(self, crossed: str) -> str:
-        """What Spark's late filter may compare: as `event_sql`, out of its reach."""
-        return f"({self.event_sql(crossed)} + {_OUT_OF_REACH * 1_000}L)" if self.fine else crossed
+    def filtered_sql(self, wire: str) -> str:
+        """What Spark's late filter compares: the event time, past the filter."""
+        if not self.is_fine:
+            return wire
+        return f"({self.event_time_sql(wire)} + {spark_text.literal(_PAST_THE_FILTER * 1_000)})"
 
-    def seen(self, watermark: int) -> int:
+    def latest_seen(self, watermark: int) -> int:
         """The largest tick that was seen before, from Spark's watermark; 0 is none yet."""
         if watermark <= 0:
             return INT64_MIN
-        return (watermark + self.delay) * 1_000_000 // self._scale - self._from
+        return (watermark + self.delay) * 1_000_000 // self._scale - self._origin
 
-    def due(self, tick: int) -> int:
-        """The first watermark of Spark at which `seen` is this tick or more."""
-        return -(-(tick + self._from) * self._scale // 1_000_000) - self.delay
+    def watermark_at(self, tick: int) -> int:
+        """The first watermark of Spark at which `latest_seen` is this tick or more."""
+        return -(-(tick + self._origin) * self._scale // 1_000_000) - self.delay
 
 
-def bounded(tick: int) -> int:
-    """A tick as a 64-bit number."""
-    return max(INT64_MIN + 1, min(tick, INT64_MAX - 1))
+def clamped(tick: int) -> int:
+    """The nearest tick that a time can be."""
+    return max(INT64_MIN + 1, min(tick, _MAX_TICK))

@@ -1,4 +1,4 @@
-"""What a streaming query counts: rows beside the result that are summed up and left out again."""
+"""The metrics of a streaming query: rows beside the result, summed up and left out again."""
 
 from __future__ import annotations
 
@@ -7,47 +7,45 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from piestream.engine.stream import Statistics, Stream
+from piestream.engine.statistics import Statistics
 
-__all__ = ["COUNTED", "KIND", "observed", "statistics_frame"]
+__all__ = ["KIND", "METRICS", "metric_rows", "metric_sums"]
 
-#: The column that tells result rows (0) from counts (1 and up, as listed in `COUNTED`).
+#: The column that tells result rows (0) from metrics (1 and up, as listed in `METRICS`).
 KIND = "kind"
 
-#: What a call reports: the first four are what it added, the others what its bucket holds now.
-COUNTED = ("late", "ties", "events", "matches", "waiting", "partitions", "state_bytes")
+#: The first four are what a call added, the others what its bucket holds now.
+METRICS = ("late", "ties", "events", "matches", "waiting", "partitions", "state_bytes")
 
 
-def statistics_frame(
-    columns: dict[str, Any], before: Statistics, stream: Stream, state_bytes: int
+def metric_rows(
+    columns: dict[str, Any], before: Statistics, after: Statistics, state_bytes: int
 ) -> pd.DataFrame | None:
-    """A row for each count that is not 0; the count stands in the first word of the mask.
+    """A row for each metric of a call that is not 0; its value is in the first word of the mask.
 
-    ``columns`` are those of a result frame; ``before`` is what the stream had seen before the call.
+    ``columns`` are those of a result frame; ``before`` and ``after`` are the stream's progress.
     """
-    seen = stream.seen  # Stream.statistics would also walk through all that it holds
-    counts = {name: getattr(seen, name) - getattr(before, name) for name in COUNTED[:4]}
-    counts["waiting"] = 0 if stream.buffer is None else len(stream.buffer)
-    counts["partitions"] = len(stream.partitions.number_of)
-    counts["state_bytes"] = state_bytes
-    kinds = [number for number, name in enumerate(COUNTED, 1) if counts[name]]
+    values = {name: getattr(after, name) - getattr(before, name) for name in METRICS[:4]}
+    values["waiting"] = after.waiting
+    values["partitions"] = after.partitions
+    values["state_bytes"] = state_bytes
+    kinds = [kind for kind, name in enumerate(METRICS, 1) if values[name]]
     if not kinds:
         return None
-    length = len(kinds)
-    filled: dict[str, Any] = {KIND: np.array(kinds, np.int32)}
-    for name, values in columns.items():
+    rows: dict[str, Any] = {KIND: np.array(kinds, np.int32)}
+    for name, column in columns.items():
         if name == "m0":
-            filled[name] = np.array([counts[COUNTED[kind - 1]] for kind in kinds], np.int64)
-        elif values.dtype == object:
-            filled[name] = np.full(length, None, object)
+            rows[name] = np.array([values[METRICS[kind - 1]] for kind in kinds], np.int64)
+        elif column.dtype == object:
+            rows[name] = np.full(len(kinds), None, object)
         else:
-            filled[name] = np.zeros(length, values.dtype)
-    return pd.DataFrame(filled)
+            rows[name] = np.zeros(len(kinds), column.dtype)
+    return pd.DataFrame(rows)
 
 
-def observed(functions: Any) -> list[Any]:
+def metric_sums(functions: Any) -> list[Any]:
     """The sums of a micro-batch, as columns of `DataFrame.observe`."""
     return [
-        functions.expr(f"coalesce(sum(IF({KIND} = {number}, m0, 0L)), 0L)").alias(name)
-        for number, name in enumerate(COUNTED, 1)
+        functions.expr(f"coalesce(sum(IF({KIND} = {kind}, m0, 0L)), 0L)").alias(name)
+        for kind, name in enumerate(METRICS, 1)
     ]

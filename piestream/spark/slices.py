@@ -1,4 +1,4 @@
-"""One huge stream without partitions, cut into slices of time that are worked on side by side.
+"""One huge stream without partitions, cut into slices of time that are processed side by side.
 
 A match that is reported at ``r`` lies within ``[r - WITHIN, r]``. So a slice that owns the reports
 of ``[b, e)`` begins to read at the last event before ``b - WITHIN``: a run that was on before that
@@ -13,15 +13,16 @@ from typing import Any
 
 import polars as pl
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN, WINDOW
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.expressions.backends import spark_text
 from piestream.language.model import Emit
 from piestream.plan.binding import Binding
-from piestream.spark.clock import bounded, time_sql
+from piestream.spark.clock import clamped
 
-__all__ = ["Slices", "sliced"]
+__all__ = ["Slices", "cut_slices"]
 
 #: A slice reads WITHIN more than it owns; it should own several times as much.
-_OWN = 4
+_OWNED_WINDOWS = 4
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,14 @@ class Slices:
     @property
     def slice_sql(self) -> str:
         """In Spark SQL over the column ``time``, a row for each slice that reads an event."""
-        owner = " + ".join(["0", *(f"IF(time >= {_long(at)}, 1, 0)" for at in self.starts[1:])])
-        last = " + ".join(["0", *(f"IF(time >= {_long(at)}, 1, 0)" for at in self.reads[1:])])
-        return f"explode(sequence({owner}, {last}))"
+        return f"explode(sequence({_count_passed(self.starts)}, {_count_passed(self.reads)}))"
 
-    def end_of(self, number: int) -> int:
-        """Time up to which a slice knows that silences are over."""
+    def latest_in(self, number: int) -> int:
+        """The time that the stream has got to at the end of a slice."""
         end = self.starts[number + 1] if number + 1 < len(self.starts) else INT64_MAX
         return min(end, self.latest)
 
-    def kept(self, binding: Binding, number: int, found: pl.DataFrame) -> pl.DataFrame:
+    def owned(self, binding: Binding, number: int, found: pl.DataFrame) -> pl.DataFrame:
         """The rows that a slice owns: their report time is in it."""
         if not len(found):
             return found
@@ -57,44 +56,47 @@ class Slices:
         return found.filter(keep)
 
 
-def sliced(binding: Binding, types: dict[str, Any], frame: Any, count: int) -> Slices:
-    """Cut a frame into at most so many slices of about equal numbers of events.
+def _count_passed(limits: tuple[int, ...]) -> str:
+    """In Spark SQL, the number of the last slice whose limit ``time`` has passed."""
+    passed = (f"IF(time >= {spark_text.literal(limit)}, 1, 0)" for limit in limits[1:])
+    return " + ".join(["0", *passed])
 
-    This looks at the times in the frame, twice.
+
+def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
+    """Cut a stream into at most so many slices of about equal numbers of events.
+
+    ``times`` is a Spark frame with the events' ticks in the column ``t``; it is read twice.
     """
     query = binding.query
     if query.emit is Emit.BOTH:
         raise query.fault(
             ("emit",),
-            "EMIT ON BOTH cannot be worked on in time slices: a match may complete in any later one",
+            "EMIT ON BOTH cannot be processed in slices of time: a match may complete in any later "
+            "one",
             "leave slices out, or use EMIT ON TRIGGER or ON COMPLETION",
         )
-    time = time_sql(binding, types)
-    within = int(binding.tables.code[WINDOW])
+    within = query.within.ticks(binding.time.nanoseconds_per_tick, "WITHIN")
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
-    times = frame.selectExpr(f"{time} AS t")
     first, latest, cuts = times.selectExpr(
         "min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)"
     ).first()
     starts: list[int] = []
     for cut in cuts or []:
-        room = starts[-1] if starts else first
-        if int(cut) - room > _OWN * within:
+        previous = starts[-1] if starts else first
+        if int(cut) - previous > _OWNED_WINDOWS * within:
             starts.append(int(cut))
-    reads = _before(times, [bounded(start - within) for start in starts])
+    reads = _last_before(times, [clamped(start - within) for start in starts])
     if any(symbol.predicate.previous for symbol in query.symbols):
-        reads = _before(times, reads)  # PREV at the first event that counts needs one more
-    low = INT64_MIN
-    return Slices((low, *starts), (low, *reads), latest if latest is not None else low)
+        reads = _last_before(times, reads)  # PREV at the first event that counts needs one more
+    lowest = INT64_MIN
+    return Slices((lowest, *starts), (lowest, *reads), latest if latest is not None else lowest)
 
 
-def _before(times: Any, limits: list[int]) -> list[int]:
+def _last_before(times: Any, limits: list[int]) -> list[int]:
     """For each limit the last time before it; the lowest number if there is none."""
     if not limits:
         return []
-    found = times.selectExpr(*(f"max(IF(t < {_long(limit)}, t, NULL))" for limit in limits)).first()
+    found = times.selectExpr(
+        *(f"max(IF(t < {spark_text.literal(limit)}, t, NULL))" for limit in limits)
+    ).first()
     return [INT64_MIN if time is None else int(time) for time in found]
-
-
-def _long(number: int) -> str:
-    return f"{number}L" if number > INT64_MIN else f"({number + 1}L - 1L)"

@@ -1,31 +1,29 @@
-"""The state of a bucket: a stream of the partitions that are hashed into it, as bytes."""
+"""The state of a bucket: a stream of the partitions that are hashed to it, as bytes."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from piestream.compiled.layout import INT64_MAX, INT64_MIN
-from piestream.engine.projection import TIME
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
 from piestream.errors import StateError
-from piestream.spark.clock import EventClock, bounded
-from piestream.spark.metrics import KIND, statistics_frame
-from piestream.spark.worker_plan import Plan
+from piestream.spark.clock import EventClock, clamped
+from piestream.spark.metrics import KIND, metric_rows
+from piestream.spark.worker_plan import WorkerPlan
 
-__all__ = ["STATE", "BucketStep", "opened_state"]
+__all__ = ["STATE", "VERSION", "BucketStep", "restore_state"]
 
 #: One column of bytes: Spark refuses a changed schema at a restart, so the version is in the bytes.
 STATE = "state binary"
 
-_HEAD = struct.Struct("<8sHI")  # magic, version, number of buckets (0: one state a key)
+_HEADER = struct.Struct("<8sHI")  # magic, version, number of buckets (0: one state a key)
 _MAGIC = b"PIESPARK"
 VERSION = 1
 
@@ -35,37 +33,37 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class BucketStep:
-    """The function that Spark calls for each bucket that has rows, or whose time has come."""
+    """The function that Spark calls for each bucket that has rows, or whose timeout has come."""
 
-    plan: Plan
+    plan: WorkerPlan
     clock: EventClock
     buckets: int  # 0: one state a key
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any
     ) -> Iterator[pd.DataFrame]:
-        stream = self.opened(state)
-        before = replace(stream.seen)
-        parts = [self.plan.incoming.narrow(_columns(frame)) for frame in frames if len(frame)]
+        stream = self._stream(state)
+        before = stream.progress
+        parts = [self.plan.input.decode(_wire_columns(frame)) for frame in frames if len(frame)]
         if not parts:
-            parts = [stream.narrow(pl.DataFrame(schema=dict(self.plan.binding.schema)))]
+            parts = [stream.project(pl.DataFrame(schema=dict(self.plan.binding.schema)))]
         rows = parts[0] if len(parts) == 1 else pl.concat(parts)
         watermark = int(state.getCurrentWatermarkMs())
-        found = stream.take_watermarked(rows, self.clock.seen(watermark))
-        held = self.store(stream, state, watermark)
-        plain = _pandas(self.plan.outgoing.plain(found))
-        counts = statistics_frame(plain, before, stream, held)
+        found = stream.process_unordered(rows, self.clock.latest_seen(watermark))
+        state_bytes = self._store(stream, state, watermark)
+        columns = {column.name: column.to_numpy() for column in self.plan.result.encode(found)}
+        metrics = metric_rows(columns, before, stream.progress, state_bytes)
         if len(found):
-            yield pd.DataFrame({KIND: 0, **plain})
-        if counts is not None:
-            yield counts
+            yield pd.DataFrame({KIND: 0, **columns})
+        if metrics is not None:
+            yield metrics
 
-    def opened(self, state: Any) -> Stream:
-        """The stream of a bucket, as it was left."""
+    def _stream(self, state: Any) -> Stream:
+        """The stream of a bucket, as the micro-batch before left it."""
         if not state.exists:
             lateness = self.clock.lateness
             return Stream(self.plan.binding, ties=self.plan.ties, lateness=lateness, on_late="drop")
-        stream = opened_state(self.plan, bytes(state.get[0]), self.buckets)
+        stream = restore_state(self.plan, bytes(state.get[0]), self.buckets)
         before, now = (stream.lateness, stream.ties), (self.clock.lateness, self.plan.ties)
         if before != now:  # Spark's watermark was made with the lateness from before
             raise StateError(
@@ -75,64 +73,51 @@ class BucketStep:
             )
         return stream
 
-    def store(self, stream: Stream, state: Any, watermark: int) -> int:
-        """Keep the stream, and have Spark call again when its time has come."""
-        if not self.buckets and not _holds(stream):
-            state.remove()  # there is no end of keys, but of buckets
+    def _store(self, stream: Stream, state: Any, watermark: int) -> int:
+        """Store the stream, and set the timeout at which it has something to do; gives its size."""
+        if not self.buckets and stream.is_empty:
+            state.remove()  # buckets are few, but the number of keys has no bound
             return 0
-        kept = _HEAD.pack(_MAGIC, VERSION, self.buckets) + snapshot(stream)
-        state.update((kept,))
-        due = self.due(stream)
-        if due is not None:
-            # Spark calls when its watermark is later than the timeout, which must lie ahead.
-            state.setTimeoutTimestamp(max(due - 1, watermark + 1))
-        return len(kept)
+        stored = _HEADER.pack(_MAGIC, VERSION, self.buckets) + snapshot(stream)
+        state.update((stored,))
+        timeout = self._timeout(stream)
+        if timeout is not None:
+            state.setTimeoutTimestamp(max(timeout, watermark + 1))  # which must lie ahead
+        return len(stored)
 
-    def due(self, stream: Stream) -> int | None:
-        """The watermark of Spark at which a quiet bucket has something to do."""
-        ticks = []
-        if stream.buffer is not None and len(stream.buffer):
-            first = int(stream.buffer[TIME].min())  # type: ignore[arg-type]
-            ticks.append(first + (stream.ties == "last"))
-        if stream.detector.next_silence != INT64_MAX:
-            ticks.append(stream.detector.next_silence + 1)
-        if stream.partitions.number_of and stream.swept != INT64_MIN:
-            ticks.append(stream.swept + stream.detector.window // 2 + 1)
-        if not ticks:
+    def _timeout(self, stream: Stream) -> int | None:
+        """The timeout of a bucket without rows; Spark calls when its watermark is later."""
+        deadline = stream.next_deadline
+        if deadline is None:
             return None
-        due = self.clock.due(bounded(min(ticks) + self.clock.lateness))
-        return due if due < _NEVER else None
+        watermark = self.clock.watermark_at(clamped(deadline + self.clock.lateness))
+        return watermark - 1 if watermark < _NEVER else None
 
 
-def opened_state(plan: Plan, kept: bytes, buckets: int | None) -> Stream:
-    """The stream in a stored state; ``buckets`` None takes any number of them."""
-    if len(kept) < _HEAD.size or not kept.startswith(_MAGIC):
+def restore_state(plan: WorkerPlan, stored: bytes, buckets: int | None) -> Stream:
+    """The stream of a stored state; ``buckets`` None takes any number of them."""
+    if len(stored) < _HEADER.size or not stored.startswith(_MAGIC):
         raise StateError("these bytes are not the state of a piestream bucket")
-    _, version, stored = _HEAD.unpack_from(kept)
+    _, version, stored_buckets = _HEADER.unpack_from(stored)
     if version != VERSION:
         raise StateError(
             f"the checkpoint holds states of version {version}; this piestream reads version "
             f"{VERSION}: go on with the piestream that wrote it, or start a new checkpoint"
         )
-    if buckets is not None and stored != buckets:
+    if buckets is not None and stored_buckets != buckets:
         raise StateError(
-            f"the checkpoint was written with {_spoken(stored)}, and the query now runs with "
-            f"{_spoken(buckets)}: run it as it was, or start a new checkpoint"
+            f"the checkpoint was written with {_as_option(stored_buckets)}, and the query now runs "
+            f"with {_as_option(buckets)}: run it as it was, or start a new checkpoint"
         )
-    return restore(plan.binding, kept[_HEAD.size :])
+    return restore(plan.binding, stored[_HEADER.size :])
 
 
-def _spoken(buckets: int) -> str:
+def _as_option(buckets: int) -> str:
     return f"buckets={buckets}" if buckets else "partitioning='key'"
 
 
-def _holds(stream: Stream) -> bool:
-    waiting = stream.buffer is not None and len(stream.buffer) > 0
-    return waiting or bool(stream.partitions.number_of)
-
-
-def _columns(frame: pd.DataFrame) -> pl.DataFrame:
-    """The plain columns of a pandas frame, without its groups."""
+def _wire_columns(frame: pd.DataFrame) -> pl.DataFrame:
+    """The wire columns of a pandas frame, without the columns that it is grouped by."""
     columns = []
     for name in frame.columns:
         if name[0] == "g":
@@ -143,7 +128,3 @@ def _columns(frame: pd.DataFrame) -> pl.DataFrame:
         else:
             columns.append(pl.Series(name, pa.Array.from_pandas(values)))
     return pl.DataFrame(columns)
-
-
-def _pandas(plain: pl.DataFrame) -> dict[str, Any]:
-    return {column.name: column.to_numpy() for column in plain}

@@ -4,62 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from piestream.adapters.frames import lateness_ticks
-from piestream.engine.stream import OnLate, Ties
+from piestream.adapters.binding import lateness_ticks
+from piestream.expressions.backends import spark_text
 from piestream.language.model import Query
-from piestream.language.symbols import DurationLike
-from piestream.spark.clock import EventClock, time_sql
+from piestream.language.options import Partitioning, SparkStreamOptions
+from piestream.spark.clock import EventClock, ticks_sql
 from piestream.spark.codec.rows import key_sql
-from piestream.spark.metrics import KIND, observed
+from piestream.spark.metrics import KIND, metric_sums
 from piestream.spark.state import STATE, BucketStep
-from piestream.spark.worker_plan import BUCKETS, Bound, Partitioning, planned, sql_functions
+from piestream.spark.worker_plan import BoundFrame, sql_functions
 
 __all__ = ["run_streaming"]
 
 _DELAY = "spark.watermarkDelayMs"  # where Spark notes a watermark in a column's metadata
 
 
-def run_streaming(
-    query: Query,
-    frame: Any,
-    *,
-    ties: Ties = "first",
-    lateness: DurationLike | None = None,
-    on_late: OnLate = "drop",
-    buckets: int = BUCKETS,
-    partitioning: Partitioning = "bucket",
-    metrics: str = "piestream",
-) -> Any:
+def run_streaming(query: Query, frame: Any, options: SparkStreamOptions) -> Any:
     """Every match in a streaming Spark frame, as a streaming frame that appends.
 
     ``lateness`` is how far rows may be out of order; a frame with a watermark on the time column
     keeps that. ``partitioning="key"`` keeps a state for each key rather than for each of a number
     of ``buckets``. ``metrics`` names the metrics that appear in the query's progress.
     """
-    if on_late != "drop":
-        raise ValueError("on a Spark stream late rows are dropped and counted: on_late is 'drop'")
-    if ties not in ("error", "first", "last"):
-        raise ValueError(f"ties is one of 'error', 'first', 'last', not {ties!r}")
-    if partitioning not in ("bucket", "key"):
-        raise ValueError(f"partitioning is 'bucket' or 'key', not {partitioning!r}")
-    if buckets < 1:
-        raise ValueError(f"buckets is {buckets}; it must be at least 1")
-    bound = planned(query, frame)
-    binding = bound.binding
-    own_delay = bound.metadata[binding.time.name].get(_DELAY)
-    ticks = _lateness(bound, lateness, own_delay)
-    clock = EventClock.of(binding, ticks, own_delay)
-    plan, send, read = bound.plan(ties, clock.crossing)
-    rows, groups = _watermarked(bound, clock, send, buckets, partitioning, own_delay is not None)
-    step = BucketStep(plan, clock, buckets if partitioning == "bucket" else 0)
-    found = rows.groupBy(*groups).applyInPandasWithState(
-        step, f"{KIND} int, {plan.outgoing.ddl}", STATE, "append", "EventTimeTimeout"
+    buckets, partitioning = options.buckets, options.partitioning
+    bound = BoundFrame(query, frame)
+    own_delay = bound.metadata[bound.binding.time.name].get(_DELAY)
+    clock = EventClock.of(bound.binding, _lateness(bound, options.lateness, own_delay), own_delay)
+    plan = bound.plan(options.ties, clock.wire_time)
+    groups = _group_sql(bound, buckets, partitioning)
+    rows = _watermarked(bound, clock, [*plan.encode, *groups], own_delay is not None)
+    step = BucketStep(plan.worker, clock, buckets if partitioning == "bucket" else 0)
+    found = rows.groupBy(*(f"g{number}" for number in range(len(groups)))).applyInPandasWithState(
+        step, f"{KIND} int, {plan.worker.result.ddl}", STATE, "append", "EventTimeTimeout"
     )
-    found = found.observe(metrics, *observed(sql_functions(frame)))
-    return found.where(f"{KIND} = 0").selectExpr(*read)
+    found = found.observe(options.metrics, *metric_sums(sql_functions(frame)))
+    return plan.decoded(found.where(f"{KIND} = 0"))
 
 
-def _lateness(bound: Bound, lateness: Any, own_delay: int | None) -> int:
+def _lateness(bound: BoundFrame, lateness: Any, own_delay: int | None) -> int:
     """The lateness in ticks."""
     binding = bound.binding
     if own_delay is None:
@@ -74,37 +56,34 @@ def _lateness(bound: Bound, lateness: Any, own_delay: int | None) -> int:
     return own_delay * 1_000_000 // per_tick
 
 
-def _watermarked(
-    bound: Bound,
-    clock: EventClock,
-    send: list[str],
-    buckets: int,
-    partitioning: Partitioning,
-    has_watermark: bool,
-) -> tuple[Any, list[str]]:
-    """The plain columns of events under a watermark, and the columns to group by."""
-    binding, types = bound.binding, bound.types
-    keys = [key_sql(name, types[name]) for name in bound.query.partition_by]
+def _group_sql(bound: BoundFrame, buckets: int, partitioning: Partitioning) -> list[str]:
+    """The columns ``g0, g1, …`` to group by: the bucket, or the key."""
+    keys = [key_sql(name, bound.types[name]) for name in bound.query.partition_by]
     if partitioning == "key" and keys:
-        groups = [f"{key} AS g{number}" for number, key in enumerate(keys)]
-    else:
-        number = f"pmod(xxhash64({', '.join(keys)}), {buckets})" if keys else "0"
-        groups = [f"CAST({number} AS INT) AS g0"]
-    time = clock.crossing_sql(time_sql(binding, types, clock.within))
-    event = f"timestamp_micros({clock.event_sql(time)})"
+        return [f"{key} AS g{number}" for number, key in enumerate(keys)]
+    bucket = f"pmod(xxhash64({', '.join(keys)}), {buckets})" if keys else "0"
+    return [f"CAST({bucket} AS INT) AS g0"]
+
+
+def _watermarked(
+    bound: BoundFrame, clock: EventClock, columns: list[str], has_watermark: bool
+) -> Any:
+    """The wire columns of events under a watermark."""
+    time = clock.wire_sql(ticks_sql(bound.binding, bound.types, clock.max_tick))
+    event = f"timestamp_micros({clock.event_time_sql(time)})"
     if has_watermark:
-        event = "`" + binding.time.name.replace("`", "``") + "`"
-    rows = bound.frame.selectExpr(*send, *groups, f"{time} AS time", f"{event} AS event")
+        event = spark_text.column(bound.binding.time.name)
+    rows = bound.frame.selectExpr(*columns, f"{time} AS time", f"{event} AS event")
     if not has_watermark:
         rows = rows.withWatermark("event", f"{clock.delay} milliseconds")
-    # The timestamp itself would cross to pandas, slowly and as nanoseconds. Spark's late filter
+    # The timestamp itself would go through pandas, slowly and as nanoseconds. Spark's late filter
     # compares the column that is marked as the watermark's; all rows pass it (see EventClock).
-    of = sql_functions(bound.frame)
+    functions = sql_functions(bound.frame)
     mark = {_DELAY: clock.delay}
-    names = [name for name in rows.columns if name not in ("time", "event")]
-    marked = [of.col(name) for name in names]
-    if clock.fine:
-        marked += [of.col("time"), of.expr(clock.late_sql("time")).alias("late", metadata=mark)]
+    marked = [functions.col(name) for name in rows.columns if name not in ("time", "event")]
+    if clock.is_fine:
+        filtered = functions.expr(clock.filtered_sql("time"))
+        marked += [functions.col("time"), filtered.alias("late", metadata=mark)]
     else:
-        marked.append(of.col("time").alias("time", metadata=mark))
-    return rows.select(*marked), [f"g{number}" for number in range(len(groups))]
+        marked.append(functions.col("time").alias("time", metadata=mark))
+    return rows.select(*marked)

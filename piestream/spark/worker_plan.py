@@ -1,37 +1,42 @@
-"""What a query on a Spark frame needs on both sides: bound, and ready to be sent to workers."""
+"""A query on a Spark frame: bound in the driver, and made ready to be sent to the workers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from piestream.adapters.frames import bound
-from piestream.engine.stream import Ties
+from piestream.adapters.binding import bound
 from piestream.language.model import Query
+from piestream.language.options import Ties
 from piestream.plan.binding import Binding
-from piestream.spark.codec.columns import polars_schema, zone_of
-from piestream.spark.codec.rows import Incoming, Outgoing, arrivals, departures
+from piestream.spark.codec.rows import (
+    InputCodec,
+    ResultCodec,
+    WireTime,
+    input_codec,
+    result_codec,
+)
+from piestream.spark.codec.types import polars_schema, zone_of
 
-__all__ = ["BUCKETS", "Partitioning", "Plan", "planned", "sql_functions"]
-
-#: How many buckets the partitions are hashed into. On two cores 16 are a little quicker and 64 a tenth
-#: slower; more than cores that will ever work on a query are wanted.
-BUCKETS = 32
-
-Partitioning = Literal["bucket", "key"]
+__all__ = [
+    "BoundFrame",
+    "FramePlan",
+    "WorkerPlan",
+    "sql_functions",
+]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the workers need to know of a query. The binding is made anew in each of them."""
+class WorkerPlan:
+    """What the workers need to know of a query. Each of them binds it anew."""
 
     query: Query
     schema: tuple[tuple[str, pl.DataType], ...]
-    incoming: Incoming
-    outgoing: Outgoing
+    input: InputCodec
+    result: ResultCodec
     ties: Ties
 
     @property
@@ -40,38 +45,46 @@ class Plan:
         return bound(self.query, dict(self.schema))
 
 
-@dataclass
-class Bound:
+@dataclass(frozen=True)
+class FramePlan:
+    """The plan of the workers, and the Spark SQL on both sides of them."""
+
+    worker: WorkerPlan
+    encode: tuple[str, ...]  # the wire columns of events, but for their time
+    decode: dict[str, str]  # each result column
+
+    def decoded(self, found: Any) -> Any:
+        """The result, from its wire columns."""
+        columns = [f"{sql} AS c{number}" for number, sql in enumerate(self.decode.values())]
+        return found.selectExpr(*columns).toDF(*self.decode)
+
+
+class BoundFrame:
     """A query bound to a Spark frame, in the driver."""
 
-    query: Query
-    frame: Any
-    types: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        schema = self.frame.schema
-        zone = zone_of(self.frame.sparkSession.conf.get("spark.sql.session.timeZone"))
-        self.types = {f.name: f.dataType for f in schema.fields}
+    def __init__(self, query: Query, frame: Any) -> None:
+        self.query = query
+        self.frame = frame
+        schema = frame.schema
+        zone = zone_of(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
         self.schema = polars_schema(schema, zone)
-        self.metadata = {f.name: f.metadata for f in schema.fields}
+        #: The types in Spark, and the metadata in which Spark notes a watermark.
+        self.types = {column.name: column.dataType for column in schema.fields}
+        self.metadata = {column.name: column.metadata for column in schema.fields}
 
     @cached_property
     def binding(self) -> Binding:
         """The bound query; raises what is wrong with it."""
         return bound(self.query, self.schema)
 
-    def plan(self, ties: Ties, clock: tuple[int, int]) -> tuple[Plan, list[str], list[str]]:
-        """The plan, the SQL that sends events, and the SQL that reads results."""
+    def plan(self, ties: Ties, time: WireTime) -> FramePlan:
+        """The plan of a run over the frame."""
         binding = self.binding
-        incoming, send = arrivals(binding, self.types, clock)
-        outgoing, read = departures(binding, self.types)
-        schema = {name: binding.schema[name] for name in binding.columns}
-        return Plan(self.query, tuple(schema.items()), incoming, outgoing, ties), send, read
-
-
-def planned(query: Query, frame: Any) -> Bound:
-    """A query bound to a Spark frame."""
-    return Bound(query, frame)
+        encoder, encode = input_codec(binding, self.types, time)
+        result, decode = result_codec(binding, self.types)
+        schema = tuple((name, binding.schema[name]) for name in binding.columns)
+        worker = WorkerPlan(self.query, schema, encoder, result, ties)
+        return FramePlan(worker, tuple(encode), decode)
 
 
 def sql_functions(frame: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 import piestream as ps
 from experiments.streams import booleans
-from piestream.adapters import frames
+from piestream.adapters import run as runs
 from piestream.engine.stream import Stream
 
 QUERY = ps.query(
@@ -22,18 +22,18 @@ def test_pieces_follow_the_matches_and_lose_none(monkeypatch: pytest.MonkeyPatch
     quiet = ~pl.col("ts").is_between(1_000, 2_000)
     frame = frame.with_columns(pl.when(quiet).then(False).otherwise("a1").alias("a1"))
     whole = QUERY.run(frame)
-    monkeypatch.setattr(frames, "CHUNK_ROWS", 400)
-    monkeypatch.setattr(frames, "_FIRST_ROWS", 100)
-    monkeypatch.setattr(frames, "_LEAST_ROWS", 10)
-    monkeypatch.setattr(frames, "_PIECE_MATCHES", 500)
+    monkeypatch.setattr(runs, "CHUNK_ROWS", 400)
+    monkeypatch.setattr(runs, "_FIRST_ROWS", 100)
+    monkeypatch.setattr(runs, "_LEAST_ROWS", 10)
+    monkeypatch.setattr(runs, "_PIECE_MATCHES", 500)
     taken: list[int] = []
-    take = Stream.take
+    process = Stream.process
 
     def noted(stream: Stream, rows: pl.DataFrame) -> pl.DataFrame:
         taken.append(len(rows))
-        return take(stream, rows)
+        return process(stream, rows)
 
-    monkeypatch.setattr(Stream, "take", noted)
+    monkeypatch.setattr(Stream, "process", noted)
     assert QUERY.run(frame).equals(whole)
     assert sum(taken) == len(frame)
     assert taken[0] == 100

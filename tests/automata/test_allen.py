@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 
-from piestream.automata import compose, converse, relation_of
-from piestream.relations import ALLEN, Relation
+from piestream.automata import compose, converse
+from piestream.relations import (
+    ALLEN,
+    ENDPOINT_ORDER,
+    RELATIONS_BY_ORDER,
+    Relation,
+    inverse,
+    relation_of,
+    relations_ordered,
+)
 
 R = Relation
 # Eight positions: more than the six endpoints of three intervals can fill.
@@ -39,6 +47,25 @@ def test_exactly_one_relation_holds_and_relation_of_names_it() -> None:
         for y in INTERVALS:
             assert [r for r in ALLEN if holds(r, *x, *y)] == [relation_of(*x, *y)]
             assert converse(relation_of(*x, *y)) == relation_of(*y, *x)
+
+
+def test_comparisons_allow_the_relations_that_agree_with_them() -> None:
+    """Also where some comparisons are not known, and where the order is impossible."""
+    signs = (-1, 0, 1, None)
+    for known in product(signs, repeat=4):
+        agree = R(0)
+        for x, y in product(INTERVALS, repeat=2):
+            there = [(a > b) - (a < b) for a, b in product(x, y)]
+            if all(k is None or k == t for k, t in zip(known, there, strict=True)):
+                agree |= relation_of(*x, *y)
+        assert relations_ordered(*known) == agree, known
+
+
+def test_the_table_of_loops_holds_the_relation_of_every_order() -> None:
+    assert sum(map(bool, RELATIONS_BY_ORDER)) == len(ALLEN)
+    for relation, order in ENDPOINT_ORDER.items():
+        assert RELATIONS_BY_ORDER[order.number] == relation
+        assert ENDPOINT_ORDER[inverse(relation)] == order.seen_from_y()
 
 
 def test_composition_is_what_intervals_show() -> None:

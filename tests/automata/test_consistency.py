@@ -8,9 +8,9 @@ from itertools import combinations, pairwise, permutations
 
 import pytest
 
-from piestream.automata import clash, closure, compose, converse, relation_of
+from piestream.automata import clash, closure, compose, converse
 from piestream.automata.allen import allen_of
-from piestream.relations import ALLEN, Relation
+from piestream.relations import ALLEN, Relation, relation_of
 
 R = Relation
 Pair = tuple[str, str]
@@ -189,9 +189,9 @@ def test_path_consistency_narrows_no_further_where_it_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("symbols", "pair", "says"),
+    ("symbols", "pair", "message"),
     [("ab", ("a", "c"), "'c'"), ("ab", ("a", "a"), "itself"), ("aab", ("a", "b"), "twice")],
 )
-def test_what_makes_no_sense_is_refused(symbols: str, pair: Pair, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_what_makes_no_sense_is_refused(symbols: str, pair: Pair, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         clash(symbols, {pair: R.MEETS})

@@ -18,11 +18,11 @@ from piestream.automata.letters import (
     inverted,
     read_by_automaton,
 )
-from piestream.automata.minterm import PairAutomaton, compile_pair
+from piestream.automata.pair_automaton import PairAutomaton, compile_pair
 from piestream.relations import Relation, inverse
 
-SAID = [said for all_said in EXPRESSIONS.values() for said in all_said]
-LATEST = [said for said in SAID if said.kind == LL]
+ALL = [expression for listed in EXPRESSIONS.values() for expression in listed]
+LATEST = [expression for expression in ALL if expression.kind == LL]
 
 
 def language(regex: str) -> DFA:
@@ -37,7 +37,7 @@ def ending_with(expression: str) -> DFA:
 STREAMS = language("O(O|I|Z|E)*")
 
 
-def says_at_the_end(automaton: PairAutomaton, table: str, wanted: int) -> DFA:
+def ending_with_output(automaton: PairAutomaton, table: str, wanted: int) -> DFA:
     """The words O·w such that the last transition over w has ``wanted`` in its table."""
 
     def hit(state: int, letter: int) -> bool:
@@ -64,57 +64,59 @@ def says_at_the_end(automaton: PairAutomaton, table: str, wanted: int) -> DFA:
     )
 
 
-def label(said: PairExpression) -> str:
-    return f"{said.relation.name}-{said.kind}"
+def label(expression: PairExpression) -> str:
+    return f"{expression.relation.name}-{expression.kind}"
 
 
-@pytest.mark.parametrize("said", SAID, ids=label)
-def test_the_trigger_is_the_entry_into_the_papers_expression(said: PairExpression) -> None:
+@pytest.mark.parametrize("expression", ALL, ids=label)
+def test_the_trigger_is_the_entry_into_the_papers_expression(expression: PairExpression) -> None:
     """Theorem (the paper's trigger condition). Let L be the words over O I Z E that end with the
     paper's expression. A word ends with the trigger (or one of the two triggers, for followed-by
     and follows) if and only if it is in L and it less its last letter is not: the automaton
     enters its terminating states."""
-    accepted = ending_with(said.expression)
+    accepted = ending_with(expression.expression)
     entered = accepted - language("(O|I|Z|E)*").intersection(
-        ending_with(f"{said.expression}(O|I|Z|E)")
+        ending_with(f"{expression.expression}(O|I|Z|E)")
     )
-    triggers = ending_with(f"({'|'.join(s.trigger for s in EXPRESSIONS[said.relation])})")
+    triggers = ending_with(f"({'|'.join(s.trigger for s in EXPRESSIONS[expression.relation])})")
     assert entered == triggers
 
 
-@pytest.mark.parametrize("said", LATEST, ids=label)
-def test_a_relation_alone_is_known_exactly_at_its_trigger(said: PairExpression) -> None:
-    """Theorem. Over all streams w (read as O·w), the automaton of {r} says on its last
+@pytest.mark.parametrize("expression", LATEST, ids=label)
+def test_a_relation_alone_is_known_exactly_at_its_trigger(expression: PairExpression) -> None:
+    """Theorem. Over all streams w (read as O·w), the automaton of {r} outputs on its last
     transition that the latest pair is known to be in r if and only if O·w ends with r's
     trigger; and of a relation alone, decided is the same as known."""
-    automaton = compile_pair(said.relation)
-    expected = STREAMS & ending_with(said.trigger)
-    position = said.relation.bit_length() - 1
-    assert says_at_the_end(automaton, "relation", position) == expected
-    assert says_at_the_end(automaton, "decides", LL) == expected
+    automaton = compile_pair(expression.relation)
+    expected = STREAMS & ending_with(expression.trigger)
+    position = expression.relation.bit_length() - 1
+    assert ending_with_output(automaton, "relation", position) == expected
+    assert ending_with_output(automaton, "decides", LL) == expected
 
 
-@pytest.mark.parametrize("said", [s for s in SAID if s.kind != LL], ids=label)
-def test_a_successor_is_decided_exactly_at_its_trigger(said: PairExpression) -> None:
+@pytest.mark.parametrize("expression", [s for s in ALL if s.kind != LL], ids=label)
+def test_a_successor_is_decided_exactly_at_its_trigger(expression: PairExpression) -> None:
     """Theorem. Over all streams, the automaton of {followed-by} decides x's previous run with
     y's latest (of {follows}, x's latest with y's previous) if and only if O·w ends with that
     trigger."""
-    decided = says_at_the_end(compile_pair(said.relation), "decides", said.kind)
-    assert decided == STREAMS & ending_with(said.trigger)
+    decided = ending_with_output(compile_pair(expression.relation), "decides", expression.kind)
+    assert decided == STREAMS & ending_with(expression.trigger)
 
 
-@pytest.mark.parametrize("said", LATEST, ids=label)
-def test_a_relation_alone_completes_exactly_at_its_completion(said: PairExpression) -> None:
-    """Theorem. Over all streams, the automaton of {r} says `completes` on its last transition if
+@pytest.mark.parametrize("expression", LATEST, ids=label)
+def test_a_relation_alone_completes_exactly_at_its_completion(expression: PairExpression) -> None:
+    """Theorem. Over all streams, the automaton of {r} outputs `completes` on its last transition if
     and only if O·w ends with r's completion and neither symbol started again on the way, that
     is: O·w ends with r's completion of the latest pair. That one is a part of the first, and
     equal to it among the words in which, from the trigger on, the symbol that ended stays
     away."""
-    completed = says_at_the_end(compile_pair(said.relation), "completes", 1)
-    assert completed == STREAMS & ending_with(said.latest_completion)
-    assert completed <= STREAMS & ending_with(said.completion)
-    alone = {"I": "I*O", "Z": "Z*O", "O": ""}[said.trigger[-1]]
-    assert completed == STREAMS & ending_with(said.completion) & ending_with(said.trigger + alone)
+    completed = ending_with_output(compile_pair(expression.relation), "completes", 1)
+    assert completed == STREAMS & ending_with(expression.latest_completion)
+    assert completed <= STREAMS & ending_with(expression.completion)
+    alone = {"I": "I*O", "Z": "Z*O", "O": ""}[expression.trigger[-1]]
+    assert completed == STREAMS & ending_with(expression.completion) & ending_with(
+        expression.trigger + alone
+    )
 
 
 def test_no_two_relations_become_known_of_one_pair() -> None:
@@ -126,19 +128,19 @@ def test_no_two_relations_become_known_of_one_pair() -> None:
 
 def test_repeated_letters_end_no_word() -> None:
     repeated = ending_with("(OO|II|ZZ|EE)")
-    for said in SAID:
-        assert ending_with(said.trigger).isdisjoint(repeated), said
-        assert ending_with(said.completion).isdisjoint(repeated), said
+    for expression in ALL:
+        assert ending_with(expression.trigger).isdisjoint(repeated), expression
+        assert ending_with(expression.completion).isdisjoint(repeated), expression
 
 
 def test_the_inverse_exchanges_the_symbols() -> None:
-    for said in SAID:
-        assert inverted(inverted(said)) == said
-        assert inverted(said) in EXPRESSIONS[inverse(said.relation)]
+    for expression in ALL:
+        assert inverted(inverted(expression)) == expression
+        assert inverted(expression) in EXPRESSIONS[inverse(expression.relation)]
 
 
 def test_the_expressions_are_those_of_the_contract() -> None:
-    written = {r.name: said[0].expression for r, said in EXPRESSIONS.items()}
+    written = {r.name: listed[0].expression for r, listed in EXPRESSIONS.items()}
     assert written == {
         "FOLLOWED_BY": "(Z|E)O+(I|E)",
         "MEETS": "Z+I+",
@@ -164,4 +166,4 @@ def test_before_and_after_are_left_to_the_endpoints_with_their_precise_forms() -
     )
     one_side = Relation.BEFORE | Relation.FOLLOWED_BY | Relation.FOLLOWS
     assert read_by_automaton(one_side) == Relation.FOLLOWS
-    assert {said.relation for said in expressions_of(one_side)} == {Relation.FOLLOWS}
+    assert {expression.relation for expression in expressions_of(one_side)} == {Relation.FOLLOWS}

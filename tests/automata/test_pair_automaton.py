@@ -104,8 +104,8 @@ class Truth:
         table = np.array(rows, dtype=np.int64)
         self.word, self.kind, self.possible, self.possible_before, self.ended = table.T
 
-    def says(self, relations: R, *, read: R) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What the automaton has to say at every word: decides, relation, completes."""
+    def outputs(self, relations: R, *, read: R) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the automaton has to give at every word: decides, relation, completes."""
         outside = ~int(read)
         decided = self.possible & outside == 0
         before = (self.possible_before != -1) & (self.possible_before & outside == 0)
@@ -123,32 +123,32 @@ class Truth:
         return decides, relation, completes
 
     def walked(self, automaton) -> tuple[np.ndarray, ...]:  # type: ignore[no-untyped-def]
-        """What the tables do say at every word, in the same order."""
+        """What the tables do give at every word, in the same order."""
         letters = np.array(self.alphabet)
         states = np.zeros(1, dtype=np.int64)
-        said: list[list[np.ndarray]] = [[], [], []]
+        found: list[list[np.ndarray]] = [[], [], []]
         for _ in range(self.length):
             at = states[:, None], letters[None, :]
             for sink, table in zip(
-                said, (automaton.decides, automaton.relation, automaton.completes), strict=True
+                found, (automaton.decides, automaton.relation, automaton.completes), strict=True
             ):
                 sink.append(table[at].ravel().astype(np.int64))
             states = automaton.next_state[at].ravel().astype(np.int64)
-        return tuple(np.concatenate(part) for part in said)
+        return tuple(np.concatenate(part) for part in found)
 
     def check(self, relations: R) -> None:
         equal_predicates = self.alphabet == (0, 3)
         automaton = compile_pair(relations, equal_predicates)
-        expected = self.says(relations, read=read_by_automaton(relations))
-        for what, right, said in zip(
+        expected = self.outputs(relations, read=read_by_automaton(relations))
+        for what, right, found in zip(
             ("decides", "relation", "completes"), expected, self.walked(automaton), strict=True
         ):
-            wrong = np.flatnonzero(right != said)
+            wrong = np.flatnonzero(right != found)
             if len(wrong):
                 word = "".join("OIZE"[letter] for letter in self.words[wrong[0]])
                 raise AssertionError(
-                    f"{names(relations)} at the end of {word}: {what} is {said[wrong[0]]}, "
-                    f"but the intervals say {right[wrong[0]]}"
+                    f"{names(relations)} at the end of {word}: {what} is {found[wrong[0]]}, "
+                    f"but by the intervals it is {right[wrong[0]]}"
                 )
 
 
@@ -214,8 +214,8 @@ def test_the_completion_ends_where_the_later_of_two_runs_ends(relation: R) -> No
     """Theorem. A stream ends with a completion of r if and only if there are a run of x and a
     run of y in relation r of which the one has ended by, and the other (or both) at, its last
     event; whatever else began meanwhile."""
-    said = "|".join(expression.completion for expression in EXPRESSIONS[relation])
-    ends = NFA.from_regex(f"(O|I|Z|E)*({said})", input_symbols=set("OIZE"))
+    completions = "|".join(expression.completion for expression in EXPRESSIONS[relation])
+    ends = NFA.from_regex(f"(O|I|Z|E)*({completions})", input_symbols=set("OIZE"))
     judge = DFA.from_nfa(ends)
     for n in range(1, 7):
         for word in product(range(4), repeat=n):
@@ -239,7 +239,7 @@ def sets_to_look_at() -> list[tuple[R, bool]]:
     return [(s, same) for s in [*R, *every_union_of_groups(), *drawn] for same in (False, True)]
 
 
-def test_a_repeated_letter_says_nothing_and_stays() -> None:
+def test_a_repeated_letter_has_no_output_and_stays() -> None:
     for relations, same in sets_to_look_at():
         automaton = compile_pair(relations, same)
         assert automaton.next_state[0, 0] == 0  # at the start O is a repeated letter

@@ -13,8 +13,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream as ps
-from piestream.adapters import files, text_files
+from piestream.adapters import file_run, files, text_blocks
 from piestream.adapters.files import open_source
+from piestream.language.options import FileOptions
 
 from .conftest import QUERY
 
@@ -93,11 +94,11 @@ def test_the_query_may_come_from_standard_input(folder: Path, piestream: Any) ->
 def test_small_pieces_find_what_the_whole_does(
     format: str, ties: Any, folder: Path, matches: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "WHOLE_ROWS", 100)
+    monkeypatch.setattr(file_run, "WHOLE_ROWS", 100)
     monkeypatch.setattr(files, "CHUNK_ROWS", 37)
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 1000)
     source = open_source([str(folder / f"events.{format}")])
-    run = files.Run(ps.query(QUERY), source, ties=ties)
+    run = file_run.FileRun(ps.query(QUERY), source, FileOptions(ties=ties))
     pieces = list(run.results())
     assert len(pieces) > 100
     assert sum(len(piece) > 0 for piece in pieces) > 10  # they came as they became known
@@ -134,7 +135,7 @@ def test_a_query_that_names_its_files_runs_alone(
 def test_quoted_line_ends_do_not_cut_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = pl.DataFrame({"t": range(200), "text": ['a "b",\nc\n', "d"] * 100, "x": [1.5, 2] * 100})
     rows.write_csv(tmp_path / "rows.csv")
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 64)
     found = pl.concat(open_source([str(tmp_path / "rows.csv")]).chunks(rows.columns))
     assert_frame_equal(found, rows)
 

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import piestream as ps
-from piestream.adapters import files
+from piestream.adapters import file_run, files
 
 QUERY = "FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
 ROWS = pl.DataFrame(
@@ -21,7 +21,7 @@ ROWS = pl.DataFrame(
 @pytest.fixture
 def chunked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if these few rows were very many."""
-    monkeypatch.setattr(files, "WHOLE_ROWS", 100)
+    monkeypatch.setattr(file_run, "WHOLE_ROWS", 100)
     monkeypatch.setattr(files, "CHUNK_ROWS", 50)
 
 

@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.adapters import text_files
-from piestream.adapters.files import FileError, open_source
+from piestream.adapters import text_blocks, text_files
+from piestream.adapters.files import open_source
+from piestream.errors import FileError
 
 ONE = "DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN a.ts"
 FOUND = [{"detected_at": 2, "a_ts": 2}]
@@ -127,7 +128,7 @@ def test_decimal_commas_are_refused_where_they_cannot_be(tmp_path: Path) -> None
 def test_what_a_short_row_lacks_is_missing_wherever_a_block_begins(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", block)
     (tmp_path / "rows.csv").write_text("t,x\n1,0\n2,5\n3\n4,5\n")
     assert [row["a_ts"] for row in run(tmp_path / "rows.csv")] == [2, 4]
 
@@ -172,7 +173,7 @@ def test_a_fault_is_told_with_its_row(name: str, text: str, said: str, tmp_path:
 def test_the_row_is_counted_over_the_blocks_of_its_file(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 100)
     monkeypatch.setattr(text_files, "TYPED_ROWS", 3)
     line = {"csv": "{},{}\n", "ndjson": '{{"t":{},"x":{}}}\n'}[suffix]
     head = "t,x\n" * (suffix == "csv")
@@ -195,7 +196,7 @@ def test_columns_of_one_name_that_nobody_reads_do_no_harm(tmp_path: Path) -> Non
 def test_the_size_of_blocks_makes_no_difference(
     text: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", block)
     (tmp_path / "rows.csv").write_bytes(text.encode())
     assert run(tmp_path / "rows.csv") == FOUND
 

@@ -8,9 +8,12 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from piestream.compiled.layout import ROW_PARTITION
-from piestream.engine.detector import Batch, Detector
-from piestream.plan.binding import FLOAT, Binding, bind, stack_bits
+from piestream.engine.batches import Batch
+from piestream.engine.bits import stack_bits
+from piestream.engine.detector import Detector
+from piestream.joins.records import ResultRow
+from piestream.plan.binding import Binding, bind
+from piestream.plan.columns import FLOAT
 
 __all__ = ["batch_of", "by_partition", "detector_of", "masks_of", "one_by_one"]
 
@@ -18,7 +21,7 @@ __all__ = ["batch_of", "by_partition", "detector_of", "masks_of", "one_by_one"]
 def detector_of(query: ps.Query, frame: pl.DataFrame, partitions: int) -> tuple[Binding, Detector]:
     """A detector of a query over the columns of a frame, with so many partitions."""
     binding = bind(query, frame.schema)
-    detector = Detector(binding.tables, binding.bit_of_symbol)
+    detector = Detector(binding.compiled, binding.bit_of_symbol)
     assert detector.add_partitions(partitions).tolist() == list(range(partitions))
     return binding, detector
 
@@ -76,7 +79,7 @@ def one_by_one(
             events.append((time, number, mask, [column[row] for column in values]))
     found: list[tuple[int, ...]] = []
     for time, number, mask, values in sorted(events, key=lambda event: event[:2]):
-        rows = detector.detect_one(number, time, mask, values, is_float)
+        rows = detector.detect_event(number, time, mask, values, is_float)
         if rows is not None:
             found += map(tuple, rows.tolist())
     return found
@@ -86,5 +89,5 @@ def by_partition(rows: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, ...
     """Result rows by their partition, in the order in which they came."""
     parts: dict[int, list[tuple[int, ...]]] = {}
     for row in rows:
-        parts.setdefault(row[ROW_PARTITION], []).append(tuple(row))
+        parts.setdefault(row[ResultRow.offset("partition")], []).append(tuple(row))
     return parts

@@ -7,11 +7,15 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled import layout as at
+from piestream.compiled.constants import INT64_MAX
+from piestream.joins.records import ResultRow
+from piestream.joins.waiting import WaitingStore
 from tests.engine.batches import batch_of, by_partition, detector_of
 from tests.joins.counting import stream_of
 from tests.joins.reference import expected
 from tests.joins.streams import Pattern, check, noise
+
+_PARTITION, _TIME = (ResultRow.offset(field) for field in ("partition", "time"))
 
 
 @pytest.mark.parametrize("emit", ["TRIGGER", "BOTH"])
@@ -81,12 +85,12 @@ def closed(frame: pl.DataFrame, gap: int, now: int) -> pl.DataFrame:
     """The events with an all-false one at the end of each silence: MAX GAP by its definition."""
     names = [name for name in frame.columns if name != "ts"]
     rows = frame.to_dicts()
-    said = []
+    events = []
     for row, following in zip(rows, [*(row["ts"] for row in rows[1:]), now], strict=True):
-        said.append(row)
+        events.append(row)
         if following - row["ts"] > gap:
-            said.append({"ts": row["ts"] + gap, **dict.fromkeys(names, False)})
-    return pl.DataFrame(said, schema=frame.schema)
+            events.append({"ts": row["ts"] + gap, **dict.fromkeys(names, False)})
+    return pl.DataFrame(events, schema=frame.schema)
 
 
 @pytest.mark.parametrize("gap", [1, 3, 6])
@@ -110,24 +114,24 @@ def test_silences_end_what_is_open_in_many_partitions(emit: str, gap: int) -> No
     for now in range(last - 60, last + 9):
         rows = detector.advance(now).tolist()
         # not before the silence is longer than the gap, and not a step later
-        assert all(row[at.ROW_TIME] < now for row in rows)
+        assert all(row[_TIME] < now for row in rows)
         if now > last - 60:
-            assert all(row[at.ROW_TIME] == now - 1 for row in rows)
+            assert all(row[_TIME] == now - 1 for row in rows)
         found += rows
     # everything is closed now
-    assert detector.next_silence == at.INT64_MAX
-    assert not detector.parts.reshape(-1, detector.words)[: len(pieces), at.MASK].any()
+    assert detector.next_timeout == INT64_MAX
+    assert not detector.partitions.column("mask").any()
     parts = by_partition(found)
     met = 0
     for number, piece in pieces:
         wanted = expected(pattern.query, closed(piece, gap, last + 100))
-        assert [row[at.ROW_TIME] for row in parts.get(number, [])] == [row[0] for row in wanted]
+        assert [row[_TIME] for row in parts.get(number, [])] == [row[0] for row in wanted]
         met += len(wanted)
     assert met > 40
 
 
 def test_a_deadline_costs_what_is_due_whatever_else_is_open() -> None:
-    """4000 partitions fall silent one after the other; half of them speak again once."""
+    """4000 partitions become inactive one after the other; half of them have one more event."""
     count, gap = 4000, 10_000
     query = ps.query(
         f"FROM s ORDER BY ts MAX GAP {gap} DEFINE a AS a PATTERN a WITHIN {9 * gap} EMIT ON COMPLETION"
@@ -135,15 +139,15 @@ def test_a_deadline_costs_what_is_due_whatever_else_is_open() -> None:
     pieces = [(k, pl.DataFrame({"ts": [k], "a": [True]})) for k in range(count)]
     binding, detector = detector_of(query, pieces[0][1], count)
     detector.detect(batch_of(binding, pieces))
-    said: list[int] = []
+    closed_partitions: list[int] = []
     for now in range(gap + 1, gap + count // 2):
-        said += detector.advance(now)[:, at.ROW_PARTITION].tolist()
+        closed_partitions += detector.advance(now)[:, _PARTITION].tolist()
     again = [(k, pl.DataFrame({"ts": [gap + k], "a": [True]})) for k in range(count // 2, count)]
     detector.detect(batch_of(binding, again))
     for now in range(gap + count // 2, 2 * gap + count + 1):
-        said += detector.advance(now)[:, at.ROW_PARTITION].tolist()
-    assert said == list(range(count))
-    assert detector.next_silence == at.INT64_MAX
+        closed_partitions += detector.advance(now)[:, _PARTITION].tolist()
+    assert closed_partitions == list(range(count))
+    assert detector.next_timeout == INT64_MAX
     assert detector.work.deadlines <= 2 * count
 
 
@@ -199,8 +203,8 @@ def test_records_of_completed_matches_are_used_again() -> None:
         for first in range(0, len(frame), size):
             found += len(detector.detect(batch_of(binding, [(0, frame[first : first + size])])))
         assert found == len(wanted)
-        assert detector.waiting[at.WAITING_USED] == 8
-        assert detector.parts[at.WAITING] == 0
+        assert WaitingStore.over(detector.waiting).used == 8
+        assert detector.partitions.column("waiting").tolist() == [0]
     both = check(pattern, frame)
     assert [row[0] for row in both if row[1] == "completion"] == sorted(
         [end for _, end in spans["a"] for _ in range(8)]

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled.layout import ROW_PARTITION
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
+from piestream.joins.records import ResultRow
 from piestream.plan.binding import bind
 from tests.engine.batches import batch_of, by_partition, detector_of, one_by_one
 from tests.joins.reference import expected
@@ -76,7 +76,9 @@ def test_all_ways_into_the_detector_agree(name: str, gap: str, bounds: str) -> N
         met += len(wanted)
         # partitions come in the order of the batch
         order = [number for number, _ in pieces]
-        places = [order.index(number) for number in at_once[:, ROW_PARTITION].tolist()]
+        places = [
+            order.index(number) for number in at_once[:, ResultRow.offset("partition")].tolist()
+        ]
         assert places == sorted(places)
 
         # the whole input, on any number of threads: the same array
@@ -155,7 +157,7 @@ def test_runs_on_threads_give_the_rows_of_one(emit: str) -> None:
     results = []
     for threads in (1, 2, 3):
         stream = Stream(bind(keyed, mixed.schema), lateness=None, whole=True, threads=threads)
-        results.append(pl.concat([stream.take(mixed), stream.finish()]))
+        results.append(pl.concat([stream.process(mixed), stream.finish()]))
     assert results[0].equals(results[1])
     assert results[0].equals(results[2])
     for k, frame in enumerate(frames):
@@ -172,6 +174,6 @@ def test_a_detector_goes_on_from_a_snapshot_as_if_there_had_been_none(name: str)
     binding = bind(query, frame.schema)
     stream, other = Stream(binding), Stream(binding)
     for row in range(len(frame)):
-        one, two = stream.take(frame[row : row + 1]), other.take(frame[row : row + 1])
+        one, two = stream.process(frame[row : row + 1]), other.process(frame[row : row + 1])
         assert one.equals(two)
         other = restore(binding, snapshot(other))

@@ -48,10 +48,10 @@ def evaluate(node: tree.Node, event: Mapping[str, Any], previous: Mapping[str, A
             value = at(operand)
             return None if value is None else not value
         case tree.Between(value, low, high):
-            parts = (tree.Operation(">=", value, low), tree.Operation("<=", value, high))
+            parts = (tree.Comparison(">=", value, low), tree.Comparison("<=", value, high))
             return at(tree.And(parts))
         case tree.OneOf(value, members):
-            return at(tree.Or(tuple(tree.Operation("=", value, m) for m in members)))
+            return at(tree.Or(tuple(tree.Comparison("=", value, m) for m in members)))
         case tree.Is(value, tree.Literal(None)):
             return at(value) is None
         case tree.Is(value, tree.Literal(True | False as truth)):
@@ -61,12 +61,13 @@ def evaluate(node: tree.Node, event: Mapping[str, Any], previous: Mapping[str, A
             return a is b if a is None or b is None else compared("=", a, b)
         case tree.Case(branches, otherwise):
             return next((at(r) for c, r in branches if at(c) is True), at(otherwise))
-        case tree.Call("COALESCE", arguments):
+        case tree.Choice(tree.Form.COALESCE, arguments):
             return next((v for v in map(at, arguments) if v is not None), None)
-        case tree.Call("GREATEST" | "LEAST" as name, arguments):
-            there = [v for v in map(at, arguments) if v is not None]
-            return None if not there else max(there) if name == "GREATEST" else min(there)
-        case tree.Call("NULLIF", (value, other)):
+        case tree.Choice(tree.Form.GREATEST, arguments):
+            return max((v for v in map(at, arguments) if v is not None), default=None)
+        case tree.Choice(tree.Form.LEAST, arguments):
+            return min((v for v in map(at, arguments) if v is not None), default=None)
+        case tree.Choice(tree.Form.NULLIF, (value, other)):
             a, b = at(value), at(other)
             return None if a is None or (b is not None and compared("=", a, b)) else a
         case tree.Like(value, pattern, escape, any_case):
@@ -75,13 +76,18 @@ def evaluate(node: tree.Node, event: Mapping[str, Any], previous: Mapping[str, A
         case tree.Cast(value, to):
             operand = at(value)
             return None if operand is None else cast(operand, to)
-        case tree.Operation(sign, left, right):
+        case tree.Comparison(operator, left, right):
             a, b = at(left), at(right)
-            if a is None or b is None:
-                return None
-            if sign in ("=", "<>", "<", "<=", ">", ">="):
-                return compared(sign, a, b)
-            return a + b if sign == "||" else calculated(sign, a, b)
+            return None if a is None or b is None else compared(operator, a, b)
+        case tree.Arithmetic(operator, left, right):
+            a, b = at(left), at(right)
+            return None if a is None or b is None else calculated(operator, a, b)
+        case tree.Concatenation(left, right):
+            a, b = at(left), at(right)
+            return None if a is None or b is None else a + b
+        case tree.Minus(operand):
+            value = at(operand)
+            return None if value is None else -value
         case tree.Call(name, arguments):
             values = [at(a) for a in arguments]
             return None if None in values else called(name, *values)
@@ -139,8 +145,6 @@ def cast(value: Any, to: str) -> Any:
 def called(name: str, *values: Any) -> Any:
     x = values[0]
     match name:
-        case "-":
-            return -x
         case "ABS":
             return abs(x)
         case "SIGN":
@@ -161,6 +165,12 @@ def called(name: str, *values: Any) -> Any:
             return math.sqrt(x) if x >= 0 else None
         case "LN":
             return math.log(x) if x > 0 else None
+        case "LOG10":
+            return math.log(x) / math.log(10) if x > 0 else None
+        case "POWER":
+            return power(x, values[1])
+        case "EXP":
+            return math.exp(x) if x < 709 else math.inf
         case "LOWER":
             return x.lower()
         case "UPPER":
@@ -178,6 +188,26 @@ def called(name: str, *values: Any) -> Any:
         case "SUBSTRING":
             start = values[1] - 1
             return x[start:] if len(values) < 3 else x[start : start + values[2]]
+        case "REVERSE":
+            return "".join(reversed(x))
+        case "STARTS_WITH":
+            return x[: len(values[1])] == values[1]
         case "EXTRACT DOW":
             return (x.weekday() + 1) % 7
-    return getattr(x, name.removeprefix("EXTRACT ").lower())
+    match name.split():
+        case "EXTRACT", "YEAR" | "MONTH" | "DAY" | "HOUR" | "MINUTE" | "SECOND" as part:
+            return getattr(x, part.lower())
+    raise AssertionError(f"{name} is not in the reference")
+
+
+def power(base: float, exponent: float) -> float | None:
+    """IEEE 754's power, where that is a real number."""
+    odd = not math.isinf(exponent) and exponent % 2 == 1
+    if base == 0 and exponent < 0:
+        return math.copysign(math.inf, base) if odd else math.inf
+    if base < 0 and not math.isinf(base) and not math.isinf(exponent) and exponent % 1 != 0:
+        return None
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and odd else math.inf

@@ -92,7 +92,7 @@ def test_the_stream_may_qualify_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("speed > 1", "did you mean sped"),
         ("name > 1", "cannot mix a string and a whole number"),
@@ -109,7 +109,7 @@ def test_the_stream_may_qualify_columns() -> None:
         ("day > zoned or noon > zoned", "time zone"),
     ],
 )
-def test_a_schema_is_checked_at_the_place_in_the_query(text: str, words: str) -> None:
+def test_a_schema_is_checked_at_the_place_in_the_query(text: str, message: str) -> None:
     schema = {
         "sped": pl.Float64(),
         "name": pl.String(),
@@ -122,7 +122,7 @@ def test_a_schema_is_checked_at_the_place_in_the_query(text: str, words: str) ->
     query = parse(f"FROM x\nDEFINE a AS {text} PATTERN a WITHIN 1")
     predicate = query.symbols[0].predicate
     for bind in (predicate.to_polars, predicate.to_python, predicate.to_spark_sql):
-        with pytest.raises(QueryError, match=words) as caught:
+        with pytest.raises(QueryError, match=message) as caught:
             bind(schema)
         assert caught.value.faults[0].line == 2
         assert caught.value.faults[0].column is not None
@@ -187,6 +187,12 @@ def test_roots_powers_and_logarithms_are_null_where_they_are_not_defined() -> No
     assert holds_on("POWER(x, 1001) < -1e300", "x", values)[:4] == [False, True, False, False]
     assert holds_on("EXP(x) > 1e300", "x", values)[:4] == [False, False, False, True]
     assert holds_on("LOG10(x) > 2.99", "x", values)[:4] == [False, False, False, True]
+
+
+def test_a_power_of_zero_has_the_sign_of_the_zero() -> None:
+    values: list[object] = [-0.0, 0.0]
+    assert holds_on("POWER(x, -1) < 0", "x", values) == [True, False]
+    assert holds_on("POWER(x, -2) > 0", "x", values) == [True, True]
 
 
 def test_a_timestamp_without_a_zone_is_read_on_the_clock_of_the_column() -> None:

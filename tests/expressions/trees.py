@@ -8,6 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from piestream.expressions.functions import FUNCTIONS, Function, call_text
+from piestream.expressions.functions.record import Operand
+from piestream.expressions.types import Kind
+
+#: Functions whose last digits depend on the machine's mathematical library.
+INEXACT = frozenset({"EXP", "LN", "LOG10", "POWER"})
+
 SCHEMA: dict[str, Any] = {
     "i": pl.Int64,
     "j": pl.Int32,
@@ -28,7 +35,22 @@ _VALUES: dict[str, list[Any]] = {
     "u": [0, 1, 5, 255],
     "f": [0.0, -0.0, 1.0, 2.5, -2.5, 0.1, 1e300, -1e18, float("nan"), float("inf"), float("-inf")],
     "g": [0.0, 0.5, -1.5, 3.0, float("nan"), float("inf")],
-    "s": ["", "a", "A", "ab", "a%b", "a_b", "x\ny", " a ", "ß", "héllo", "it's", "a\\b"],
+    "s": [
+        "",
+        "a",
+        "A",
+        "ab",
+        "a%b",
+        "a_b",
+        "x\ny",
+        " a ",
+        "ß",
+        "héllo",
+        "it's",
+        "a\\b",
+        "e\u0301x",
+        "\N{MAN}\u200d\N{GIRL}",
+    ],
     "n": ["1", "-5", "+7", "2.5", ".5", "1e3", " 12 ", "x", "Infinity", "9223372036854775808", ""],
     "b": [True, False],
     "c": [True, False],
@@ -61,7 +83,7 @@ class Expressions:
         if depth <= 0:
             return self.pick(self.column("b", "c"), "TRUE", "FALSE", f"{self.column('i')} > 1")
         d = depth - 1
-        kind = self.random.randrange(16)
+        kind = self.random.randrange(17)
         if kind < 4:
             sign = self.pick("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
             of = self.random.choice([self.number, self.number, self.text, self.moment])
@@ -93,26 +115,23 @@ class Expressions:
             return f"CASE WHEN {self.truth(d)} THEN {self.truth(d)} ELSE {self.truth(d)} END"
         if kind == 14:
             return f"COALESCE({self.truth(d)}, {self.truth(d)})"
+        if kind == 15:
+            return self.function(d, Kind.BOOL)
         return f"CAST({self.number(d)} AS BOOLEAN)"
 
     def whole(self, depth: int) -> str:
         if depth <= 0:
             return self.pick(self.column("i", "j", "u"), "0", "1", "-7", "3")
         d = depth - 1
-        kind = self.random.randrange(8)
+        kind = self.random.randrange(6)
         if kind < 3:
             return f"({self.whole(d)}) {self.pick('+', '-', '*', '%')} ({self.whole(d)})"
         if kind == 3:
-            return f"{self.pick('ABS', '-', 'SIGN')}({self.whole(d)})"
+            return f"{self.pick('ABS', '-')}({self.whole(d)})"
         if kind == 4:
-            return f"LENGTH({self.text(d)})"
-        if kind == 5:
-            of = self.random.choice([self.number(d), self.column("n"), self.column("b")])
-            return f"CAST({of} AS BIGINT)"
-        if kind == 6:
-            part = self.pick("YEAR", "MONTH", "DAY", "DOW")
-            return f"EXTRACT({part} FROM {self.column('d', 't')})"
-        return f"EXTRACT({self.pick('HOUR', 'MINUTE', 'SECOND')} FROM {self.column('t')})"
+            return self.function(d, Kind.INT)
+        of = self.random.choice([self.number(d), self.column("n"), self.column("b")])
+        return f"CAST({of} AS BIGINT)"
 
     def number(self, depth: int) -> str:
         if depth <= 0:
@@ -124,10 +143,9 @@ class Expressions:
         if kind < 6:
             return f"({self.number(d)}) {self.pick('+', '-', '*', '/')} ({self.number(d)})"
         if kind == 6:
-            name = self.pick("ABS", "ROUND", "FLOOR", "CEIL", "SQRT", "SIGN", "-")
-            return f"{name}({self.number(d)})"
+            return f"-({self.number(d)})"
         if kind == 7:
-            return f"ROUND({self.number(d)}, {self.pick('0', '1', '2')})"
+            return self.function(d, Kind.FLOAT, Kind.NUMBER)
         if kind == 8:
             name = self.pick("COALESCE", "GREATEST", "LEAST", "NULLIF")
             return f"{name}({self.real(d)}, {self.real(d)})"
@@ -146,11 +164,8 @@ class Expressions:
             return self.pick(self.column("s", "n"), "'a'", "'it''s'", "NULL")
         d = depth - 1
         kind = self.random.randrange(6)
-        if kind == 0:
-            name = self.pick("LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM")
-            return f"{name}({self.text(d)})"
-        if kind == 1:
-            return f"SUBSTRING({self.text(d)}, {self.pick('1', '2, 1', '1, 0', '3, 9')})"
+        if kind < 2:
+            return self.function(d, Kind.STRING)
         if kind == 2:
             return f"({self.text(d)}) || ({self.text(d)})"
         if kind == 3:
@@ -163,3 +178,32 @@ class Expressions:
         if depth <= 0:
             return self.pick(self.column("t"), "TIMESTAMP '2026-01-04 12:00:00'", "NULL")
         return f"COALESCE({self.moment(0)}, {self.moment(depth - 1)})"
+
+    def function(self, depth: int, *results: Kind) -> str:
+        """A call of a function that gives one of these."""
+        names = [name for name, function in FUNCTIONS.items() if function.gives.kind in results]
+        return self.call(FUNCTIONS[self.pick(*names)], depth)
+
+    def call(self, function: Function, depth: int) -> str:
+        """A call of this function."""
+        takes = list(function.takes)
+        if function.variadic:
+            takes += takes[-1:] * self.random.randrange(3)
+        arguments = [self.operand(kind, depth) for kind in takes]
+        for number in function.numbers:
+            if not number.required and self.random.random() < 0.5:
+                break
+            arguments.append(str(number.least + self.random.randrange(4)))
+        text = call_text(function.name, arguments)
+        return f"ROUND({text}, 3)" if function.name in INEXACT else text
+
+    def operand(self, kind: Operand, depth: int) -> str:
+        match kind:
+            case Operand.NUMBER | Operand.FLOAT:
+                return self.number(depth)
+            case Operand.TEXT:
+                return self.text(depth)
+            case Operand.TIMESTAMP:
+                return self.column("t")
+            case Operand.DATE_OR_TIMESTAMP:
+                return self.column("d", "t")

@@ -6,17 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numba import njit
 
-from piestream.compiled.loops import ARRAY, INT, pointer
+from piestream.compiled.primitives import pointer
+from piestream.compiled.records import Array, kernel
 from piestream.intervals.runs import find_changes, first_row_at
 
 NO_GAP = -1
 
 
-# compiled anew in every process: what is kept on disk would not notice a change in runs.py
-@njit(INT(ARRAY, INT, INT, INT))
-def _first_row_at(times, row, end, due):  # type: ignore[no-untyped-def]
+@kernel
+def _first_row_at(times: Array, row: int, end: int, due: int) -> int:
     return first_row_at(pointer(times), row, end, due)
 
 
@@ -81,7 +80,7 @@ def test_changes_of_random_bits(n_predicates: int, density: float) -> None:
 
 
 def test_every_row_may_change_and_every_symbol_hold() -> None:
-    """As many changes as rows: the room for them has to grow; 64 symbols fill the mask."""
+    """As many changes as rows: the arrays have to grow; 64 symbols fill the mask."""
     rng = np.random.default_rng(0)
     n_rows = 3_000
     holds = np.arange(n_rows)[None, :] % 2 == np.arange(64)[:, None] % 2

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from piestream.compiled import layout as at
+from piestream.compiled.constants import NONE
 from piestream.engine.stream import Stream
+from piestream.joins.records import Program
 from piestream.plan.binding import Binding, bind
 
 __all__ = ["Counted", "Spans", "counted", "counted_frame", "stream_of"]
@@ -63,7 +64,7 @@ def counted(clauses: Sequence[str], spans: Spans, within: int) -> Counted:
 
 
 def counted_frame(clauses: Sequence[str], frame: pl.DataFrame, within: int) -> Counted:
-    """Run a pattern with and without reach.
+    """Run a pattern with and without the semijoin reduction.
 
     Pairs are counted as the matches of each constraint, but for those of before and after, which are
     not entered as pairs; runs as the rises of the columns.
@@ -106,7 +107,7 @@ def _query(pattern: str, within: int) -> ps.Query:
 
 def _run(binding: Binding, frame: pl.DataFrame) -> tuple[pl.DataFrame, Stream]:
     stream = Stream(binding, lateness=None)
-    return pl.concat([stream.take(frame), stream.finish()]), stream
+    return pl.concat([stream.process(frame), stream.finish()]), stream
 
 
 def _blind(binding: Binding) -> Binding:
@@ -114,15 +115,15 @@ def _blind(binding: Binding) -> Binding:
 
     Nor are the matches of independent sides repeated: each is walked to.
     """
-    code = binding.tables.code.copy()
-    for seed in range(len(binding.tables.plan.seeds)):
-        entry = code[at.SEEDS_AT] + seed * at.SEED_WORDS
-        code[entry + at.SEED_SPLIT] = code[entry + at.SEED_END]
-    for symbol in range(code[at.N_SYMBOLS]):
-        entry = code[at.SYMBOLS_AT] + symbol * at.SYM_WORDS
-        code[entry + at.SYM_BEST_END] = code[entry + at.SYM_BEST]
-    for constraint in range(code[at.N_CONSTRAINTS]):
-        entry = code[at.CONSTRAINTS_AT] + constraint * at.CON_WORDS + at.CON_SIDES
+    words = binding.compiled.program.copy()
+    program = Program.over(words)
+    for number in range(len(binding.compiled.join_orders.seeds)):
+        seed = program.seeds[number]
+        seed.independent = seed.step_end
+    for number in range(program.n_symbols):
+        symbol = program.symbols[number]
+        symbol.bound_end = symbol.bound
+    for number in range(program.n_constraints):
         for side in range(2):
-            code[entry + side * at.SIDE_WORDS + at.SIDE_BEST] = at.NOWHERE
-    return replace(binding, tables=replace(binding.tables, code=code))
+            program.constraints[number].sides[side].bound = NONE
+    return replace(binding, compiled=replace(binding.compiled, program=words))

@@ -5,27 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import polars as pl
-from numba import njit
 
-from piestream.compiled import layout as at
-from piestream.compiled.loops import ARRAY, BOOL, INT, at_word, pointer
+from piestream.compiled.constants import OPEN
+from piestream.compiled.primitives import at_word, pointer
+from piestream.compiled.records import Array, kernel
 from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.pairs import is_pair
-from piestream.joins.records import Query, Slot
+from piestream.joins.partition import Partition
+from piestream.joins.records import Program, Slot
 from piestream.plan.binding import bind
 from tests.joins.streams import Pattern
 
 __all__ = ["Held", "held", "live_pairs", "opened"]
 
 
-# compiled anew in every process: what is kept on disk would not notice that `is_pair` has changed
-@njit(BOOL(ARRAY, ARRAY, INT, INT, INT, INT, INT, INT))
-def _is_pair(code, pool, constraint, side, slot, slot_id, other, other_id):  # type: ignore[no-untyped-def]
-    con = Query(pointer(code)).constraints[constraint]
-    slots = pointer(pool)
+@kernel
+def _is_pair(
+    program: Array, pool: Array, c: int, side: int, slot: int, slot_id: int, other: int,
+    other_id: int,
+) -> bool:  # fmt: skip
+    constraint = Program(pointer(program)).constraints[c]
+    words = pointer(pool)
     return is_pair(
-        con, side, Slot(at_word(slots, slot)), slot_id, Slot(at_word(slots, other)), other_id
+        constraint, side, Slot(at_word(words, slot)), slot_id, Slot(at_word(words, other)), other_id
     )
 
 
@@ -46,30 +49,31 @@ def opened(pattern: Pattern, frame: pl.DataFrame) -> Stream:
 
 def held(detector: Detector, symbol: int, partition: int = 0) -> list[Held]:
     """The intervals of a symbol that are held, in the order of their starts."""
-    part = detector.parts[partition * detector.words : (partition + 1) * detector.words]
-    base, capacity, head, tail = part[at.RINGS + symbol * at.RING_WORDS :][: at.RING_WORDS].tolist()
-    width = int(detector.code[detector.code[at.SYMBOLS_AT] + symbol * at.SYM_WORDS + at.SYM_WIDTH])
+    program = Program.over(detector.program)
+    words = detector.partitions.rows[partition]
+    ring = Partition.over(words, program=program).rings[symbol]
+    width = program.symbols[symbol].width
     found = []
-    for slot_id in range(head, tail):
-        place = base + (slot_id & (capacity - 1)) * width
-        start, end = detector.pool[place + at.START : place + at.END + 1].tolist()
-        found.append(Held(slot_id, place, start, None if end == at.OPEN else end))
+    for slot_id in range(ring.head, ring.tail):
+        place = ring.base + (slot_id & (ring.capacity - 1)) * width
+        slot = Slot.over(detector.pool, place)
+        found.append(Held(slot_id, place, slot.start, None if slot.end == OPEN else slot.end))
     return found
 
 
 def live_pairs(detector: Detector, side: int) -> set[tuple[int, int]]:
     """The starts of all held x and y that the index of constraint 0 gives as pairs.
 
-    It is asked from x (side 0) or from y.
+    They are read from x (side 0) or from y.
     """
-    con = detector.code[at.CONSTRAINTS_AT]
-    x, y = (held(detector, int(detector.code[con + word])) for word in (at.CON_X, at.CON_Y))
+    symbols = Program.over(detector.program).constraints[0].symbols
+    x, y = (held(detector, symbols[side]) for side in range(2))
     pairs = set()
     for a in x:
         for b in y:
             mine, other = (a, b) if side == 0 else (b, a)
             if _is_pair(
-                detector.code,
+                detector.program,
                 detector.pool,
                 0,
                 side,

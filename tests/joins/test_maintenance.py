@@ -9,21 +9,23 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled import layout as at
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
+from piestream.joins.records import PoolHeader, ResultRow
 from piestream.plan.binding import bind
 from tests import oracle
 from tests.engine.batches import batch_of, detector_of
 from tests.joins.reference import expected
 from tests.joins.state import held
-from tests.joins.streams import WALKS, Pattern, check, noise
+from tests.joins.streams import RELATIONS_OF_MODE, Pattern, check, noise
 from tests.truth import column
+
+TIME, PHASE = (ResultRow.offset(name) for name in ("time", "phase"))
 
 PATTERNS = {
     **{
         name: ("a " + words + " b", "b overlaps; contains; met-by c")
-        for name, words in WALKS.items()
+        for name, words in RELATIONS_OF_MODE.items()
     },
     "apart": ("a before; overlaps b", "c after; contains a"),
     "precise": ("a followed-by; before b", "b followed-by c"),
@@ -49,16 +51,16 @@ def test_forgetting_at_any_moment_changes_nothing(name: str, bounds: str, emit: 
             found += detector.detect(batch_of(binding, [(0, piece)])).tolist()
             now = int(piece["ts"][-1])
             # as late as is safe: everything that began before the window is gone
-            idle = detector.forget(now)
+            idle = detector.compact(now)
             assert idle.tolist() == []  # its last event may still be tied
             floor = now - 14
             for symbol in range(3):
                 starts = [one.start for one in held(detector, symbol)]
                 assert starts == sorted(starts)
                 assert all(start >= floor for start in starts)
-            assert detector.pool[at.POOL_WASTED] == 0
+            assert PoolHeader.over(detector.pool).wasted == 0
             first = end
-        assert [row[at.ROW_TIME] for row in found] == [row[0] for row in wanted]
+        assert [row[TIME] for row in found] == [row[0] for row in wanted]
         assert len({tuple(row) for row in found}) == len(found)
         again = detector_of(pattern.query, frame, 0)[1].detect_whole(
             batch_of(binding, [(0, frame)]), 10**6
@@ -75,7 +77,7 @@ def test_what_is_held_is_what_the_window_holds() -> None:
         piece = frame[first : first + 100]
         detector.detect(batch_of(binding, [(0, piece)]))
         now = int(piece["ts"][-1])
-        detector.forget(now)
+        detector.compact(now)
         alive = sum(
             len(
                 frame.filter(
@@ -99,7 +101,7 @@ def test_a_snapshot_is_a_function_of_the_state(name: str) -> None:
     binding = bind(pattern.query, frame.schema)
     stream = Stream(binding)
     for first in range(0, len(frame), 10):
-        stream.take(frame[first : first + 10])
+        stream.process(frame[first : first + 10])
         taken = snapshot(stream)
         assert snapshot(stream) == taken
         assert snapshot(restore(binding, taken)) == taken
@@ -153,15 +155,15 @@ def test_a_number_given_back_is_given_out_without_its_past() -> None:
     first = detector.detect(batch_of(binding, [(1, frame), (2, frame)]))
     assert len(first) > 2
     last = int(frame["ts"][-1])
-    assert detector.forget(last).tolist() == [0]  # the last event may still meet a tie
-    assert detector.forget(last + 1).tolist() == [0]  # intervals are still in the window
+    assert detector.compact(last).tolist() == [0]  # the last event may still meet a tie
+    assert detector.compact(last + 1).tolist() == [0]  # intervals are still in the window
     assert detector.live_intervals() > 0
-    idle = detector.forget(last + 100)
+    idle = detector.compact(last + 100)
     assert idle.tolist() == [0, 1, 2]
     assert detector.live_intervals() == 0
-    assert detector.pool[at.POOL_USED] == at.POOL_WORDS
+    assert PoolHeader.over(detector.pool).used == PoolHeader.size
     detector.release(idle)
-    assert detector.forget(last + 100).size == 0  # what is not used is not idle
+    assert detector.compact(last + 100).size == 0  # what is not used is not idle
     assert sorted(detector.add_partitions(4).tolist()) == [0, 1, 2, 3]
     again = detector.detect(batch_of(binding, [(1, frame), (3, frame)]))
     assert again[:, 1:].tolist() == first[:, 1:].tolist()
@@ -190,10 +192,10 @@ def test_what_is_open_or_waits_is_never_idle() -> None:
     pattern = Pattern(("a overlaps; contains; finished-by b",), 5, "BOTH")
     binding, detector = detector_of(pattern.query, frame, 2)
     assert len(detector.detect(batch_of(binding, [(1, frame)]))) == 1
-    assert detector.forget(10**6).tolist() == [0]
+    assert detector.compact(10**6).tolist() == [0]
     ends = pl.DataFrame({"ts": [2_000_000], "a": [False], "b": [False]})
     rows = detector.detect(batch_of(binding, [(1, ends)])).tolist()
-    assert [(row[at.ROW_PHASE], row[at.ROW_TIME]) for row in rows] == [(1, 2_000_000)]
+    assert [(row[PHASE], row[TIME]) for row in rows] == [(1, 2_000_000)]
 
 
 RETURN = (
@@ -245,8 +247,8 @@ def test_words_that_nothing_holds_are_forgotten() -> None:
     stream = Stream(bind(query, frame.schema))
     sizes = []
     for first in range(0, len(frame), 20):
-        stream.take(frame[first : first + 20])
-        sizes.append(max(len(kept.values) for kept in stream.dictionaries.values()))
+        stream.process(frame[first : first + 20])
+        sizes.append(max(len(kept.values) for kept in stream._dictionaries.values()))
     assert max(sizes) < 150
 
 

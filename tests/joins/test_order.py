@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import njit
 
 import piestream as ps
-from piestream.compiled import layout as at
-from piestream.compiled.loops import ARRAY, INT, pointer
-from piestream.joins.output import in_order
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.primitives import pointer
+from piestream.compiled.records import Array, kernel
+from piestream.joins.records import Program
+from piestream.joins.sort import sorted_places
 from piestream.plan.binding import bind
 from tests.joins.counting import stream_of
 from tests.joins.streams import Pattern, check
@@ -17,10 +18,9 @@ from tests.joins.streams import Pattern, check
 LONGEST = 1 << 62
 
 
-# compiled anew in every process: what is kept on disk would not notice a change in report.py
-@njit(ARRAY(ARRAY, ARRAY, ARRAY, INT))
-def _in_order(keys, places, order, n):  # type: ignore[no-untyped-def]
-    return in_order(pointer(keys), places, pointer(order), n)
+@kernel
+def _in_order(keys: Array, places: Array, order: Array, n: int) -> Array:
+    return sorted_places(pointer(keys), places, pointer(order), n)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23, 24, 25, 300, 5000])
@@ -38,7 +38,7 @@ def test_records_come_in_the_order_of_their_keys(count: int, spread: int) -> Non
 
 
 def test_keys_further_apart_than_a_word_counts() -> None:
-    keys = np.array([[at.INT64_MAX - k if k % 2 else at.INT64_MIN + k] for k in range(40)])
+    keys = np.array([[INT64_MAX - k if k % 2 else INT64_MIN + k] for k in range(40)])
     found = _in_order(keys.ravel(), np.arange(40), np.zeros(1, np.int64), 1)
     assert keys.ravel()[found].tolist() == sorted(keys.ravel().tolist())
 
@@ -70,12 +70,11 @@ def test_a_seed_in_the_middle_splits_its_steps() -> None:
         "FROM s ORDER BY ts DEFINE a AS a, b AS b, c AS c, d AS d, e AS e "
         f"PATTERN {' AND '.join(TWO_SIDES)} WITHIN 9"
     )
-    tables = bind(query, stream_of(two_sides(2)).schema).tables
-    code = tables.code
-    splits = {}
-    for number, name in enumerate(tables.steps):
-        entry = code[at.SEEDS_AT] + number * at.SEED_WORDS
-        words = code[entry : entry + at.SEED_WORDS]
-        splits[name] = int(words[at.SEED_SPLIT] - words[at.SEED_FIRST])
+    compiled = bind(query, stream_of(two_sides(2)).schema).compiled
+    seeds = Program.over(compiled.program).seeds
+    splits = {
+        name: seeds[number].independent - seeds[number].step
+        for number, name in enumerate(compiled.steps)
+    }
     # a whole side is bound before the split; with one side there is none
     assert splits == {"a, b": 3, "b, c": 1, "c, d": 2, "d, e": 3}

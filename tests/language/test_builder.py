@@ -1,4 +1,4 @@
-"""The builder says the same as the text, and both make the same query."""
+"""The builder and the text make the same query."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import piestream as ps
 from piestream.language import Duration, Emit, QueryError, as_query, define, parse, pattern
+from piestream.language.aggregates import AGGREGATES
 from piestream.relations import ALL_NAMES, Relation
 
 A = define("a", "accel > 8", at_least="5s")
@@ -52,7 +53,7 @@ def test_every_clause_has_a_method() -> None:
         .emit("both")
         .returning(
             S.first("x"), S.last("x"), S.min("x"), S.max("x"), S.sum("x"), S.avg("x"),
-            S.stddev("x"), S.count(), S.count("x"), S.duration(), S.relation_to(A), A.ts, S.te,
+            S.stddev("x"), S.variance("x"), S.count(), S.count("x"), S.duration(), S.relation_to(A), A.ts, S.te,
             start=S.ts,
         )
     )  # fmt: skip
@@ -61,9 +62,23 @@ def test_every_clause_has_a_method() -> None:
         "DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s "
         "PATTERN a.ts < s.ts WITHIN 5 min EMIT ON BOTH "
         "RETURN FIRST(s.x), LAST(s.x), MIN(s.x), MAX(s.x), SUM(s.x), AVG(s.x), STDDEV(s.x), "
-        "COUNT(s), COUNT(s.x), DURATION(s), RELATION(s, a), a.ts, s.te, s.ts AS start"
+        "VARIANCE(s.x), COUNT(s), COUNT(s.x), DURATION(s), RELATION(s, a), a.ts, s.te, s.ts AS start"
     )
     assert built.query.emit is Emit.BOTH
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_every_aggregate_has_a_method_and_is_read(name: str) -> None:
+    built = pattern(S).within("1 min").returning(v=getattr(S, name.lower())("x"))
+    text = "FROM x DEFINE s AS speed > 70 BETWEEN 4 s AND 30 s PATTERN s WITHIN 1 min"
+    assert built == parse(f"{text} RETURN {name}(s.x) AS v")
+    assert parse(str(built)) == built
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_an_aggregate_in_a_predicate_belongs_to_return(name: str) -> None:
+    with pytest.raises(QueryError, match="aggregates of an interval stand in RETURN"):
+        parse(f"FROM x DEFINE s AS {name}(speed) > 70 PATTERN s WITHIN 1 min")
 
 
 @pytest.mark.parametrize("name", ALL_NAMES)
@@ -116,7 +131,7 @@ def test_the_same_faults_are_found_as_in_text() -> None:
         _ = pattern(A).query
     with pytest.raises(QueryError, match="shorter than a must last: 5 s"):
         pattern(A).within("4 s")
-    with pytest.raises(QueryError, match="a is put in relation to itself"):
+    with pytest.raises(QueryError, match="a is related to itself"):
         pattern(A.meets(A)).within("9 s")
     with pytest.raises(QueryError, match="no intervals can satisfy together"):
         pattern(A.before(S) & S.before(D) & D.before(A)).within("9 s")
@@ -186,13 +201,13 @@ def test_columns_of_partition_by_may_come_as_a_list() -> None:
     ],
 )
 def test_a_duration_of_another_style_is_answered_with_ours(written: str, meant: str) -> None:
-    told = f"(write it as '{meant}')"
+    hint = f"(write it as '{meant}')"
     with pytest.raises(QueryError) as of_window:
         pattern(A).within(written)
     with pytest.raises(QueryError) as of_symbol:
         define("b", "x > 1", at_least=written)
-    assert told in str(of_window.value)
-    assert told in str(of_symbol.value)
+    assert hint in str(of_window.value)
+    assert hint in str(of_symbol.value)
     pattern(define("b", "x > 1", at_least=meant)).within(meant)
 
 

@@ -1,4 +1,4 @@
-"""What queries print back, and what faulty ones are told: both are data in tests/queries."""
+"""What queries print back, and the errors of faulty ones: both are data in tests/queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan asks for, and which order it takes from the live state."""
+"""Which sides of constraints have bounds, and which join order follows from the live state."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 
 import piestream as ps
 from experiments.streams import booleans
-from piestream.compiled import layout as at
+from piestream.compiled.constants import NONE
 from piestream.engine.stream import Stream
-from piestream.joins.maintenance import survey
+from piestream.joins.maintenance import sample_statistics
+from piestream.joins.records import Program
 from piestream.plan.binding import bind
 from piestream.plan.join_order import Edge, Estimate, steps_from
-from piestream.plan.program import Tables
+from piestream.plan.program import CompiledQuery
 from tests.engine.batches import batch_of, detector_of
 
 COLUMNS = {"a1": "a", "a2": "b", "a3": "c"}
@@ -27,15 +28,15 @@ def _query(pattern: str, within: int, emit: str = "TRIGGER") -> ps.Query:
     )
 
 
-def _sides(tables: Tables, names: str) -> set[str]:
-    """Whose best is kept of whom: "b of a" is what partners a offer to b."""
+def _sides(compiled: CompiledQuery, names: str) -> set[str]:
+    """Which bounds are kept: "b of a" is the bound that partners a give to b."""
+    program = Program.over(compiled.program)
     found = set()
-    for number in range(tables.code[at.N_CONSTRAINTS]):
-        entry = tables.code[at.CONSTRAINTS_AT] + number * at.CON_WORDS
-        ends = [names[tables.code[entry + word]] for word in (at.CON_X, at.CON_Y)]
+    for number in range(program.n_constraints):
+        constraint = program.constraints[number]
+        ends = [names[constraint.symbols[side]] for side in range(2)]
         for side in range(2):
-            block = entry + at.CON_SIDES + side * at.SIDE_WORDS
-            if tables.code[block + at.SIDE_BEST] != at.NOWHERE:
+            if constraint.sides[side].bound != NONE:
                 found.add(f"{ends[side]} of {ends[1 - side]}")
     return found
 
@@ -43,11 +44,11 @@ def _sides(tables: Tables, names: str) -> set[str]:
 @pytest.mark.parametrize(
     ("pattern", "emit", "kept"),
     [
-        # a pair is decided, and there is nothing more to ask
+        # a decided pair is a match: nothing has to be known of its partners
         ("a overlaps b", "TRIGGER", set()),
         # each pair is completed on the other side of b
         ("a overlaps b AND b overlaps c", "TRIGGER", {"b of a", "b of c"}),
-        # all matches come when the last begins: what began later is asked of what ended before
+        # all matches come when the last begins: what ended before bounds what begins later
         ("a before b AND b before c", "TRIGGER", {"b of a", "c of b"}),
         ("a before b AND a before c", "TRIGGER", {"b of a", "c of a", "a of b", "a of c"}),
         ("a before b AND b overlaps c", "TRIGGER", {"b of a"}),
@@ -58,9 +59,9 @@ def _sides(tables: Tables, names: str) -> set[str]:
         ("a before b AND b before c", "COMPLETION", {"b of a", "c of b", "a of b", "b of c"}),
     ],
 )
-def test_sides_that_are_asked_for_their_best(pattern: str, emit: str, kept: set[str]) -> None:
+def test_sides_that_have_a_bound(pattern: str, emit: str, kept: set[str]) -> None:
     schema = {"ts": pl.Int64(), **{name: pl.Boolean() for name in "abc"}}
-    assert _sides(bind(_query(pattern, 9, emit), schema).tables, "abc") == kept
+    assert _sides(bind(_query(pattern, 9, emit), schema).compiled, "abc") == kept
 
 
 @pytest.mark.parametrize(
@@ -71,17 +72,17 @@ def test_the_rarer_of_two_is_bound_first(
     ratios: tuple[int, ...], first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen from the c that begins, all a and all b lie before it; seen from a b, half of the a."""
-    monkeypatch.setattr("piestream.engine.detector._SURVEY_STEPS", 0)
+    monkeypatch.setattr("piestream.engine.adaption.SAMPLE_STEPS", 0)
     frame = booleans(3, 20_000, seed=1, ratios=ratios).rename(COLUMNS)
     query = _query("a before b AND a before c AND b before c", 2_000)
     stream = Stream(bind(query, frame.schema), lateness=0)
     for rows in frame.iter_slices(1_000):
-        stream.take(rows)
-    steps = stream.detector.tables.plan.steps(stream.detector.estimate)["c"]
+        stream.process(rows)
+    steps = stream.detector.compiled.join_orders.steps(stream.detector.adaption.estimate)["c"]
     assert ["abc"[step.target] for step in steps] == [first, *({"a", "b"} - {first})]
 
 
-def test_what_comes_after_a_step_is_weighed_with_it() -> None:
+def test_the_cost_of_a_step_includes_what_comes_after_it() -> None:
     """h has fewer y than x, but an x has hardly any y, where a y has many x."""
     h, x, y = range(3)
     edges = [Edge(h, x, True), Edge(h, y, True), Edge(x, y, True)]
@@ -91,19 +92,26 @@ def test_what_comes_after_a_step_is_weighed_with_it() -> None:
     assert [(step.target, step.constraint) for step in steps] == [(x, 0), (y, 2)]
 
 
-def test_a_survey_counts_what_is_in_the_window() -> None:
+def test_a_sample_counts_what_is_in_the_window() -> None:
     """Fifty runs of a, and long after them an event at which nothing begins."""
     runs = pl.DataFrame({"ts": range(100), "a": [True, False] * 50, "b": [False, True] * 50})
     binding, detector = detector_of(_query("a before b", 1_000), runs, 1)
 
-    def surveyed(rows: pl.DataFrame) -> list[int]:
+    def sampled(rows: pl.DataFrame) -> list[int]:
         detector.detect(batch_of(binding, [(0, rows)]))
         counts = np.zeros(8, np.int64)
-        survey(detector.code, detector.parts, detector.pool, np.zeros(1, np.int64), 128, counts)
+        sample_statistics(
+            detector.program,
+            detector.partitions.words,
+            detector.pool,
+            np.zeros(1, np.int64),
+            128,
+            counts,
+        )
         return counts.tolist()
 
     # of the a's side, and of the b's: intervals, others beside them, partners, partners of a seed
     pairs = sum(range(50))  # an a and a later b that it does not meet
-    assert surveyed(runs) == [50, 2500, pairs, pairs, 50, 2500, pairs, 2500]
+    assert sampled(runs) == [50, 2500, pairs, pairs, 50, 2500, pairs, 2500]
     long_after = runs[:1].with_columns(ts=pl.lit(5_000, pl.Int64), a=pl.lit(False))
-    assert surveyed(long_after) == [0] * 8
+    assert sampled(long_after) == [0] * 8

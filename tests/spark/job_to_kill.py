@@ -21,6 +21,7 @@ LATENESS = "5 s"
 def main(folder: Path) -> None:
     """Work on the folder's files, a file a micro-batch, until all are done."""
     from piestream.language import parse
+    from piestream.language.options import SparkStreamOptions
     from piestream.spark import session
     from piestream.spark.job.connectors import Connector
     from piestream.spark.job.job import Job, run_job
@@ -33,7 +34,7 @@ def main(folder: Path) -> None:
         sink=Connector("parquet", str(folder / "sink")),
         checkpoint=str(folder / "checkpoint"),
         available_now=True,
-        options={"lateness": LATENESS, "buckets": 5},
+        options=SparkStreamOptions(lateness=LATENESS, buckets=5),
     )
     run_job(spark, job, lambda line: print(line, flush=True))
     spark.stop()

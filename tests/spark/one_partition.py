@@ -26,13 +26,13 @@ def peak_megabytes() -> float:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             command = (status.parent / "cmdline").read_bytes()
-            told = dict(
+            entries = dict(
                 line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line
             )
         except OSError:  # it has ended
             continue
-        if b"pyspark.daemon" in command and _is_ours(int(told["PPid"])):
-            peaks.append(int(told["VmHWM"].split()[0]) / 1000)
+        if b"pyspark.daemon" in command and _is_ours(int(entries["PPid"])):
+            peaks.append(int(entries["VmHWM"].split()[0]) / 1000)
     return max(peaks)
 
 

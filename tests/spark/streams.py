@@ -88,8 +88,8 @@ class Player:
 
     def counted(self, name: str) -> int:
         """The sum of a metric over all micro-batches."""
-        told = [p.observedMetrics.get("piestream") for p in self.progress]
-        return sum(metrics[name] for metrics in told if metrics is not None)
+        batches = [p.observedMetrics.get("piestream") for p in self.progress]
+        return sum(metrics[name] for metrics in batches if metrics is not None)
 
     def dropped(self) -> int:
         """The late rows that Spark did not even deliver."""

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from piestream.demo.fleet import fleet
 from piestream.errors import StateError
 from piestream.language import Query, parse
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.job.checkpoint import RECORD
-from piestream.spark.job.connectors import parsed_end
+from piestream.spark.job.connectors import parse_connector
 from piestream.spark.job.job import Job, run_job
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import Player, frame_of, rows_of
@@ -36,8 +37,8 @@ def _job(folder: Path, source: str, sink: str, **more: Any) -> Job:
     options = more.pop("source_options", {})
     return Job(
         query=more.pop("query", CARS),
-        source=parsed_end(source, options, is_source=True),
-        sink=parsed_end(sink, {}, is_source=False),
+        source=parse_connector(source, options, is_source=True),
+        sink=parse_connector(sink, {}, is_source=False),
         checkpoint=str(folder / "checkpoint"),
         **more,
     )
@@ -68,10 +69,10 @@ def test_a_job_reads_and_writes(spark: Any, tmp_path: Path, source: str, sink: s
     job = _job(
         tmp_path, f"{source}:{place}", f"{sink}:{out}", available_now=True,
         schema=SCHEMA if source in ("json", "csv") else None, source_options=options,
-        rest=parsed_end(f"{sink}:{out}" + ("" if sink == "table" else "_rest"), {}, is_source=False),
+        rest=parse_connector(f"{sink}:{out}" + ("" if sink == "table" else "_rest"), {}, is_source=False),
     )  # fmt: skip
-    said: list[str] = []
-    run_job(spark, job, said.append)
+    lines: list[str] = []
+    run_job(spark, job, lines.append)
     expected = CARS.run(cars)
     if sink == "table":
         found = spark.table(out)
@@ -83,9 +84,9 @@ def test_a_job_reads_and_writes(spark: Any, tmp_path: Path, source: str, sink: s
     rows = rows_of(found)
     assert rows.columns == order
     assert rows.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
-    assert f"{len(cars):,} rows" in said[0]
-    assert "late" in said[0]
-    assert "matches" in said[0]
+    assert f"{len(cars):,} rows" in lines[0]
+    assert "late" in lines[0]
+    assert "matches" in lines[0]
 
 
 def _command(program: list[str], folder: Path, query: Query, *more: str) -> list[str]:
@@ -122,14 +123,14 @@ def test_rows_at_a_rate_become_matches_on_the_console(tmp_path: Path) -> None:
     try:
         found = _until(job.stdout, 4, r"\|[012] +\|20\d\d-")
         job.send_signal(signal.SIGTERM)
-        _, said = job.communicate(timeout=120)
+        _, log = job.communicate(timeout=120)
     finally:
         _end(job)
-    assert job.returncode == 0, said
+    assert job.returncode == 0, log
     keys = {line.split("|")[1].strip() for line in found}
     assert keys <= {"0", "1", "2"}
     assert len(found) == 4
-    assert " matches" in said
+    assert " matches" in log
 
 
 def _until(lines: IO[str], count: int, pattern: str) -> list[str]:
@@ -162,10 +163,10 @@ def test_spark_submit_runs_the_job(spark: Any, tmp_path: Path) -> None:
         )
     )  # fmt: skip
     try:
-        _, said = job.communicate(timeout=200)
+        _, log = job.communicate(timeout=200)
     finally:
         _end(job)
-    assert job.returncode == 0, said
+    assert job.returncode == 0, log
     found = rows_of(spark.read.parquet(str(tmp_path / "sink"), str(tmp_path / "rest")))
     expected = CARS.run(cars)
     order = expected.columns
@@ -182,7 +183,7 @@ def test_a_restart_that_differs_is_refused_before_anything_runs(spark: Any, tmp_
     def run(query: Query = CARS, **options: Any) -> None:
         job = _job(
             tmp_path, f"parquet:{source}", f"parquet:{tmp_path / 'sink'}", query=query,
-            available_now=True, options={"buckets": 3, "lateness": "5 s", **options},
+            available_now=True, options=SparkStreamOptions.of({"buckets": 3, "lateness": "5 s", **options}),
         )  # fmt: skip
         run_job(spark, job, lambda line: None)
 
@@ -208,12 +209,12 @@ def test_a_restart_that_differs_is_refused_before_anything_runs(spark: Any, tmp_
     assert commits() > before
 
 
-def test_a_checkpoint_that_no_job_began_is_left_to_its_states(spark: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_record_is_left_as_it_is(spark: Any, tmp_path: Path) -> None:
     cars = fleet(cars=3, seconds=30, seed=3)
     player = Player(spark, CARS, cars, tmp_path, buckets=3)
     player.play(cars.head(40))
     job = _job(tmp_path, f"parquet:{player.source}", f"parquet:{tmp_path / 'sink'}",
-               available_now=True, options={"buckets": 3})  # fmt: skip
+               available_now=True, options=SparkStreamOptions(buckets=3))  # fmt: skip
     run_job(spark, job, lambda line: None)
     assert not (tmp_path / "checkpoint" / RECORD).exists()
 
@@ -237,14 +238,14 @@ def test_a_micro_batch_with_other_buckets_commits_nothing(spark: Any, tmp_path: 
     assert found.cast(dict(expected.schema)).sort(order).equals(expected.sort(order))  # type: ignore[arg-type]
 
 
-def test_ends_are_refused_with_what_can_be_written() -> None:
+def test_unknown_sources_and_sinks_are_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValueError, match="a number of rows a second"):
-        parsed_end("rate:fast", {}, is_source=True)
+        parse_connector("rate:fast", {}, is_source=True)
     for text, is_source in (("avro:x", True), ("rate:5", False), ("console", True)):
         with pytest.raises(ValueError, match="one of parquet"):
-            parsed_end(text, {}, is_source=is_source)
+            parse_connector(text, {}, is_source=is_source)
     with pytest.raises(ValueError, match="needs a place"):
-        parsed_end("parquet:", {}, is_source=True)
+        parse_connector("parquet:", {}, is_source=True)
 
 
 def test_sparks_connector_for_kafka_is_explained(spark: Any, tmp_path: Path) -> None:

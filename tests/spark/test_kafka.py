@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from piestream.language import parse
+from piestream.language.options import SparkStreamOptions
 from tests.spark.streams import rows_of
 
 confluent_kafka = pytest.importorskip(
@@ -60,7 +61,7 @@ def test_messages_become_matches_and_a_restart_goes_on(
     spark: Any, producer: Any, tmp_path: Path
 ) -> None:
     from piestream.spark import flush
-    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
 
     topic = "events"
@@ -68,27 +69,27 @@ def test_messages_become_matches_and_a_restart_goes_on(
     # Before Spark 4.2 a source in Python cannot say how much a micro-batch takes.
     limits = tuple(map(int, spark.version.split(".")[:2])) >= (4, 2)
     limit = {"maxOffsetsPerTrigger": "150"} if limits else {}
-    source = parsed_end(f"kafka-python:{topic}@{_servers(producer)}", limit, is_source=True)
+    source = parse_connector(f"kafka-python:{topic}@{_servers(producer)}", limit, is_source=True)
     job = Job(
         query=QUERY,
         source=source,
-        sink=parsed_end(f"parquet:{tmp_path / 'sink'}", {}, is_source=False),
+        sink=parse_connector(f"parquet:{tmp_path / 'sink'}", {}, is_source=False),
         schema="k bigint, t timestamp_ntz, x bigint",
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
-        options={"lateness": "90 s", "buckets": 2},
+        options=SparkStreamOptions(lateness="90 s", buckets=2),
     )
-    said: list[str] = []
-    run_job(spark, job, said.append)
-    assert len(said) > 2 or not limits
-    assert sum(int(line.split(" | ")[1].split()[0]) for line in said) == 400
+    lines: list[str] = []
+    run_job(spark, job, lines.append)
+    assert len(lines) > 2 or not limits
+    assert sum(int(line.split(" | ")[1].split()[0]) for line in lines) == 400
     _send(producer, topic, _rows(400, 100))
     again: list[str] = []
     run_job(spark, job, again.append)
     assert sum(int(line.split(" | ")[1].split()[0]) for line in again) == 100
 
     expected = QUERY.run(_rows(0, 500))
-    frame = source.stream(spark, job.schema)
+    frame = source.read_stream(spark, job.schema)
     found = pl.concat(
         [
             rows_of(spark.read.parquet(str(tmp_path / "sink"))),
@@ -101,21 +102,21 @@ def test_messages_become_matches_and_a_restart_goes_on(
 
 
 def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Path) -> None:
-    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
 
     rows = _rows(0, 300)
     (tmp_path / "source").mkdir()
     rows.write_parquet(tmp_path / "source" / "rows.parquet")
-    sink = parsed_end(f"kafka-python:found@{_servers(producer)}", {}, is_source=False)
+    sink = parse_connector(f"kafka-python:found@{_servers(producer)}", {}, is_source=False)
     job = Job(
         query=QUERY,
-        source=parsed_end(f"parquet:{tmp_path / 'source'}", {}, is_source=True),
+        source=parse_connector(f"parquet:{tmp_path / 'source'}", {}, is_source=True),
         sink=sink,
         rest=sink,
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
-        options={"lateness": "5 s", "buckets": 2},
+        options=SparkStreamOptions(lateness="5 s", buckets=2),
     )
     run_job(spark, job, lambda line: None)
     expected = QUERY.run(rows)

@@ -55,7 +55,7 @@ VALUES = parse(
 DEFINE a AS "on", b AS NOT "on" PATTERN a meets b WITHIN 5 minutes
 RETURN a.ts, b.ts, b.te, DURATION(a), FIRST(a.whole), LAST(a.text), MIN(a.money), MAX(a.text),
   MIN(a.day), LAST(a."at"), FIRST(a.yes), SUM(a.whole) AS total, MAX(a."real"), COUNT(a.text),
-  STDDEV(a."real"), AVG(a.money), FIRST(a.t), RELATION(a, b) AS how"""
+  STDDEV(a."real"), VARIANCE(a.whole), AVG(a.money), FIRST(a.t), RELATION(a, b) AS how"""
 )
 
 

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, assert_never
 
 import polars as pl
 
+from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
+from piestream.expressions.like import like_regex
+from piestream.expressions.syntax import ArithmeticOperator
 from piestream.expressions.typed import (
-    NUMBER,
-    WHOLE_NUMBER,
     And,
+    Arithmetic,
+    Call,
     Case,
     Coalesce,
-    Compare,
+    Comparison,
     Const,
     Convert,
-    Core,
+    Expression,
     Extreme,
     Field,
-    Function,
     IsNull,
-    Kind,
-    LikeText,
-    Math,
+    Like,
     Member,
-    Negation,
+    Not,
     Or,
-    Type,
-    like_pattern,
+    children,
 )
+from piestream.expressions.types import Kind, Type
 
 __all__ = ["for_every_row", "polars_expression"]
 
 
-def polars_expression(core: Core, previous_prefix: str, schema: Mapping[str, Any]) -> pl.Expr:
+def polars_expression(
+    expression: Expression, previous_prefix: str, schema: Mapping[str, Any]
+) -> pl.Expr:
     """The predicate as a Boolean expression in which NULL is false."""
-    written = _Writer(previous_prefix, schema).true(core).fill_null(False)
-    return for_every_row(written) if _may_fold(core) else written
+    condition = _Writer(previous_prefix, schema).true(expression).fill_null(False)
+    return for_every_row(condition) if _may_fold(expression) else condition
 
 
 def for_every_row(expression: pl.Expr) -> pl.Expr:
@@ -46,24 +48,16 @@ def for_every_row(expression: pl.Expr) -> pl.Expr:
     return expression & (pl.int_range(pl.len()) >= 0)
 
 
-def _may_fold(core: Core) -> bool:
+def _may_fold(expression: Expression) -> bool:
     """Whether Polars may find a constant here: without columns, or by choosing among operands."""
-    pending, has_columns = [core], False
+    pending, has_columns = [expression], False
     while pending:
         part = pending.pop()
-        match part:
-            case Coalesce() | Case():
-                return True
-            case Field(type=type):
-                has_columns |= type.kind is not Kind.NULL
-            case Math(_, left, right) | Compare(_, left, right):
-                pending += [left, right]
-            case And(operands) | Or(operands) | Extreme(_, operands) | Function(_, operands):
-                pending += operands
-            case Negation(operand) | IsNull(operand) | Member(operand) | LikeText(operand):
-                pending.append(operand)
-            case Convert(operand):
-                pending.append(operand)
+        if isinstance(part, (Coalesce, Case)):
+            return True
+        if isinstance(part, Field):
+            has_columns |= part.type.kind is not Kind.NULL
+        pending += children(part)
     return not has_columns
 
 
@@ -85,63 +79,64 @@ class _Writer:
             return pl.Datetime("us", type.zone)
         return self.types[type.kind]
 
-    def true(self, core: Core) -> pl.Expr:
+    def true(self, expression: Expression) -> pl.Expr:
         """An expression that is true exactly where the condition is; else it is false or NULL.
 
         Outside of NOT it does not matter which of both, so a NaN need not become NULL first,
         which would copy the column: it must only not pass. Polars orders it above every number.
         """
-        match core:
+        match expression:
             case And(operands):
                 return _balanced([self.true(o) for o in operands], lambda a, b: a & b)
             case Or(operands):
                 return _balanced([self.true(o) for o in operands], lambda a, b: a | b)
-            case Compare(sign, left, right) if left.type.kind is Kind.FLOAT:
+            case Comparison(operator, left, right) if left.type.kind is Kind.FLOAT:
                 a, b = self._with_nan(left), self._with_nan(right)
-                tested = _COMPARE[sign](a, b)
-                if sign in (">", ">=", "=", "<>") and not isinstance(left, Const):
+                tested = _COMPARISON[operator](a, b)
+                if operator in (">", ">=", "=", "<>") and not isinstance(left, Const):
                     tested = tested & a.is_not_nan()
-                if sign in ("<", "<=", "=", "<>") and not isinstance(right, Const):
+                if operator in ("<", "<=", "=", "<>") and not isinstance(right, Const):
                     tested = tested & b.is_not_nan()
                 return tested
-        return self.write(core)
+        return self.write(expression)
 
-    def _with_nan(self, core: Core) -> pl.Expr:
-        match core:
-            case Field(name, previous) if core.type.kind is Kind.FLOAT:
+    def _with_nan(self, expression: Expression) -> pl.Expr:
+        match expression:
+            case Field(name, previous) if expression.type.kind is Kind.FLOAT:
                 column = pl.col(self.previous_prefix + name if previous else name)
                 return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
-            case Math(sign, left, right, type) if type.kind is Kind.FLOAT:
-                return self._math(sign, self._with_nan(left), self._with_nan(right), type)
-        return self.write(core)
+            case Arithmetic(operator, left, right, type) if type.kind is Kind.FLOAT:
+                a, b = self._with_nan(left), self._with_nan(right)
+                return self._arithmetic(operator, a, b, type)
+        return self.write(expression)
 
-    def write(self, core: Core) -> pl.Expr:
+    def write(self, expression: Expression) -> pl.Expr:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
-        match core:
+        match expression:
             case Field(name, previous, type):
                 return self._field(name, previous, type)
             case Const(value, type):
                 return self._const(value, type)
-            case Math(sign, left, right, type):
-                return self._math(sign, self.write(left), self.write(right), type)
-            case Compare(sign, left, right):
-                return _COMPARE[sign](self.clean(left), self.clean(right))
+            case Arithmetic(operator, left, right, type):
+                return self._arithmetic(operator, self.write(left), self.write(right), type)
+            case Comparison(operator, left, right):
+                return _COMPARISON[operator](self.clean(left), self.clean(right))
             case And(operands):
                 return _balanced([self.write(o) for o in operands], lambda a, b: a & b)
             case Or(operands):
                 return _balanced([self.write(o) for o in operands], lambda a, b: a | b)
-            case Negation(operand):
+            case Not(operand):
                 return ~self.write(operand)
             case IsNull(operand):
                 return self.clean(operand).is_null()
             case Member(operand, values):
                 tested = self.clean(operand)
                 if operand.type.kind is Kind.DATETIME:
-                    alike = [tested == self._const(v, operand.type) for v in values]
-                    return _balanced(alike, lambda a, b: a | b)
+                    equal = [tested == self._const(v, operand.type) for v in values]
+                    return _balanced(equal, lambda a, b: a | b)
                 return tested.is_in(list(values))
-            case LikeText(operand, parts):
-                return _like(self.write(operand), parts)
+            case Like(operand, parts):
+                return self.write(operand).str.contains(like_regex(parts, r"\z"))
             case Case(branches, otherwise):
                 chain: Any = pl
                 for condition, result in branches:
@@ -154,17 +149,18 @@ class _Writer:
             case Extreme(greatest, operands):
                 horizontal = pl.max_horizontal if greatest else pl.min_horizontal
                 return horizontal([self.clean(o) for o in operands])
-            case Function(name, arguments, type):
-                return self._function(name, arguments, type)
+            case Call():
+                return self._call(expression)
             case Convert(operand, type):
                 return self._convert(operand, type)
-        raise AssertionError(core)
+            case _:
+                assert_never(expression)
 
-    def clean(self, core: Core) -> pl.Expr:
+    def clean(self, expression: Expression) -> pl.Expr:
         """The expression with a NaN made NULL."""
-        written = self.write(core)
-        nan_free = isinstance(core, (Field, Const, Case, Coalesce, Extreme))
-        if core.type.kind is Kind.FLOAT and not nan_free:
+        written = self.write(expression)
+        nan_free = isinstance(expression, (Field, Const, Case, Coalesce, Extreme))
+        if expression.type.kind is Kind.FLOAT and not nan_free:
             return written.fill_nan(None)
         return written
 
@@ -196,60 +192,56 @@ class _Writer:
             return instant.dt.replace_time_zone("UTC").dt.convert_time_zone(type.zone)
         return pl.lit(value, dtype=self.dtype(type))
 
-    def _math(self, sign: str, left: pl.Expr, right: pl.Expr, type: Type) -> pl.Expr:
-        if sign == "/":
-            return left / pl.when(right != 0).then(right)
-        if type.kind is Kind.FLOAT:
-            return _MATH[sign](left, right)
-        if sign == "%":
-            divisor = pl.when(right != 0).then(right)
-            floored = left % divisor
-            # SQL's remainder has the sign of the dividend, Polars' that of the divisor.
-            wrong = (floored != 0) & ((left < 0) != (divisor < 0))
-            return pl.when(wrong).then(floored - divisor).otherwise(floored)
-        wide = _MATH[sign](left.cast(pl.Int128), right.cast(pl.Int128))
-        return wide.cast(pl.Int64, strict=False)
+    def _arithmetic(
+        self, operator: ArithmeticOperator, left: pl.Expr, right: pl.Expr, type: Type
+    ) -> pl.Expr:
+        match operator:
+            case "/":
+                return left / pl.when(right != 0).then(right)
+            case "%":
+                divisor = pl.when(right != 0).then(right)
+                floored = left % divisor
+                # SQL's remainder has the sign of the dividend, Polars' that of the divisor.
+                wrong = (floored != 0) & ((left < 0) != (divisor < 0))
+                return pl.when(wrong).then(floored - divisor).otherwise(floored)
+            case "+" | "-" | "*":
+                if type.kind is Kind.FLOAT:
+                    return _ARITHMETIC[operator](left, right)
+                wide = _ARITHMETIC[operator](left.cast(pl.Int128), right.cast(pl.Int128))
+                return wide.cast(pl.Int64, strict=False)
+            case _:
+                assert_never(operator)
 
-    def _convert(self, operand: Core, type: Type) -> pl.Expr:
-        written = self.clean(operand)
-        if operand.type.kind is Kind.STRING:
-            trimmed = written.str.strip_chars(" ")
-            pattern = WHOLE_NUMBER if type.kind is Kind.INT else NUMBER
-            number = pl.when(trimmed.str.contains(pattern)).then(trimmed.str.strip_prefix("+"))
-            return number.cast(self.dtype(type), strict=False)
-        if type.kind is Kind.BOOL:
-            return written != 0
-        if operand.type.kind is Kind.BOOL and type.kind is Kind.STRING:
-            return pl.when(written).then(pl.lit("true")).when(~written).then(pl.lit("false"))
-        if operand.type.kind is Kind.DATE and type.zone is not None:
-            return written.cast(pl.Datetime("us")).dt.replace_time_zone(
-                type.zone, ambiguous="earliest"
-            )
-        if operand.type.kind is Kind.DATETIME:
-            assert type.zone is not None
-            return written.dt.convert_time_zone(type.zone)
-        return written.cast(self.dtype(type), strict=False)
+    def _convert(self, operand: Expression, type: Type) -> pl.Expr:
+        value = self.clean(operand)
+        match operand.type.kind, type.kind:
+            case Kind.STRING, Kind.INT | Kind.FLOAT:
+                trimmed = value.str.strip_chars(" ")
+                pattern = WHOLE_NUMBER_TEXT if type.kind is Kind.INT else NUMBER_TEXT
+                number = pl.when(trimmed.str.contains(pattern)).then(trimmed.str.strip_prefix("+"))
+                return number.cast(self.dtype(type), strict=False)
+            case Kind.INT | Kind.FLOAT, Kind.BOOL:
+                return value != 0
+            case Kind.BOOL, Kind.STRING:
+                return pl.when(value).then(pl.lit("true")).when(~value).then(pl.lit("false"))
+            case Kind.DATE, Kind.DATETIME if type.zone is not None:
+                midnight = value.cast(pl.Datetime("us"))
+                return midnight.dt.replace_time_zone(type.zone, ambiguous="earliest")
+            case Kind.DATETIME, Kind.DATETIME:
+                assert type.zone is not None
+                return value.dt.convert_time_zone(type.zone)
+            case (
+                (Kind.INT | Kind.BOOL, Kind.FLOAT)
+                | (Kind.FLOAT | Kind.BOOL, Kind.INT)
+                | (Kind.INT | Kind.DATE, Kind.STRING)
+                | (Kind.DATE, Kind.DATETIME)
+            ):
+                return value.cast(self.dtype(type), strict=False)
+        raise AssertionError(f"no conversion from {operand.type} to {type}")
 
-    def _function(self, name: str, arguments: tuple[Core, ...], type: Type) -> pl.Expr:
-        if name == "SUBSTRING":
-            text = self.write(arguments[0])
-            start, *length = (a.value for a in arguments[1:] if isinstance(a, Const))
-            return text.str.slice(start - 1, *length)
-        first, *rest = (self.clean(a) for a in arguments)
-        if name == "ABS":
-            if type.kind is Kind.INT:
-                return first.cast(pl.Int128).abs().cast(pl.Int64, strict=False)
-            return first.abs()
-        if name == "CONCAT":
-            return pl.concat_str([first, *rest])
-        if name == "SQRT":
-            return pl.when(first >= 0).then(first).sqrt()
-        if name == "LN":
-            return pl.when(first > 0).then(first).log()
-        if name == "POWER":
-            return first.pow(rest[0])
-        result = _SIMPLE[name](first)
-        return result.cast(pl.Int64, strict=False) if type.kind is Kind.INT else result
+    def _call(self, call: Call) -> pl.Expr:
+        result = call.function.polars(*(self.clean(o) for o in call.operands), *call.numbers)
+        return result.cast(pl.Int64, strict=False) if call.type.kind is Kind.INT else result
 
 
 def _balanced(parts: list[pl.Expr], join: Callable[[Any, Any], Any]) -> pl.Expr:
@@ -260,11 +252,7 @@ def _balanced(parts: list[pl.Expr], join: Callable[[Any, Any], Any]) -> pl.Expr:
     return parts[0]
 
 
-def _like(text: pl.Expr, parts: Sequence[tuple[bool, str]]) -> pl.Expr:
-    return text.str.contains(like_pattern(parts, r"\z"))
-
-
-_COMPARE: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+_COMPARISON: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
     "<": lambda a, b: a < b,
@@ -272,28 +260,8 @@ _COMPARE: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
-_MATH: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+_ARITHMETIC: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-}
-_SIMPLE: dict[str, Callable[[pl.Expr], pl.Expr]] = {
-    "LOWER": lambda x: x.str.to_lowercase(),
-    "UPPER": lambda x: x.str.to_uppercase(),
-    "TRIM": lambda x: x.str.strip_chars(" "),
-    "LTRIM": lambda x: x.str.strip_chars_start(" "),
-    "RTRIM": lambda x: x.str.strip_chars_end(" "),
-    "LENGTH": lambda x: x.str.len_chars(),
-    "SIGN": lambda x: x.sign(),
-    "FLOOR": lambda x: x.floor(),
-    "CEIL": lambda x: x.ceil(),
-    "ROUND": lambda x: x.round(0, mode="half_away_from_zero"),
-    "EXP": lambda x: x.exp(),
-    "EXTRACT YEAR": lambda x: x.dt.year(),
-    "EXTRACT MONTH": lambda x: x.dt.month(),
-    "EXTRACT DAY": lambda x: x.dt.day(),
-    "EXTRACT HOUR": lambda x: x.dt.hour(),
-    "EXTRACT MINUTE": lambda x: x.dt.minute(),
-    "EXTRACT SECOND": lambda x: x.dt.second(),
-    "EXTRACT DOW": lambda x: x.dt.weekday() % 7,
 }

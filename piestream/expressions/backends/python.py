@@ -10,41 +10,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
-from piestream.expressions.functions import (
-    FUNCTIONS,
-    cut,
-    greatest,
-    least,
-    midnight,
-    number_in,
-    remainder,
-    truth_word,
-    whole_number_in,
-)
+from piestream.expressions.backends import python_runtime as runtime
+from piestream.expressions.functions.record import Inline
+from piestream.expressions.like import like_regex
+from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator
 from piestream.expressions.typed import (
     And,
+    Arithmetic,
+    Call,
     Case,
     Coalesce,
-    Compare,
+    Comparison,
     Const,
     Convert,
-    Core,
+    Expression,
     Extreme,
     Field,
-    Function,
     IsNull,
-    Kind,
-    LikeText,
-    Math,
+    Like,
     Member,
-    Negation,
+    Not,
     Or,
-    Type,
-    like_pattern,
 )
+from piestream.expressions.types import Kind, Type
 
 __all__ = ["Event", "MaskFunction", "PredicateFunction", "mask_function", "truth_function"]
 
@@ -53,22 +44,22 @@ PredicateFunction = Callable[[Event, Event | None], bool]
 MaskFunction = Callable[[Event, Event | None], int]
 
 
-def truth_function(core: Core) -> PredicateFunction:
+def truth_function(expression: Expression) -> PredicateFunction:
     """A function of (event, previous event) that is true where the predicate is."""
     writer = _Writer()
-    condition = writer.true(core)
+    condition = writer.true(expression)
     compiled: PredicateFunction = writer.compiled(
         [*writer.loads(), f"return True if {condition} else False"]
     )
     return compiled
 
 
-def mask_function(cores: Sequence[Core]) -> MaskFunction:
+def mask_function(expressions: Sequence[Expression]) -> MaskFunction:
     """A function of (event, previous event): bit i is set where predicate i is true."""
     writer = _Writer()
     body = ["mask = 0"]
-    for bit, core in enumerate(cores):
-        body.append(f"if {writer.true(core)}: mask |= {1 << bit}")
+    for bit, expression in enumerate(expressions):
+        body.append(f"if {writer.true(expression)}: mask |= {1 << bit}")
     compiled: MaskFunction = writer.compiled([*writer.loads(), *body, "return mask"])
     return compiled
 
@@ -76,7 +67,6 @@ def mask_function(cores: Sequence[Core]) -> MaskFunction:
 class _Writer:
     def __init__(self) -> None:
         self.variables: dict[tuple[str, bool], str] = {}
-        self.types: dict[str, Type] = {}
         self.namespace: dict[str, Any] = {}
         self.temporaries = 0
 
@@ -105,51 +95,57 @@ class _Writer:
 
     # Conditions
 
-    def true(self, core: Core) -> str:
+    def true(self, expression: Expression) -> str:
         """An expression that is truthy exactly where the condition is TRUE."""
-        match core:
+        match expression:
             case And(operands):
                 return "(" + " and ".join(self.true(o) for o in operands) + ")"
             case Or(operands):
                 return "(" + " or ".join(self.true(o) for o in operands) + ")"
-            case Negation(operand):
+            case Not(operand):
                 return self.false(operand)
-            case Compare(sign, left, right):
-                return self._compared(sign, left, right)
+            case Comparison(operator, left, right):
+                return self._compared(operator, left, right)
             case IsNull(Const(value)):
                 return str(value is None)
             case IsNull(operand):
                 return f"(({self.temporary()} := {self.maybe(operand)}) is None)"
-            case Member() | LikeText():
-                return self._tested(core, "")
+            case Member() | Like():
+                return self._tested(expression, "")
             case Const(value):
                 return "True" if value else "False"
-        guards, value = self.value(core)
-        return "(" + " and ".join([*guards, value]) + ")"
+            case Field() | Arithmetic() | Case() | Coalesce() | Extreme() | Call() | Convert():
+                guards, value = self.value(expression)
+                return "(" + " and ".join([*guards, value]) + ")"
+            case _:
+                assert_never(expression)
 
-    def false(self, core: Core) -> str:
+    def false(self, expression: Expression) -> str:
         """An expression that is truthy exactly where the condition is FALSE."""
-        match core:
+        match expression:
             case And(operands):
                 return "(" + " or ".join(self.false(o) for o in operands) + ")"
             case Or(operands):
                 return "(" + " and ".join(self.false(o) for o in operands) + ")"
-            case Negation(operand):
+            case Not(operand):
                 return self.true(operand)
-            case Compare(sign, left, right):
-                return self._compared(_OPPOSITE[sign], left, right)
+            case Comparison(operator, left, right):
+                return self._compared(_OPPOSITE[operator], left, right)
             case IsNull(Const(value)):
                 return str(value is not None)
             case IsNull(operand):
                 return f"(({self.temporary()} := {self.maybe(operand)}) is not None)"
-            case Member() | LikeText():
-                return self._tested(core, "not ")
+            case Member() | Like():
+                return self._tested(expression, "not ")
             case Const(value):
                 return "True" if value is False else "False"
-        guards, value = self.value(core)
-        return "(" + " and ".join([*guards, f"not {value}"]) + ")"
+            case Field() | Arithmetic() | Case() | Coalesce() | Extreme() | Call() | Convert():
+                guards, value = self.value(expression)
+                return "(" + " and ".join([*guards, f"not {value}"]) + ")"
+            case _:
+                assert_never(expression)
 
-    def _compared(self, sign: str, left: Core, right: Core) -> str:
+    def _compared(self, operator: ComparisonOperator, left: Expression, right: Expression) -> str:
         if isinstance(right, Const) and isinstance(left, Convert) and right.value is not None:
             # Below 2**53 a whole number compares with a float as its float does.
             small = isinstance(right.value, float) and abs(right.value) < 2**53
@@ -158,47 +154,51 @@ class _Writer:
         guards, a = self.value(left)
         more, b = self.value(right)
         guards = guards + more
-        if sign == "<>" and left.type.kind is Kind.FLOAT:
+        if operator == "<>" and left.type.kind is Kind.FLOAT:
             x, y = self.temporary(), self.temporary()
             test = f"(({x} := {a}) < ({y} := {b}) or {x} > {y})"
         else:
-            test = f"{a} {_PYTHON_SIGN.get(sign, sign)} {b}"
+            test = f"{a} {_PYTHON_OPERATOR.get(operator, operator)} {b}"
         return "(" + " and ".join([*guards, test]) + ")"
 
-    def _tested(self, core: Member | LikeText, negation: str) -> str:
-        guards, value = self.value(core.operand)
-        if isinstance(core, Member):
-            members = frozenset(_python_constant(v, core.operand.type) for v in core.values)
-            if core.operand.type.kind is Kind.FLOAT:
+    def _tested(self, expression: Member | Like, negation: str) -> str:
+        guards, value = self.value(expression.operand)
+        if isinstance(expression, Member):
+            members = frozenset(
+                _python_constant(v, expression.operand.type) for v in expression.values
+            )
+            if expression.operand.type.kind is Kind.FLOAT:
                 name = self.temporary()
                 guards = [*guards, f"({name} := {value}) == {name}"]
                 value = name
             test = f"{value} in {self.constant(members)}"
         else:
-            pattern = re.compile(like_pattern(core.parts, r"\Z"))
+            pattern = re.compile(like_regex(expression.parts, r"\Z"))
             test = f"{self.constant(pattern.match)}({value}) is not None"
         return "(" + " and ".join([*guards, f"{negation}({test})"]) + ")"
 
     # Values
 
-    def maybe(self, core: Core) -> str:
+    def maybe(self, expression: Expression) -> str:
         """An expression for the value, None where it is NULL or a NaN."""
-        if isinstance(core, Const):
-            return "None" if core.value is None else self.value(core)[1]
-        if core.type.kind is Kind.NULL:
+        if isinstance(expression, Const):
+            return "None" if expression.value is None else self.value(expression)[1]
+        if expression.type.kind is Kind.NULL:
             return "None"
-        if core.type.kind is Kind.BOOL and not isinstance(core, (Field, Case, Coalesce, Extreme)):
-            return f"(True if {self.true(core)} else False if {self.false(core)} else None)"
-        guards, value = self.value(core)
-        if core.type.kind is Kind.FLOAT:
+        if expression.type.kind is Kind.BOOL and not isinstance(
+            expression, (Field, Case, Coalesce, Extreme)
+        ):
+            return f"(True if {self.true(expression)} else False if {self.false(expression)} else None)"
+        guards, value = self.value(expression)
+        if expression.type.kind is Kind.FLOAT:
             name = self.temporary()
             guards = [*guards, f"({name} := {value}) == {name}"]
             value = name
         return f"({value} if {' and '.join(guards)} else None)" if guards else value
 
-    def value(self, core: Core) -> tuple[list[str], str]:
+    def value(self, expression: Expression) -> tuple[list[str], str]:
         """Conditions, and an expression for the value that holds where they all do."""
-        match core:
+        match expression:
             case Field(name, previous, type):
                 return self._field(name, previous, type)
             case Const(None):
@@ -207,8 +207,8 @@ class _Writer:
                 ready = _python_constant(value, type)
                 plain = isinstance(ready, (int, float, str))
                 return [], repr(ready) if plain else self.constant(ready)
-            case Math(sign, left, right, type):
-                return self._math(sign, left, right, type)
+            case Arithmetic(operator, left, right, type):
+                return self._arithmetic(operator, left, right, type)
             case Case(branches, otherwise):
                 chain = self.maybe(otherwise)
                 for condition, result in reversed(branches):
@@ -221,13 +221,16 @@ class _Writer:
                     chain = f"({name} if ({name} := ({first})) is not None else {chain})"
                 return self._held(chain)
             case Extreme(is_greatest, operands):
-                pick = self.constant(greatest if is_greatest else least)
+                pick = self.constant(runtime.greatest if is_greatest else runtime.least)
                 return self._held(f"{pick}({', '.join(self.maybe(o) for o in operands)})")
-            case Function(name, arguments, type):
-                return self._function(name, arguments)
+            case Call():
+                return self._call(expression)
             case Convert(operand, type):
                 return self._convert(operand, type)
-        return self._held(self.maybe(core))
+            case Comparison() | And() | Or() | Not() | IsNull() | Member() | Like():
+                return self._held(self.maybe(expression))
+            case _:
+                assert_never(expression)
 
     def _held(self, expression: str) -> tuple[list[str], str]:
         name = self.temporary()
@@ -244,70 +247,77 @@ class _Writer:
             return [present], f"{self.constant(float)}({variable})"
         return [present], variable
 
-    def _math(self, sign: str, left: Core, right: Core, type: Type) -> tuple[list[str], str]:
+    def _arithmetic(
+        self, operator: ArithmeticOperator, left: Expression, right: Expression, type: Type
+    ) -> tuple[list[str], str]:
         guards, a = self.value(left)
         more, b = self.value(right)
         guards = guards + more
-        if sign in "/%":
-            if not (isinstance(right, Const) and right.value):
+        match operator:
+            case "/" | "%":
+                if not (isinstance(right, Const) and right.value):
+                    name = self.temporary()
+                    guards.append(f"({name} := {b}) != 0")
+                    b = name
+                if operator == "/":
+                    return guards, f"({a} / {b})"
+                return guards, f"{self.constant(runtime.remainder)}({a}, {b})"
+            case "+" | "-" | "*":
+                if type.kind is Kind.FLOAT:
+                    return guards, f"({a} {operator} {b})"
                 name = self.temporary()
-                guards.append(f"({name} := {b}) != 0")
-                b = name
-            if sign == "/":
-                return guards, f"({a} / {b})"
-            return guards, f"{self.constant(remainder)}({a}, {b})"
-        if type.kind is Kind.FLOAT:
-            return guards, f"({a} {sign} {b})"
-        name = self.temporary()
-        guards.append(f"{-(2**63)} <= ({name} := {a} {sign} {b}) <= {2**63 - 1}")
-        return guards, name
+                guards.append(f"{-(2**63)} <= ({name} := {a} {operator} {b}) <= {2**63 - 1}")
+                return guards, name
+            case _:
+                assert_never(operator)
 
-    def _convert(self, operand: Core, type: Type) -> tuple[list[str], str]:
-        if operand.type.kind is Kind.BOOL:
+    def _convert(self, operand: Expression, type: Type) -> tuple[list[str], str]:
+        source, target = operand.type.kind, type.kind
+        if source is Kind.BOOL:
             held, name = self._held(self.maybe(operand))
-            reader = {Kind.STRING: truth_word, Kind.INT: int, Kind.FLOAT: float}[type.kind]
-            return held, f"{self.constant(reader)}({name})"
+            readers = {Kind.STRING: runtime.truth_text, Kind.INT: int, Kind.FLOAT: float}
+            return held, f"{self.constant(readers[target])}({name})"
         guards, value = self.value(operand)
-        source = operand.type.kind
-        if source is Kind.INT and type.kind is Kind.FLOAT:
-            return guards, f"{self.constant(float)}({value})"
-        if type.kind is Kind.BOOL:
-            if source is Kind.FLOAT:
+        match source, target:
+            case Kind.INT, Kind.FLOAT:
+                return guards, f"{self.constant(float)}({value})"
+            case Kind.INT, Kind.BOOL:
+                return guards, f"({value} != 0)"
+            case Kind.FLOAT, Kind.BOOL:
                 name = self.temporary()
                 return [*guards, f"({name} := {value}) == {name}"], f"({name} != 0)"
-            return guards, f"({value} != 0)"
-        function: Any
-        if source is Kind.FLOAT:
-            function = cut
-        elif source is Kind.STRING:
-            function = whole_number_in if type.kind is Kind.INT else number_in
-        elif source is Kind.DATE and type.kind is Kind.DATETIME:
-            zone = ZoneInfo(type.zone) if type.zone else None
-            return guards, f"{self.constant(midnight)}({value}, {self.constant(zone)})"
-        elif source is Kind.DATETIME:
-            return guards, value
-        else:
-            return guards, f"{self.constant(str)}({value})"
-        held, name = self._held(f"{self.constant(function)}({value})")
+            case Kind.DATE, Kind.DATETIME:
+                zone = ZoneInfo(type.zone) if type.zone else None
+                return guards, f"{self.constant(runtime.midnight)}({value}, {self.constant(zone)})"
+            case Kind.DATETIME, Kind.DATETIME:
+                return guards, value
+            case Kind.INT | Kind.DATE, Kind.STRING:
+                return guards, f"{self.constant(str)}({value})"
+        reader = _PARTIAL_CONVERSIONS[source, target]
+        held, name = self._held(f"{self.constant(reader)}({value})")
         return guards + held, name
 
-    def _function(self, name: str, arguments: tuple[Core, ...]) -> tuple[list[str], str]:
+    def _call(self, call: Call) -> tuple[list[str], str]:
         guards: list[str] = []
         values: list[str] = []
-        for argument in arguments:
-            more, value = self.value(argument)
+        for operand in call.operands:
+            more, value = self.value(operand)
             guards += more
             values.append(value)
-        if name in _METHODS:
-            return guards, f"{values[0]}{_METHODS[name]}"
-        if name == "CONCAT":
-            return guards, "(" + " + ".join(values) + ")"
-        if name == "SUBSTRING":
-            start = int(values[1]) - 1
-            end = start + int(values[2]) if len(values) > 2 else ""
-            return guards, f"{values[0]}[{start}:{end}]"
-        held, result = self._held(f"{self.constant(FUNCTIONS[name])}({', '.join(values)})")
+        python = call.function.python
+        if isinstance(python, Inline):
+            return guards, python.source(*values, *call.numbers)
+        arguments = [*values, *map(str, call.numbers)]
+        held, result = self._held(f"{self.constant(python)}({', '.join(arguments)})")
         return guards + held, result
+
+
+#: Conversions that give None for some values.
+_PARTIAL_CONVERSIONS: dict[tuple[Kind, Kind], Callable[[Any], Any]] = {
+    (Kind.FLOAT, Kind.INT): runtime.truncated,
+    (Kind.STRING, Kind.INT): runtime.whole_number_in,
+    (Kind.STRING, Kind.FLOAT): runtime.number_in,
+}
 
 
 def _python_constant(value: Any, type: Type) -> Any:
@@ -317,18 +327,12 @@ def _python_constant(value: Any, type: Type) -> Any:
     return value.replace(tzinfo=zone) if value.tzinfo is None else value.astimezone(zone)
 
 
-_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_PYTHON_SIGN = {"=": "==", "<>": "!="}
-
-
-_METHODS = {
-    "LOWER": ".lower()",
-    "UPPER": ".upper()",
-    "TRIM": ".strip(' ')",
-    "LTRIM": ".lstrip(' ')",
-    "RTRIM": ".rstrip(' ')",
-    **{
-        f"EXTRACT {part}": f".{part.lower()}"
-        for part in ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"]
-    },
+_OPPOSITE: dict[ComparisonOperator, ComparisonOperator] = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
 }
+_PYTHON_OPERATOR = {"=": "==", "<>": "!="}

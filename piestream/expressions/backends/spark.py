@@ -8,32 +8,31 @@ number; it is made NULL where it is read and wherever a calculation may make one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date, datetime
-from typing import Any
+from typing import Any, assert_never
 
+from piestream.expressions.backends import spark_text
+from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
+from piestream.expressions.like import LikeParts
+from piestream.expressions.syntax import ArithmeticOperator
 from piestream.expressions.typed import (
-    NUMBER,
-    NUMERIC,
-    WHOLE_NUMBER,
     And,
+    Arithmetic,
+    Call,
     Case,
     Coalesce,
-    Compare,
+    Comparison,
     Const,
     Convert,
-    Core,
+    Expression,
     Extreme,
     Field,
-    Function,
     IsNull,
-    Kind,
-    LikeText,
-    Math,
+    Like,
     Member,
-    Negation,
+    Not,
     Or,
 )
+from piestream.expressions.types import Kind
 
 __all__ = ["spark_sql"]
 
@@ -48,39 +47,40 @@ _TYPES = {
 _NAN = "DOUBLE('NaN')"
 
 
-def spark_sql(core: Core, previous_prefix: str) -> str:
+def spark_sql(expression: Expression, previous_prefix: str) -> str:
     """The predicate as a Spark SQL expression in which NULL is false."""
-    return f"coalesce({_Writer(previous_prefix).write(core)}, false)"
+    return f"coalesce({_Writer(previous_prefix).write(expression)}, false)"
 
 
 class _Writer:
     def __init__(self, previous_prefix: str) -> None:
         self.previous_prefix = previous_prefix
 
-    def write(self, core: Core) -> str:
+    def write(self, expression: Expression) -> str:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
-        match core:
+        match expression:
             case Field(name, previous, type):
                 return self._field(name, previous, type.kind)
             case Const(value, type):
                 return _constant(value, type.kind)
-            case Math(sign, left, right, type):
-                return self._math(sign, left, right, type.kind)
-            case Compare(sign, left, right):
-                return f"({self.clean(left)} {sign} {self.clean(right)})"
+            case Arithmetic(operator, left, right, type):
+                return self._arithmetic(operator, left, right, type.kind)
+            case Comparison(operator, left, right):
+                return f"({self.clean(left)} {operator} {self.clean(right)})"
             case And(operands):
                 return "(" + " AND ".join(self.write(o) for o in operands) + ")"
             case Or(operands):
                 return "(" + " OR ".join(self.write(o) for o in operands) + ")"
-            case Negation(operand):
+            case Not(operand):
                 return f"(NOT {self.write(operand)})"
             case IsNull(operand):
                 return f"({self.clean(operand)} IS NULL)"
             case Member(operand, values):
                 listed = ", ".join(_constant(v, operand.type.kind) for v in values)
                 return f"({self.clean(operand)} IN ({listed}))"
-            case LikeText(operand, parts):
-                return f"({self.write(operand)} LIKE {_text(_like_pattern(parts))} ESCAPE '!')"
+            case Like(operand, parts):
+                pattern = spark_text.string(_like_pattern(parts))
+                return f"({self.write(operand)} LIKE {pattern} ESCAPE '!')"
             case Case(branches, otherwise):
                 whens = "".join(f" WHEN {self.write(c)} THEN {self.clean(r)}" for c, r in branches)
                 return f"(CASE{whens} ELSE {self.clean(otherwise)} END)"
@@ -91,23 +91,24 @@ class _Writer:
                 if len(cleaned) == 1:
                     return cleaned[0]
                 return f"{'greatest' if greatest else 'least'}({', '.join(cleaned)})"
-            case Function(name, arguments, type):
-                return self._function(name, arguments, type.kind)
+            case Call(function, operands, numbers):
+                return function.spark(*(self.clean(o) for o in operands), *numbers)
             case Convert(operand, type):
                 return self._convert(operand, type.kind)
-        raise AssertionError(core)
+            case _:
+                assert_never(expression)
 
-    def clean(self, core: Core) -> str:
+    def clean(self, expression: Expression) -> str:
         """The expression with a NaN made NULL."""
-        written = self.write(core)
-        nan_free = isinstance(core, (Field, Const, Case, Coalesce, Extreme))
-        if core.type.kind in (Kind.FLOAT, Kind.NUMBER) and not nan_free:
+        written = self.write(expression)
+        nan_free = isinstance(expression, (Field, Const, Case, Coalesce, Extreme))
+        if expression.type.kind in (Kind.FLOAT, Kind.NUMBER) and not nan_free:
             return f"nullif({written}, {_NAN})"
         return written
 
     def _field(self, name: str, previous: bool, kind: Kind) -> str:
         whole = self.previous_prefix + name if previous else name
-        column = "`" + whole.replace("`", "``") + "`"
+        column = spark_text.column(whole)
         if kind is Kind.FLOAT:
             return f"nullif(CAST({column} AS DOUBLE), {_NAN})"
         if kind is Kind.INT:
@@ -120,63 +121,49 @@ class _Writer:
             return f"if({floats} AND CAST({column} AS STRING) = 'NaN', NULL, {column})"
         return column
 
-    def _math(self, sign: str, left: Core, right: Core, kind: Kind) -> str:
+    def _arithmetic(
+        self, operator: ArithmeticOperator, left: Expression, right: Expression, kind: Kind
+    ) -> str:
         a, b = self.write(left), self.write(right)
-        if sign == "/":
-            return f"try_divide({a}, {b})"
-        if sign == "%":
-            # The remainder by -1 is 0; the smallest integer by -1 overflows in some engines.
-            return f"({a} % nullif({b}, 0L))"
-        if kind is Kind.NUMBER:
-            # A width of 32 bits, unknown without a schema, must not overflow: widen to 64.
-            a, b = (f"({x} + 0L)" if isinstance(o, Field) else x
-                    for o, x in ((left, a), (right, b)))  # fmt: skip
-        if kind is Kind.FLOAT:
-            return f"({a} {sign} {b})"
-        return f"{_TRY[sign]}({a}, {b})"
+        match operator:
+            case "/":
+                return f"try_divide({a}, {b})"
+            case "%":
+                # The remainder by -1 is 0; the smallest integer by -1 overflows in some engines.
+                return f"({a} % nullif({b}, 0L))"
+            case "+" | "-" | "*":
+                if kind is Kind.FLOAT:
+                    return f"({a} {operator} {b})"
+                if kind is Kind.NUMBER:
+                    # A width of 32 bits, unknown without a schema, must not overflow: widen to 64.
+                    a = f"({a} + 0L)" if isinstance(left, Field) else a
+                    b = f"({b} + 0L)" if isinstance(right, Field) else b
+                return f"{_TRY[operator]}({a}, {b})"
+            case _:
+                assert_never(operator)
 
-    def _convert(self, operand: Core, kind: Kind) -> str:
+    def _convert(self, operand: Expression, kind: Kind) -> str:
         written = self.clean(operand)
         to = _TYPES[kind]
-        if operand.type.kind is Kind.STRING:
-            pattern = WHOLE_NUMBER if kind is Kind.INT else NUMBER
-            text = f"trim({written})"
-            # Java's $ also stands before a last line break; (?!.) excludes that.
-            return (
-                f"(CASE WHEN {text} RLIKE '(?s){pattern}(?!.)' THEN try_cast({text} AS {to}) END)"
-            )
-        if kind is Kind.BOOL and operand.type.kind in NUMERIC:
-            return f"({written} <> 0)"
-        if kind is Kind.FLOAT:
-            return f"CAST({written} AS {to})"
-        return f"try_cast({written} AS {to})"
-
-    def _function(self, name: str, arguments: Sequence[Core], kind: Kind) -> str:
-        values = [self.clean(a) for a in arguments]
-        if name.startswith("EXTRACT "):
-            part = name.split()[1].lower()
-            return f"(dayofweek({values[0]}) - 1)" if part == "dow" else f"{part}({values[0]})"
-        if name == "SUBSTRING":
-            written = [values[0], *(str(a.value) for a in arguments[1:] if isinstance(a, Const))]
-            return f"substring({', '.join(written)})"
-        if name == "ABS" and kind is Kind.INT:
-            x = values[0]
-            return f"(CASE WHEN {x} < 0L THEN try_subtract(0L, {x}) ELSE {x} END)"
-        if name == "SIGN":
-            return f"CAST(sign({values[0]}) AS BIGINT)"
-        if name in ("FLOOR", "CEIL"):
-            # Spark's floor gives a BIGINT; from 2^52 on every double is whole already.
-            x = values[0]
-            whole = f"CAST({name.lower()}({x}) AS DOUBLE)"
-            return f"(CASE WHEN abs({x}) < 4503599627370496D THEN {whole} ELSE {x} END)"
-        if name == "ROUND":
-            x = values[0]
-            return f"(CASE WHEN abs({x}) < 4503599627370496D THEN round({x}) ELSE {x} END)"
-        if name == "SQRT":
-            return f"(CASE WHEN {values[0]} >= 0 THEN sqrt({values[0]}) END)"
-        if name == "LN":
-            return f"(CASE WHEN {values[0]} > 0 THEN ln({values[0]}) END)"
-        return f"{name.lower()}({', '.join(values)})"
+        match operand.type.kind, kind:
+            case Kind.STRING, Kind.INT | Kind.FLOAT:
+                # Java's $ also stands before a last line break; (?!.) excludes that.
+                number = WHOLE_NUMBER_TEXT if kind is Kind.INT else NUMBER_TEXT
+                pattern = spark_text.string(f"(?s){number}(?!.)")
+                text = f"trim({written})"
+                return f"(CASE WHEN {text} RLIKE {pattern} THEN try_cast({text} AS {to}) END)"
+            case Kind.INT | Kind.FLOAT | Kind.NUMBER, Kind.BOOL:
+                return f"({written} <> 0)"
+            case Kind.INT | Kind.BOOL | Kind.NUMBER | Kind.UNKNOWN, Kind.FLOAT:
+                return f"CAST({written} AS {to})"
+            case (
+                (Kind.FLOAT | Kind.BOOL | Kind.NUMBER, Kind.INT)
+                | (Kind.INT | Kind.BOOL | Kind.DATE, Kind.STRING)
+                | (Kind.DATE | Kind.DATETIME, Kind.DATETIME)
+                | (Kind.UNKNOWN, _)
+            ):
+                return f"try_cast({written} AS {to})"
+        raise AssertionError(f"no conversion from {operand.type.kind} to {kind}")
 
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
@@ -185,39 +172,11 @@ _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 def _constant(value: Any, kind: Kind) -> str:
     if value is None:
         return f"CAST(NULL AS {_TYPES[kind]})" if kind in _TYPES else "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    if isinstance(value, int):
-        # The smallest integer cannot be written: its digits without the sign do not fit.
-        return f"({value + 1}L - 1L)" if value == -(2**63) else f"{value}L"
-    return f"{value!r}D"
+    return spark_text.literal(value)
 
 
-def _text(value: str) -> str:
-    """A string literal; quotes and backslashes are spelt by chr, for Spark reads them variously."""
-    if "'" not in value and "\\" not in value:
-        return f"'{value}'"
-    parts: list[str] = []
-    plain = ""
-    for character in value:
-        if character in "'\\":
-            parts += [f"'{plain}'"] if plain else []
-            parts.append(f"chr({ord(character)})")
-            plain = ""
-        else:
-            plain += character
-    parts += [f"'{plain}'"] if plain else []
-    return f"concat({', '.join(parts)})"
-
-
-def _like_pattern(parts: Sequence[tuple[bool, str]]) -> str:
+def _like_pattern(parts: LikeParts) -> str:
     def escaped(text: str) -> str:
         return "".join(f"!{c}" if c in "!%_" else c for c in text)
 
-    return "".join(text if is_sign else escaped(text) for is_sign, text in parts)
+    return "".join(text if is_wildcard else escaped(text) for is_wildcard, text in parts)

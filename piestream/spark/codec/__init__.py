@@ -1,1 +1,1 @@
-"""Rows and types as they cross between the JVM and Python."""
+"""Rows as they travel between the JVM and Python: encoded on one side, decoded on the other."""

@@ -2,237 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pyspark.sql import types as spark
 
 from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, TIME
-from piestream.language.model import Aggregate, Endpoint
-from piestream.plan.binding import CODE, FLOAT, Binding
+from piestream.expressions.backends import spark_text
+from piestream.plan.binding import Binding
+from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.outputs import Output
 from piestream.spark.codec.columns import (
-    DOUBLE,
-    FIELDS,
-    LONG,
-    Crossing,
-    Way,
-    inward,
+    ColumnCodec,
+    Encoding,
+    WireLayout,
+    mask_bits,
+    mask_sql,
     mask_words,
-    outward,
-    quoted,
 )
 
-__all__ = ["Incoming", "Outgoing", "arrivals", "departures"]
+__all__ = ["InputCodec", "ResultCodec", "WireTime", "input_codec", "key_sql", "result_codec"]
 
-Bits = NDArray[np.bool_]
+
+class WireTime(NamedTuple):
+    """How ticks travel: as the wire column ``time``, which is ``(tick + shift) * per_tick``."""
+
+    per_tick: int = 1
+    shift: int = 0
 
 
 @dataclass(frozen=True)
-class Incoming:
-    """How the plain columns of events become narrow rows (see `piestream.engine.stream`).
+class RowCodec:
+    """How rows travel: as wire columns ``v0, v1, …`` and the words ``m0, m1, …`` of a mask."""
 
-    Predicates that look at one event are evaluated in the JVM and cross as bits of the mask.
+    columns: tuple[tuple[str, ColumnCodec], ...]
+    types: tuple[str, ...]
+    bits: int
+
+    @property
+    def words(self) -> int:
+        """The number of words of the mask."""
+        return mask_words(self.bits)
+
+    @property
+    def ddl(self) -> str:
+        """The wire columns as they are declared to Spark."""
+        columns = [f"v{wire} {type}" for wire, type in enumerate(self.types)]
+        return ", ".join(columns + [f"m{word} bigint" for word in range(self.words)])
+
+
+@dataclass(frozen=True)
+class InputCodec(RowCodec):
+    """Events, encoded in the JVM, decoded to projected rows (`piestream.engine.projection`).
+
+    The columns of the keys come first. Predicates that look at one event are evaluated in the JVM
+    and are the lowest bits of the mask; ``predicates`` names them as projected columns.
     """
 
-    columns: tuple[tuple[str, Crossing], ...]  # the keys first
     keys: int
-    predicates: tuple[str, ...]  # the narrow name of each bit of the mask, from the lowest
-    words: int
-    clock: tuple[int, int]  # time in ticks is v // clock[0] - clock[1]
+    predicates: tuple[str, ...]
+    time: WireTime
 
     @property
     def key_columns(self) -> list[str]:
-        """The plain columns of the keys: of equal keys, they are equal."""
-        places = (place for _, part in self.columns[: self.keys] for place in part.places)
-        return [f"v{place}" for place in places]
+        """The wire columns of the keys, which are equal where the keys are."""
+        return [f"v{wire}" for _, codec in self.columns[: self.keys] for wire in codec.wires]
 
-    def narrow(self, plain: pl.DataFrame) -> pl.DataFrame:
-        """The narrow rows of these plain columns."""
-        masks = [plain[f"m{word}"].to_numpy() for word in range(self.words)]
-        per_tick, shift = self.clock
-        times = plain["time"]
-        if per_tick != 1:
-            times = times // per_tick
-        if shift:
-            times = times - shift
-        truths = [
-            pl.Series(name, _bits(masks, place)) for place, name in enumerate(self.predicates)
+    def decode(self, wire: pl.DataFrame) -> pl.DataFrame:
+        """The projected rows of these wire columns."""
+        masks = [wire[f"m{word}"].to_numpy() for word in range(self.words)]
+        times = wire["time"]
+        if self.time.per_tick != 1:
+            times = times // self.time.per_tick
+        if self.time.shift:
+            times = times - self.time.shift
+        predicates = [
+            pl.Series(name, mask_bits(masks, bit)) for bit, name in enumerate(self.predicates)
         ]
-        values = [_value(plain, masks, part).alias(name) for name, part in self.columns]
-        # in the order of Stream.narrow
+        values = [codec.decode(wire, masks).alias(name) for name, codec in self.columns]
+        # in the order of Projection.rows
         return pl.DataFrame(
-            [*values[: self.keys], times.alias(TIME), *truths, *values[self.keys :]]
+            [*values[: self.keys], times.alias(TIME), *predicates, *values[self.keys :]]
         )
 
 
-def arrivals(
-    binding: Binding, types: dict[str, spark.DataType], clock: tuple[int, int]
-) -> tuple[Incoming, list[str]]:
-    """How a query's events cross, and the Spark SQL that sends them (without their time)."""
-    predicates = list(dict.fromkeys(s.predicate for s in binding.query.symbols))
-    early = [place for place, predicate in enumerate(predicates) if not predicate.previous]
-    flags = {bit: predicates[place].to_spark_sql(binding.schema) for bit, place in enumerate(early)}
-    way = Way.empty(len(early))
-    columns: list[tuple[str, Crossing]] = []
+def input_codec(
+    binding: Binding, types: dict[str, spark.DataType], time: WireTime
+) -> tuple[InputCodec, list[str]]:
+    """The codec of a query's events, and the Spark SQL that encodes them (but for their time)."""
+    distinct = list(dict.fromkeys(symbol.predicate for symbol in binding.query.symbols))
+    early = [number for number, predicate in enumerate(distinct) if not predicate.previous]
+    layout = WireLayout(bits=len(early))
+    columns: list[tuple[str, ColumnCodec]] = []
     values: dict[int, str] = {}
+    bits = {bit: distinct[number].to_spark_sql(binding.schema) for bit, number in enumerate(early)}
 
-    def send(name: str, sql: str, dtype: pl.DataType, data_type: spark.DataType) -> None:
+    def add(name: str, source: str, dtype: pl.DataType, sql: str | None = None) -> None:
         # NaN is a missing value in every engine (SPEC 2.3), so it may stand for NULL here.
-        crossing = way.planned(dtype, own_nulls=True)
-        for place, value, flag, null in outward(crossing, sql, data_type):
-            if place >= 0:
-                values[place] = value
-            if flag >= 0:
-                flags[flag] = null
-        columns.append((name, crossing))
+        codec = layout.codec(dtype, null_as_nan=True)
+        codec.encode_sql((source,), types[source], values, bits, sql)
+        columns.append((name, codec))
 
     for name in binding.query.partition_by:
-        send(KEY + name, key_sql(name, types[name]), binding.schema[name], types[name])
+        add(KEY + name, name, binding.schema[name], key_sql(name, types[name]))
     for number, attribute in enumerate(binding.attributes):
-        dtype, sql = binding.schema[attribute.name], quoted(attribute.name)
-        if attribute.form == FLOAT:
-            send(f"{ATTRIBUTE}{number}", sql, pl.Float64(), types[attribute.name])
-        else:
-            send(f"{ATTRIBUTE}{number}", sql, dtype, types[attribute.name])
-            if attribute.form != CODE:  # the detector wants its count, not the value
-                name, crossing = columns[-1]
-                plain = Crossing(pl.Int64(), LONG, crossing.place, crossing.flag)
-                columns[-1] = (name, plain)
-    if len(early) < len(predicates):
+        dtype = pl.Float64() if attribute.form == FLOAT else binding.schema[attribute.name]
+        add(f"{ATTRIBUTE}{number}", attribute.name, dtype)
+        if attribute.form not in (FLOAT, CODE):  # the detector wants its count, not the value
+            name, codec = columns[-1]
+            count = ColumnCodec(pl.Int64(), Encoding.LONG, codec.wire, codec.null_bit)
+            columns[-1] = (name, count)
+    if len(early) < len(distinct):
         for name in dict.fromkeys((*binding.predicate_columns, *binding.previous)):
-            send(RAW + name, quoted(name), binding.schema[name], types[name])
-    expressions = [f"{values[place]} AS v{place}" for place in sorted(values)]
-    expressions += mask_words(flags, way.words)
-    names = tuple(f"{PREDICATE}{place}" for place in early)
-    return Incoming(
-        tuple(columns), len(binding.query.partition_by), names, way.words, clock
-    ), expressions
+            add(RAW + name, name, binding.schema[name])
+    row_codec = InputCodec(
+        tuple(columns),
+        tuple(layout.types),
+        layout.bits,
+        keys=len(binding.query.partition_by),
+        predicates=tuple(f"{PREDICATE}{number}" for number in early),
+        time=time,
+    )
+    encoded = [f"{values[wire]} AS v{wire}" for wire in sorted(values)]
+    return row_codec, encoded + mask_sql(bits, row_codec.words)
 
 
 def key_sql(name: str, data_type: spark.DataType) -> str:
     """A partition column whose equal values have equal hashes: NaN is NULL, -0.0 is 0.0."""
-    sql = quoted(name)
+    sql = spark_text.column(name)
     if isinstance(data_type, (spark.FloatType, spark.DoubleType)):
         kind = data_type.simpleString()
         return f"(nullif({sql}, CAST('NaN' AS {kind})) + CAST(0 AS {kind}))"
     return sql
 
 
-def _bits(masks: Sequence[NDArray[np.int64]], place: int) -> Bits:
-    bits: Bits = (masks[place // 64] >> (place % 64)) & 1 != 0
-    return bits
-
-
-def _value(plain: pl.DataFrame, masks: Sequence[NDArray[np.int64]], part: Crossing) -> pl.Series:
-    """A column from its plain columns."""
-    missing = _bits(masks, part.flag) if part.flag >= 0 else None
-    if part.kind == FIELDS:
-        names = [field.name for field in part.dtype.fields]  # type: ignore[attr-defined]
-        fields = [_value(plain, masks, p).alias(n) for n, p in zip(names, part.fields, strict=True)]
-        column = pl.DataFrame(fields).to_struct()
-        if missing is not None and missing.any():
-            known = pl.Series(~missing)
-            column = pl.select(pl.when(known).then(column)).to_series()
-        return column
-    column = plain[f"v{part.place}"]
-    if part.kind == DOUBLE:
-        if missing is None and np.isnan(column.to_numpy()).any():
-            column = column.fill_nan(None)
-    elif part.kind == LONG and part.dtype == pl.Boolean:
-        column = column != 0
-    elif part.kind == LONG and part.dtype == pl.Date:
-        column = column.cast(pl.Int32)
-    if missing is not None and missing.any():
-        column = column.set(pl.Series(missing), None)
-    return column if column.dtype == part.dtype else column.cast(part.dtype)
-
-
 @dataclass(frozen=True)
-class Outgoing:
-    """How result rows become plain columns."""
+class ResultCodec(RowCodec):
+    """Result rows, encoded in Python, decoded in the JVM."""
 
-    columns: tuple[tuple[str, Crossing], ...]
-    types: tuple[str, ...]
-    words: int
-
-    def plain(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The plain columns of result rows."""
+    def encode(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The wire columns of result rows."""
         values: dict[int, pl.Series] = {}
         masks = [np.zeros(len(rows), np.int64) for _ in range(self.words)]
-        for name, part in self.columns:
-            _spread(rows[name], part, values, masks)
-        columns = [values[place].alias(f"v{place}") for place in sorted(values)]
+        for name, codec in self.columns:
+            codec.encode(rows[name], values, masks)
+        columns = [values[wire].alias(f"v{wire}") for wire in sorted(values)]
         return pl.DataFrame(columns + [pl.Series(f"m{w}", mask) for w, mask in enumerate(masks)])
 
-    @property
-    def ddl(self) -> str:
-        """The plain columns as they are declared to Spark."""
-        return ", ".join(Way(list(self.types), 64 * self.words).ddl)
+
+def result_codec(
+    binding: Binding, types: dict[str, spark.DataType]
+) -> tuple[ResultCodec, dict[str, str]]:
+    """The codec of a query's result, and for each result column the Spark SQL that decodes it."""
+    layout = WireLayout()
+    columns: list[tuple[str, ColumnCodec]] = []
+    decoded: dict[str, str] = {}
+    for output in binding.outputs:
+        codec = layout.codec(output.dtype)
+        columns.append((output.name, codec))
+        decoded[output.name] = codec.decode_sql(_result_type(output, types))
+    return ResultCodec(tuple(columns), tuple(layout.types), layout.bits), decoded
 
 
-def departures(binding: Binding, types: dict[str, spark.DataType]) -> tuple[Outgoing, list[str]]:
-    """How a query's result crosses, and the Spark SQL that reads it."""
-    way = Way.empty()
-    columns, expressions = [], []
-    own = dict(zip((o.item.alias for o in binding.outputs), binding.outputs, strict=True))
-    for name, dtype in binding.result_schema.items():
-        crossing = way.planned(dtype)
-        output = own.get(name)
-        data_type = _result_type(
-            dtype, binding, types, name, None if output is None else output.item
-        )
-        columns.append((name, crossing))
-        expressions.append(f"{inward(crossing, data_type)} AS {quoted(name)}")
-    return Outgoing(tuple(columns), tuple(way.types), way.words), expressions
-
-
-def _result_type(
-    dtype: pl.DataType, binding: Binding, types: dict[str, spark.DataType], name: str, item: object
-) -> spark.DataType:
+def _result_type(output: Output, types: dict[str, spark.DataType]) -> spark.DataType:
     """The Spark type of a result column: that of the input column whose values it holds."""
-    if item is None:
-        if name in binding.query.partition_by:
-            return types[name]
-        return spark.StringType() if name == "phase" else types[binding.time.name]
-    if isinstance(item, Endpoint):
-        return types[binding.time.name]
-    if isinstance(item, Aggregate) and item.function in ("FIRST", "LAST", "MIN", "MAX"):
-        assert item.column is not None
-        return types[item.column]
-    if dtype == pl.Int64:
+    if output.values_of is not None:
+        return types[output.values_of]
+    if output.dtype == pl.Int64:
         return spark.LongType()
-    if dtype == pl.Float64:
+    if output.dtype == pl.Float64:
         return spark.DoubleType()
-    return spark.DayTimeIntervalType() if dtype.is_temporal() else spark.StringType()
-
-
-def _spread(
-    column: pl.Series,
-    part: Crossing,
-    values: dict[int, pl.Series],
-    masks: list[NDArray[np.int64]],
-) -> None:
-    if part.flag >= 0 and column.null_count():
-        missing = column.is_null().to_numpy().astype(np.int64)
-        masks[part.flag // 64] |= missing << (part.flag % 64)
-    if part.kind == FIELDS:
-        for number, inner in enumerate(part.fields):
-            _spread(column.struct.unnest().to_series(number), inner, values, masks)
-    elif part.kind == LONG:
-        if isinstance(part.dtype, pl.Duration):
-            column = column.cast(pl.Duration("us"))
-        values[part.place] = _filled(column.to_physical(), pl.Int64(), 0)
-    elif part.kind == DOUBLE:
-        values[part.place] = _filled(column, pl.Float64(), 0.0)
-    else:
-        values[part.place] = column.cast(pl.String) if part.dtype == pl.Null else column
-
-
-def _filled(column: pl.Series, dtype: pl.DataType, value: float) -> pl.Series:
-    """A column of this type without NULLs. What there is nothing to do for is not asked of Polars:
-    each of its calls costs more than the rows of a bucket."""
-    column = column if column.dtype == dtype else column.cast(dtype)
-    return column.fill_null(value) if column.null_count() else column
+    return spark.DayTimeIntervalType() if output.dtype.is_temporal() else spark.StringType()

@@ -1,7 +1,7 @@
 """What a job's checkpoint was started with, so that a restart that cannot go on is refused first.
 
-Each state says the same of itself, but only when it is next called: until then a job with another
-number of buckets would work on rows without the state that belongs to them.
+Each state holds the same facts, but it is read only when its bucket is next called: until then a job
+with another number of buckets would process rows without the state that belongs to them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from piestream.engine.snapshot import VERSION as SNAPSHOT
 from piestream.errors import StateError
 from piestream.language import QueryError, parse
 from piestream.language.model import Query
+from piestream.language.options import SparkStreamOptions
 from piestream.spark.state import VERSION as STATE
-from piestream.spark.worker_plan import BUCKETS, planned
+from piestream.spark.worker_plan import BoundFrame
 
-__all__ = ["RECORD", "begun", "check_record"]
+__all__ = ["RECORD", "check_record", "job_record"]
 
-#: The file beside those of Spark.
+#: The name of the file in the checkpoint's directory.
 RECORD = "piestream.json"
 
-_SPOKEN = {
+#: How an error names each entry of the record.
+_NAMES = {
     "query": "the query",
     "columns": "the types of the query's columns",
     "buckets": "--buckets",
@@ -32,32 +34,30 @@ _SPOKEN = {
 }
 
 
-def begun(query: Query, frame: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What a job begins with, as JSON takes it."""
-    bound = planned(query, frame)
-    partitioning = options.get("partitioning", "bucket")
-    lateness = options.get("lateness")
+def job_record(query: Query, frame: Any, options: SparkStreamOptions) -> dict[str, Any]:
+    """What a restart must have in common with the first start, as JSON takes it."""
+    bound = BoundFrame(query, frame)
     return {
         "query": str(query),
         "columns": {name: bound.types[name].simpleString() for name in bound.binding.columns},
-        "buckets": options.get("buckets", BUCKETS) if partitioning == "bucket" else None,
-        "partitioning": partitioning,
-        "lateness": None if lateness is None else str(lateness),
-        "ties": options.get("ties", "first"),
+        "buckets": options.buckets if options.partitioning == "bucket" else None,
+        "partitioning": options.partitioning,
+        "lateness": None if options.lateness is None else str(options.lateness),
+        "ties": options.ties,
         "state": f"{STATE}.{SNAPSHOT}",
     }
 
 
 def check_record(spark: Any, checkpoint: str, now: dict[str, Any]) -> None:
-    """Note what a new checkpoint begins with; refuse to go on with another one's.
+    """Write the record of a new checkpoint; raise StateError where an old one differs.
 
     A checkpoint without a record, of a query that was not started as a job, is left as it is.
     """
-    place = _Folder(spark, checkpoint)
-    text = place.read(RECORD)
+    folder = _Folder(spark, checkpoint)
+    text = folder.read(RECORD)
     if text is None:
-        if not place.has("metadata"):
-            place.write(RECORD, json.dumps(now, indent=2))
+        if not folder.has("metadata"):
+            folder.write(RECORD, json.dumps(now, indent=2))
         return
     try:
         before = json.loads(text)
@@ -65,14 +65,14 @@ def check_record(spark: Any, checkpoint: str, now: dict[str, Any]) -> None:
         raise StateError(
             f"{checkpoint}/{RECORD} is damaged; if it was not touched by hand, start a new checkpoint"
         ) from None
-    told = [
-        f"  {_SPOKEN[name]} was {_said(before.get(name))}, and is now {_said(now[name])}"
+    differences = [
+        f"  {_NAMES[name]} was {_shown(before.get(name))}, and is now {_shown(now[name])}"
         for name in now
         if not _same(name, before.get(name), now[name])
     ]
-    if told:
+    if differences:
         raise StateError(
-            "\n".join([f"the checkpoint {checkpoint} was begun otherwise:", *told])
+            "\n".join([f"the checkpoint {checkpoint} was started differently:", *differences])
             + "\nrun the job as it was, or give another directory to --checkpoint to start anew"
         )
 
@@ -86,7 +86,7 @@ def _same(name: str, before: Any, now: Any) -> bool:
         return False
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {kind}" for name, kind in value.items())
     if isinstance(value, str) and "\n" in value:
@@ -119,8 +119,8 @@ class _Folder:
 
     def write(self, name: str, text: str) -> None:
         """All of it or nothing."""
-        half = self._at(f".{name}.new")
-        stream = self._files.create(half, True)
+        unfinished = self._at(f".{name}.new")
+        stream = self._files.create(unfinished, True)
         stream.write(bytearray(text.encode()))
         stream.close()
-        self._files.rename(half, self._at(name))
+        self._files.rename(unfinished, self._at(name))

@@ -2,78 +2,64 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from piestream.language.options import Partitioning, SparkStreamOptions, Ties, help_of
+from piestream.spark.job.connectors import SINKS, SOURCES
+
 __all__ = ["stream"]
 
 
-class PartitioningOption(StrEnum):
-    """What a state is kept for."""
-
-    bucket = "bucket"
-    key = "key"
-
-
-class StreamTies(StrEnum):
-    """What happens to events of one partition with the same time."""
-
-    first = "first"
-    last = "last"
-    error = "error"
+_DEFAULTS = SparkStreamOptions()
 
 
 def stream(
     query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
     source: Annotated[
         str,
-        typer.Option(
-            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or rate:ROWS."
-        ),
+        typer.Option(help=f"{SOURCES}."),
     ],
     sink: Annotated[
         str,
-        typer.Option(
-            help="parquet:DIR, json:DIR, csv:DIR, table:NAME, "
-            "kafka:TOPIC@HOST:PORT, kafka-python:TOPIC@HOST:PORT or console."
-        ),
+        typer.Option(help=f"{SINKS}."),
     ],
-    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and state.")],
+    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
     schema: Annotated[
         str | None,
         typer.Option(
             help="Columns of the files, or of the JSON in Kafka: 'car_id int, ts "
-            "timestamp'. Left out: those of the files that are there."
+            "timestamp'. Without it, those of the files that are there."
         ),
     ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option(help="A column made by Spark SQL: 'value % 10 AS car_id'. Then only these."),
+        typer.Option(
+            help="A column in Spark SQL: 'value % 10 AS car_id'. The query reads only these."
+        ),
     ] = None,
     lateness: Annotated[
-        str | None, typer.Option(help="How far rows may be out of order: 20s, or ticks.")
+        str | None, typer.Option(help=help_of(SparkStreamOptions, "lateness"))
     ] = None,
-    ties: Annotated[StreamTies, typer.Option(help="Rows of one partition with the same time.")] = (
-        StreamTies.first
-    ),
+    ties: Annotated[Ties, typer.Option(help=help_of(SparkStreamOptions, "ties"))] = _DEFAULTS.ties,
     available_now: Annotated[
-        bool, typer.Option("--available-now", help="Work on what is there, and end.")
+        bool, typer.Option("--available-now", help="Process what is there, and end.")
     ] = False,
     rest: Annotated[
         str | None,
-        typer.Option(help="At the end, write here what still waits for the watermark."),
+        typer.Option(help="At the end, write to this sink what still waits for the watermark."),
     ] = None,
     every: Annotated[
-        str | None, typer.Option(help="The pace of micro-batches: '5 seconds'.")
+        str | None, typer.Option(help="The interval of micro-batches: '5 seconds'.")
     ] = None,
-    buckets: Annotated[int, typer.Option(min=1, help="States that partitions are hashed to.")] = 32,
+    buckets: Annotated[
+        int, typer.Option(min=1, help=help_of(SparkStreamOptions, "buckets"))
+    ] = _DEFAULTS.buckets,
     partitioning: Annotated[
-        PartitioningOption, typer.Option(help="A state for each bucket, or for each key.")
-    ] = PartitioningOption.bucket,
+        Partitioning, typer.Option(help=help_of(SparkStreamOptions, "partitioning"))
+    ] = _DEFAULTS.partitioning,
     source_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the source.")
     ] = None,
@@ -84,31 +70,28 @@ def stream(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
     ] = None,
     master: Annotated[
-        str | None, typer.Option(help="Spark's master; local[*], or what spark-submit says.")
+        str | None, typer.Option(help="Spark's master: local[*], or that of spark-submit.")
     ] = None,
 ) -> None:
     """Run a query as a streaming job on Spark."""
     from piestream.language import QueryError, parse
-    from piestream.spark.job.connectors import parsed_end
+    from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
 
     try:
         job = Job(
             query=parse(query_file.read_text()),
-            source=parsed_end(source, _pairs(source_option), is_source=True),
-            sink=parsed_end(sink, _pairs(sink_option), is_source=False),
+            source=parse_connector(source, _pairs(source_option), is_source=True),
+            sink=parse_connector(sink, _pairs(sink_option), is_source=False),
             checkpoint=checkpoint,
             schema=schema,
             select=tuple(select or ()),
             available_now=available_now,
             every=every,
-            rest=None if rest is None else parsed_end(rest, {}, is_source=False),
-            options={
-                "ties": ties.value,
-                "lateness": lateness,
-                "buckets": buckets,
-                "partitioning": partitioning.value,
-            },
+            rest=None if rest is None else parse_connector(rest, {}, is_source=False),
+            options=SparkStreamOptions(
+                ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning
+            ),
         )
         spark = _session(master, _pairs(conf))
         try:
@@ -134,11 +117,11 @@ def _session(master: str | None, conf: dict[str, str]) -> Any:
     return opened
 
 
-def _pairs(said: list[str] | None) -> dict[str, str]:
-    found = {}
-    for item in said or []:
+def _pairs(items: list[str] | None) -> dict[str, str]:
+    pairs = {}
+    for item in items or []:
         name, equals, value = item.partition("=")
         if not equals:
             raise ValueError(f"{item}: write NAME=VALUE")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs

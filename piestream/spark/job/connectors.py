@@ -1,4 +1,4 @@
-"""Where a streaming job reads from and writes to, as the command line names it: ``kind:place``."""
+"""What a streaming job reads from and writes to, as the command line names it: ``kind:place``."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FORMS", "Connector", "parsed_end"]
+__all__ = [
+    "KAFKA_HINT",
+    "PYTHON_KAFKA",
+    "SINKS",
+    "SOURCES",
+    "Connector",
+    "json_columns",
+    "parse_connector",
+]
 
 _FILES = ("parquet", "json", "csv", "orc")
 _KAFKA = ("kafka", "kafka-python")
 PYTHON_KAFKA = "piestream_kafka"
 
-#: How sources and sinks are written.
-FORMS = (
+_FORMS = (
     "parquet:DIR, json:DIR, csv:DIR, orc:DIR, table:NAME, kafka:TOPIC@HOST:PORT, "
-    "kafka-python:TOPIC@HOST:PORT; a source also rate:ROWS_PER_SECOND, a sink also console"
+    "kafka-python:TOPIC@HOST:PORT"
 )
+#: How sources and sinks are written.
+SOURCES = f"{_FORMS} or rate:ROWS_PER_SECOND"
+SINKS = f"{_FORMS} or console"
 
 #: Spark's own connector for Kafka is a jar that pip does not install.
 KAFKA_HINT = (
@@ -34,11 +44,15 @@ class Connector:
     place: str
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def stream(self, spark: Any, schema: str | None) -> Any:
-        """The streaming frame that is read from here."""
+    def read_stream(self, spark: Any, schema: str | None) -> Any:
+        """The streaming frame that a source gives."""
         reader = spark.readStream.options(**self.options)
         if self.kind in _FILES:
-            return reader.format(self.kind).schema(schema or self._found(spark)).load(self.place)
+            return (
+                reader.format(self.kind)
+                .schema(schema or self._schema_of_files(spark))
+                .load(self.place)
+            )
         if self.kind == "table":
             return reader.table(self.place)
         if self.kind == "rate":
@@ -47,16 +61,12 @@ class Connector:
         if self.kind == "kafka":
             reader = reader.format("kafka").option("subscribe", topic)
         else:
-            self._known(spark)
+            self._register(spark)
             reader = reader.format(PYTHON_KAFKA).option("topic", topic)
         rows = reader.option("kafka.bootstrap.servers", servers).load()
-        if schema is None:
-            return rows
-        written = schema.replace("\\", "\\\\").replace("'", "\\'")
-        value = f"from_json(CAST(value AS STRING), '{written}') AS value"
-        return rows.selectExpr(value).selectExpr("value.*")
+        return rows if schema is None else json_columns(rows, schema)
 
-    def _found(self, spark: Any) -> Any:
+    def _schema_of_files(self, spark: Any) -> Any:
         """The columns of the files that are there already."""
         return spark.read.format(self.kind).options(**self.options).load(self.place).schema
 
@@ -67,16 +77,16 @@ class Connector:
         return topic, servers
 
     def start(self, rows: Any, checkpoint: str, trigger: Mapping[str, Any]) -> Any:
-        """Start to write a streaming frame here."""
-        self._known(rows.sparkSession)
-        writer = self._writer(self._fit(rows).writeStream).outputMode("append")
+        """Start to write a streaming frame to a sink."""
+        self._register(rows.sparkSession)
+        writer = self._writer(self._as_messages(rows).writeStream).outputMode("append")
         writer = writer.option("checkpointLocation", checkpoint).trigger(**trigger)
         return writer.toTable(self.place) if self.kind == "table" else writer.start()
 
     def append(self, rows: Any) -> None:
-        """Add a bounded frame to what is here."""
-        self._known(rows.sparkSession)
-        rows = self._fit(rows)
+        """Add a bounded frame to a sink."""
+        self._register(rows.sparkSession)
+        rows = self._as_messages(rows)
         if self.kind == "console":
             rows.show(rows.count(), truncate=False)
         elif self.kind == "table":
@@ -99,32 +109,42 @@ class Connector:
             )  # fmt: skip
         return writer.format(self.kind).option("path", self.place)
 
-    def _known(self, spark: Any) -> None:
+    def _register(self, spark: Any) -> None:
+        """Make the connector that is written in Python known to Spark."""
         if self.kind == "kafka-python":
             from piestream.spark.job.kafka import register
 
             register(spark)
 
-    def _fit(self, rows: Any) -> Any:
-        """The rows as Kafka takes them: a value of JSON."""
+    def _as_messages(self, rows: Any) -> Any:
+        """The rows as Kafka takes them, each a value of JSON; for other sinks as they are."""
         if self.kind not in _KAFKA:
             return rows
         return rows.selectExpr("to_json(struct(*)) AS value")
 
 
-def parsed_end(text: str, options: Mapping[str, str], *, is_source: bool) -> Connector:
-    """A source or sink as it was written.
+def json_columns(rows: Any, schema: str) -> Any:
+    """The columns of the JSON in messages, without a text that Spark would parse as SQL."""
+    from piestream.spark.worker_plan import sql_functions
 
-    >>> parsed_end("parquet:out/matches", {}, is_source=False)
+    functions = sql_functions(rows)
+    value = functions.from_json(functions.col("value").cast("string"), schema)
+    return rows.select(value.alias("value")).select("value.*")
+
+
+def parse_connector(text: str, options: Mapping[str, str], *, is_source: bool) -> Connector:
+    """The source or sink that a text names.
+
+    >>> parse_connector("parquet:out/matches", {}, is_source=False)
     Connector(kind='parquet', place='out/matches', options={})
     """
     kind, _, place = text.partition(":")
     allowed = [*_FILES, "table", *_KAFKA, "rate" if is_source else "console"]
-    what = "source" if is_source else "sink"
+    what, forms = ("source", SOURCES) if is_source else ("sink", SINKS)
     if kind not in allowed:
-        raise ValueError(f"{text}: a {what} is one of {', '.join(allowed)}. {FORMS}")
+        raise ValueError(f"{text}: a {what} is one of {forms}")
     if kind != "console" and not place:
-        raise ValueError(f"{text}: {kind} needs a place: {FORMS}")
+        raise ValueError(f"{text}: {kind} needs a place: {forms}")
     if kind == "rate" and not (place.isdecimal() and int(place)):
         raise ValueError(f"{text}: the rate is a number of rows a second, such as rate:100")
     return Connector(kind, place, dict(options))

@@ -48,13 +48,13 @@ _ARROW = pa.schema(
     ]
 )
 _WAIT_SECONDS = 10.0
-#: A partition that stays silent for so long, though it should have more, is an error.
-_SILENCE_SECONDS = 60.0
+#: A partition that gives nothing for so long, though it should have more, is an error.
+_READ_TIMEOUT_SECONDS = 60.0
 _MESSAGES = 50_000
 
 
 def register(spark: Any) -> None:
-    """Make Kafka known to a session: ``readStream.format("piestream_kafka")``, and ``writeStream``."""
+    """Register the format ``piestream_kafka`` of readers and writers with a Spark session."""
     spark.dataSource.register(KafkaSource)
 
 
@@ -89,7 +89,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]
 
 
 def _topic_and_settings(options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The topic, and what librdkafka is told. Spark's options have no case."""
+    """The topic, and the settings of librdkafka. Spark's options have no case."""
     given = {name.lower(): value for name, value in options.items()}
     if "topic" not in given or "kafka.bootstrap.servers" not in given:
         raise ValueError(f"{NAME} needs the options topic and kafka.bootstrap.servers")
@@ -124,21 +124,21 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where a new query begins."""
-        return self._ends(lowest=self.from_start)
+        return self._offsets(lowest=self.from_start)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """How much a micro-batch takes."""
         return ReadAllAvailable() if self.most is None else ReadMaxRows(self.most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note the end of the topic: later messages are for the next run."""
-        self.target = self._ends(lowest=False)
+        """Fix the end of this run: later messages are for the next one."""
+        self.target = self._offsets(lowest=False)
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, int] | None = None, limit: Any = None
     ) -> dict[str, int]:
         """Where the next micro-batch ends."""
-        ends = self.target or self._ends(lowest=False)
+        ends = self.target or self._offsets(lowest=False)
         if start is None:
             return ends
         if ReadMaxRows is not None and isinstance(limit, ReadMaxRows):
@@ -158,14 +158,14 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         consumer = Consumer(self._consumer_settings())
         try:
             consumer.assign([TopicPartition(self.topic, partition.partition, partition.first)])
-            at, silent = partition.first, 0.0
+            at, waited = partition.first, 0.0
             while at < partition.end:
                 messages = consumer.consume(min(_MESSAGES, partition.end - at), 1.0)
-                silent = 0.0 if messages else silent + 1.0
-                if silent >= _SILENCE_SECONDS:
+                waited = 0.0 if messages else waited + 1.0
+                if waited >= _READ_TIMEOUT_SECONDS:
                     raise TimeoutError(
                         f"partition {partition.partition} of {self.topic} gave no message for "
-                        f"{_SILENCE_SECONDS:.0f} s though offsets {at} to {partition.end} were "
+                        f"{_READ_TIMEOUT_SECONDS:.0f} s though offsets {at} to {partition.end} were "
                         "announced: were they deleted by retention?"
                     )
                 for message in messages:
@@ -180,7 +180,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             consumer.close()
 
     def commit(self, end: dict[str, int]) -> None:
-        """Offsets are in the checkpoint; Kafka is told nothing."""
+        """Offsets are in the checkpoint; nothing is committed to Kafka."""
 
     def _consumer_settings(self) -> dict[str, Any]:
         return {
@@ -190,7 +190,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             "auto.offset.reset": "error",
         }
 
-    def _ends(self, *, lowest: bool) -> dict[str, int]:
+    def _offsets(self, *, lowest: bool) -> dict[str, int]:
         """The first or the next offset of each partition."""
         from confluent_kafka import Consumer, TopicPartition
 
@@ -199,13 +199,13 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             known = consumer.list_topics(self.topic, timeout=_WAIT_SECONDS).topics[self.topic]
             if known.error is not None or not known.partitions:
                 raise OSError(f"Kafka has no topic {self.topic}: {known.error}")
-            ends = {}
+            offsets = {}
             for number in sorted(known.partitions):
                 low, high = consumer.get_watermark_offsets(
                     TopicPartition(self.topic, number), timeout=_WAIT_SECONDS
                 )
-                ends[str(number)] = low if lowest else high
-            return ends
+                offsets[str(number)] = low if lowest else high
+            return offsets
         finally:
             consumer.close()
 

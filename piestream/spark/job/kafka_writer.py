@@ -1,7 +1,7 @@
 """Kafka as a sink in Python, over confluent-kafka: at least once.
 
 A micro-batch that fails and is repeated sends its messages again, for Kafka's transactions cannot
-be tied to Spark's commits. Readers that mind leave out what they have seen already.
+be tied to Spark's commits. Readers for whom that matters must drop the repeated messages.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ class KafkaStreamWriter(KafkaWriter, DataSourceStreamWriter):  # type: ignore[mi
         """Kafka has all messages when a task ends."""
 
     def abort(self, messages: Any, batchId: int = -1) -> None:  # noqa: N803
-        """What was sent is sent: Spark repeats the micro-batch."""
+        """Nothing can be taken back: Spark repeats the micro-batch."""

@@ -1,4 +1,4 @@
-"""Spark on one machine: a session with the settings that measured well."""
+"""A Spark session, on one machine with the settings that measured well."""
 
 from __future__ import annotations
 

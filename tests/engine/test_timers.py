@@ -9,98 +9,106 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled import layout as at
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.engine.partition_table import PartitionTable
 from piestream.engine.timers import InactivityTimers
+from piestream.plan.binding import bind
 from tests.engine.batches import batch_of, detector_of
 
-WORDS = 8
+PROGRAM = bind(
+    ps.query("FROM s ORDER BY ts DEFINE a AS a PATTERN a WITHIN 9"),
+    {"ts": pl.Int64(), "a": pl.Boolean()},
+).compiled.program
 
 
 class Fleet:
-    """Partitions, who of them is open, and when each spoke last; told to both sides."""
+    """Partitions, which of them are open, and the time of each one's last event."""
 
-    def __init__(self, silence: int, count: int) -> None:
-        self.silences = InactivityTimers(silence)
-        self.silence = silence
-        self.states = np.zeros((count, WORDS), np.int64)
-        self.states[:, at.LAST_TIME] = at.INT64_MIN
+    def __init__(self, timeout: int, count: int) -> None:
+        self.partitions = PartitionTable(PROGRAM)
+        self.partitions.add(count)
+        self.used = self.partitions.column("used")
+        self.used[:] = 0
+        self.mask, self.last = (self.partitions.column(f) for f in ("mask", "last_time"))
+        self.timers = InactivityTimers(timeout, self.partitions)
+        self.timeout = timeout
 
-    def speak(self, partitions: list[int], time: int, opened: list[bool]) -> None:
+    def event(self, partitions: list[int], time: int, opened: list[bool]) -> None:
         numbers = np.array(partitions, np.int64)
-        self.states[numbers, at.USED] = 1
-        self.states[numbers, at.LAST_TIME] = time
-        self.states[numbers, at.MASK] = opened
+        self.used[numbers] = 1
+        self.last[numbers] = time
+        self.mask[numbers] = opened
         alone = len(partitions) == 1
-        if not alone or (self.silences.is_news(partitions[0], time) and opened[0]):
-            self.silences.heard(numbers, self.states)
+        if not alone or (self.timers.needs_touch(partitions[0], time) and opened[0]):
+            self.timers.touch(numbers)
 
     def give_away(self, partition: int) -> None:
-        self.states[partition, [at.USED, at.MASK]] = 1, 0
-        self.states[partition, at.LAST_TIME] = at.INT64_MIN
-        self.silences.drop(np.array([partition]))
+        self.used[partition], self.mask[partition] = 1, 0
+        self.last[partition] = INT64_MIN
+        self.timers.cancel(np.array([partition]))
 
-    def silent(self, now: int) -> list[int]:
-        """Those that are over, which close; a model that looks at all of them says the same."""
-        states = self.states.tolist()
+    def expired(self, now: int) -> list[int]:
+        """Those that have expired, which close; a model that looks at all of them says the same."""
+        columns = (column.tolist() for column in (self.used, self.mask, self.last))
         wanted = [
             number
-            for number, words in enumerate(states)
-            if words[at.USED] and words[at.MASK] and now - words[at.LAST_TIME] > self.silence
+            for number, (used, mask, last) in enumerate(zip(*columns, strict=True))
+            if used and mask and now - last > self.timeout
         ]
-        if now <= self.silences.earliest:
+        if now <= self.timers.earliest:
             assert wanted == []  # nobody would ask
             return wanted
-        found = self.silences.over(now, self.states)
+        found = self.timers.expired(now)
         assert found.tolist() == wanted
-        self.states[found, at.MASK] = 0
+        self.mask[found] = 0
         return wanted
 
 
 @pytest.mark.parametrize("step", [1, 3, 1 << 55])
-@pytest.mark.parametrize("silence", [0, 7, 40, (1 << 60) + 3, (1 << 63) + 9, (1 << 64) - 2])
-def test_deadlines_are_those_of_all_partitions_looked_at(silence: int, step: int) -> None:
+@pytest.mark.parametrize("timeout", [0, 7, 40, (1 << 60) + 3, (1 << 63) + 9, (1 << 64) - 2])
+def test_deadlines_are_those_of_all_partitions_examined(timeout: int, step: int) -> None:
     closed = 0
     for seed in range(30):
         rng = Random(seed)
-        fleet = Fleet(silence, 40)
-        now = at.INT64_MIN + 1 if step > 9 else rng.choice([-(1 << 62), 0, (1 << 62) - 9])
+        fleet = Fleet(timeout, 40)
+        now = INT64_MIN + 1 if step > 9 else rng.choice([-(1 << 62), 0, (1 << 62) - 9])
         for _ in range(250):
             now += rng.randint(0, 3) * step
-            if now >= at.INT64_MAX:
+            if now >= INT64_MAX:
                 break
             some = rng.sample(range(40), rng.choice([1, 1, 2, 10]))
-            fleet.speak(some, now, [rng.random() < 0.7 for _ in some])
-            idle = [n for n in range(40) if not fleet.states[n, at.MASK]]
+            fleet.event(some, now, [rng.random() < 0.7 for _ in some])
+            idle = [n for n in range(40) if not fleet.mask[n]]
             if idle and rng.random() < 0.3:
                 fleet.give_away(rng.choice(idle))
-            closed += len(fleet.silent(now))
-    assert (closed > 0) == (silence < 1 << 55 or (step > 9 and silence < 1 << 63))
+            closed += len(fleet.expired(now))
+    assert (closed > 0) == (timeout < 1 << 55 or (step > 9 and timeout < 1 << 63))
 
 
 def test_a_number_that_is_given_away_again_and_again_is_queued_once() -> None:
     """Its old deadlines lie in the future, and are passed over when they come."""
     fleet = Fleet(1_000, 3)
-    fleet.speak([1, 2], 0, [True, True])
-    assert fleet.silent(1_001) == [1, 2]
-    looked_at = fleet.silences.looked_at
+    fleet.event([1, 2], 0, [True, True])
+    assert fleet.expired(1_001) == [1, 2]
+    examined = fleet.timers.examined
     for time in range(2_000, 12_000, 10):
-        fleet.speak([0, 1], time, [True, True])
-        assert fleet.silent(time + 1) == []
-        fleet.speak([0, 1], time + 5, [False, True])
+        fleet.event([0, 1], time, [True, True])
+        assert fleet.expired(time + 1) == []
+        fleet.event([0, 1], time + 5, [False, True])
         fleet.give_away(0)
-    assert fleet.silences.looked_at - looked_at < 30
-    assert fleet.silent(20_000) == [1]
-    assert fleet.silences.earliest == at.INT64_MAX  # nothing is left of them
+    assert fleet.timers.examined - examined < 30
+    assert fleet.expired(20_000) == [1]
+    assert fleet.timers.earliest == INT64_MAX  # nothing is left of them
 
 
 def test_a_silence_that_outlasts_time_is_queued_nowhere() -> None:
     fleet = Fleet((1 << 64) - 2, 3)
-    fleet.speak([0, 1], 5, [True, True])
-    fleet.silences.over(6, fleet.states)
+    fleet.event([0, 1], 5, [True, True])
+    fleet.timers.expired(6)
     for time in range(7, 20):
-        fleet.speak([0, 1, 2], time, [True, True, True])
-    assert fleet.silences.earliest == at.INT64_MAX
-    assert fleet.silent(at.INT64_MAX - 1) == []
+        fleet.event([0, 1, 2], time, [True, True, True])
+    assert fleet.timers.earliest == INT64_MAX
+    assert fleet.expired(INT64_MAX - 1) == []
 
 
 def test_partitions_that_come_and_go_are_closed_by_their_own_silence() -> None:
@@ -135,14 +143,14 @@ def test_the_numbers_of_a_detector_take_no_deadline_with_them() -> None:
     for time in range(200, 260, 10):
         for row in ({"ts": [time], "a": [True]}, {"ts": [time + 1], "a": [False]}):
             detector.detect(batch_of(binding, [(0, pl.DataFrame(row))]))
-        idle = detector.forget(time + 9)
+        idle = detector.compact(time + 9)
         assert idle.tolist() == [0]
         detector.release(idle)
         assert detector.add_partitions(1).tolist() == [0]
-    looked_at = detector.work.deadlines
+    examined = detector.work.deadlines
     detector.detect(batch_of(binding, [(0, pl.DataFrame({"ts": [300], "a": [True]}))]))
     detector.advance(399)
-    assert detector.work.deadlines == looked_at
+    assert detector.work.deadlines == examined
     detector.advance(401)
-    assert detector.work.deadlines == looked_at + 1
-    assert not detector.parts[at.MASK]
+    assert detector.work.deadlines == examined + 1
+    assert not detector.partitions.column("mask").any()

@@ -1,4 +1,4 @@
-"""The diagrams say all that the tables say."""
+"""The diagrams show all that is in the tables."""
 
 from __future__ import annotations
 

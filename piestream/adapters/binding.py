@@ -1,0 +1,32 @@
+"""A query bound to the columns of an input, remembered: binding costs more than small inputs do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import polars as pl
+
+from piestream.compiled.constants import INT64_MAX
+from piestream.expressions.durations import DurationLike, as_duration
+from piestream.language.model import Query
+from piestream.plan.binding import Binding, bind
+
+__all__ = ["bound", "lateness_ticks"]
+
+
+def bound(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
+    """`bind`, remembered for the latest queries and schemas."""
+    return _bound(query, query.origin is None, tuple(schema.items()))
+
+
+@lru_cache(maxsize=64)
+def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ...]) -> Binding:
+    # Queries are equal whether or not they came from text, but only a text's errors have carets.
+    return bind(query, dict(schema))
+
+
+def lateness_ticks(binding: Binding, lateness: DurationLike) -> int:
+    """A lateness in ticks of the time column."""
+    duration = as_duration(lateness, "the lateness")
+    return min(duration.ticks(binding.time.nanoseconds_per_tick, "the lateness"), INT64_MAX)

@@ -1,0 +1,95 @@
+"""A query over files, in chunks: what is larger than memory streams through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import polars as pl
+
+from piestream.adapters.binding import bound, lateness_ticks
+from piestream.adapters.files import Source, open_source
+from piestream.engine.stream import Stream
+from piestream.errors import OrderError, TimeError
+from piestream.language.model import Query
+from piestream.language.options import FileOptions
+
+__all__ = ["FileRun", "run_files"]
+
+#: Inputs of up to so many rows are taken whole, and so need not be in order of time.
+WHOLE_ROWS = 1 << 20
+
+
+class FileRun:
+    """One query over one source, in chunks.
+
+    Up to `WHOLE_ROWS` rows are taken whole, in any order; a longer input has to be in order of
+    time within each partition, or has to be sorted (``sort``: then all of it is held in memory),
+    or is out of order by no more than the lateness of its options.
+    """
+
+    def __init__(
+        self, query: Query, source: Source, options: FileOptions, *, sort: bool = False
+    ) -> None:
+        self.source = source
+        self.sort = sort
+        self.binding = bound(query, source.schema)
+        lateness = options.lateness
+        ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
+        self.stream = Stream(
+            self.binding, ties=options.ties, lateness=ticks, on_late=options.on_late
+        )
+
+    def results(self) -> Iterator[pl.DataFrame]:
+        """The result rows as they become known; frames without rows tell that a chunk is done."""
+        stream = self.stream
+        held: list[pl.DataFrame] | None = [] if stream.lateness is None else None
+        n_held = n_rows = 0
+        for chunk in self.source.chunks(self.binding.columns):
+            self._check_times(chunk, n_rows)
+            n_rows += len(chunk)
+            rows = stream.project(chunk)
+            if held is not None:
+                held.append(rows)
+                n_held += len(rows)
+                if self.sort or n_held <= WHOLE_ROWS:
+                    yield pl.DataFrame(schema=self.binding.result_schema)
+                    continue
+                rows, held = pl.concat(held), None
+            yield stream.process_projected(rows)
+        if held:
+            yield stream.process_projected(pl.concat(held))
+        yield stream.finish()
+
+    def _check_times(self, chunk: pl.DataFrame, before: int) -> None:
+        times = chunk[self.binding.time.name]
+        if times.null_count():
+            row = before + int(times.is_null().arg_max() or 0) + 1
+            raise TimeError(
+                f"{self.source.name}: the time column {times.name} is NULL in row {row}; every "
+                "event needs a time: filter these rows out"
+            )
+
+
+def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
+    """Every match in the files that a query's FROM names."""
+    if query.path is None:
+        raise query.fault(
+            ("source",),
+            "the query names no file to read",
+            "give a frame, or write FROM 'path/*.parquet'",
+        )
+    bounded = replace(options, lateness=None)  # sorted: nothing in it is late
+
+    def collected(sort: bool) -> pl.DataFrame:
+        source = open_source([str(query.path)], options=options)
+        with closing(source):
+            run = FileRun(query, source, bounded, sort=sort)
+            results = [result for result in run.results() if len(result)]
+        return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
+
+    try:
+        return collected(sort=False)
+    except OrderError:  # a bounded input need not be in order: once more, sorted
+        return collected(sort=True)

@@ -1,0 +1,82 @@
+"""The words of all partitions, as a table: a row a partition, a column a field."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piestream.joins.partition import Partition
+from piestream.joins.records import Program, RingHeader
+
+Words = NDArray[np.int64]
+
+_LAST_TIME, _MASK, _DUE, _RINGS = (
+    Partition.offset(field) for field in ("last_time", "mask", "due", "rings")
+)
+
+
+class PartitionTable:
+    """The words of partitions with dense numbers, which are given away again after their release.
+
+    ``words`` is the array that the loops work on; there may be room for more partitions in it.
+    """
+
+    def __init__(self, program: Words) -> None:
+        header = Program.over(program)
+        self.count = 0
+        self.width = header.partition_words
+        self._rings = header.n_symbols * RingHeader.size
+        self._blank = np.zeros(self.width, np.int64)
+        Partition.over(self._blank, program=header).reset()
+        self._free: list[int] = []
+        self.words = np.zeros(0, np.int64)
+        self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
+
+    def add(self, count: int) -> Words:
+        """The numbers of so many new partitions, without any event yet."""
+        reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        first = self.count
+        self.count += count - len(reused)
+        if self.count * self.width > self.words.size:
+            larger = np.zeros(2 * self.count * self.width, np.int64)
+            larger[: self.words.size] = self.words
+            self.words = larger
+            self._view = memoryview(larger)  # type: ignore[arg-type]
+        numbers = np.array([*reused, *range(first, self.count)], np.int64)
+        self.rows[numbers] = self._blank
+        return numbers
+
+    def release(self, numbers: Words) -> None:
+        """Give back partitions that hold nothing."""
+        self.column("used")[numbers] = 0
+        self._free.extend(int(number) for number in numbers)
+
+    @property
+    def rows(self) -> Words:
+        """The words, a row a partition: a view."""
+        rows: Words = self.words[: self.count * self.width].reshape(-1, self.width)
+        return rows
+
+    def column(self, field: str) -> Words:
+        """A field of all partitions: a view."""
+        return self.rows[:, Partition.offset(field)]
+
+    def ring_column(self, field: str) -> Words:
+        """A field of the rings of all partitions, by partition and symbol: a view."""
+        rings = self.rows[:, _RINGS : _RINGS + self._rings]
+        return rings[:, RingHeader.offset(field) :: RingHeader.size]
+
+    # -- one partition, for single events ---------------------------------------------------------
+
+    def last_time(self, number: int) -> int:
+        """The time of the last event of a partition."""
+        return self._view[number * self.width + _LAST_TIME]
+
+    def pass_over(self, number: int, time: int, mask: int) -> bool:
+        """Note an event that changes no predicate, nor reaches a minimum length; False: it does."""
+        view = self._view
+        first = number * self.width
+        if view[first + _MASK] != mask or view[first + _DUE] <= time:
+            return False
+        view[first + _LAST_TIME] = time
+        return True

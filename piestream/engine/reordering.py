@@ -1,0 +1,140 @@
+"""Events that come out of order: which are late, which wait for the watermark, which it releases."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.engine.projection import TIME, Projection
+from piestream.errors import LateEventError, TieError
+from piestream.language.options import OnLate, Ties
+
+
+class ReorderBuffer:
+    """Holds projected rows back until the watermark passes them (SPEC 2.5).
+
+    The watermark is the largest time seen less the lateness. ``lateness`` None is a bounded input:
+    there is no watermark, nothing is late, and rows are released as they come.
+    """
+
+    def __init__(
+        self, projection: Projection, ties: Ties, lateness: int | None, on_late: OnLate
+    ) -> None:
+        self.projection = projection
+        self.ties = ties
+        self.lateness = lateness
+        self.on_late = on_late
+        self.rows: pl.DataFrame | None = None
+        self.latest = INT64_MIN  # the largest time seen
+        self.dropped = 0  # late rows that were left out
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else len(self.rows)
+
+    @property
+    def watermark(self) -> int:
+        """Events before this time are late."""
+        assert self.lateness is not None
+        return max(self.latest - self.lateness, INT64_MIN)
+
+    @property
+    def next_release(self) -> int | None:
+        """The watermark that releases the first of the rows, None if there is none."""
+        if self.rows is None or not len(self.rows):
+            return None
+        first = int(self.rows[TIME].min())  # type: ignore[arg-type]
+        return first + (self.ties == "last")
+
+    def observe_time(self, time: int) -> None:
+        """The stream has got to this time, whether or not an event of that time comes here."""
+        self.latest = max(self.latest, time)
+
+    def observe_watermark(self, time: int) -> None:
+        """All events before this time have come."""
+        assert self.lateness is not None
+        self.observe_time(min(time + self.lateness, INT64_MAX - 1))
+
+    def release(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add rows in the order in which they came; gives all that need not wait any longer."""
+        if self.lateness is not None:
+            return self._passed(self._on_time(rows) if len(rows) else rows)
+        if len(rows):
+            self.observe_time(int(rows[TIME].max()))  # type: ignore[arg-type]
+        return rows if self.rows is None else pl.concat([self.drain(), rows])
+
+    def release_unordered(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add rows whose order among themselves does not say which of them is late.
+
+        All are judged by the watermark as it was before them.
+        """
+        late = rows[TIME] < self.watermark
+        if late.any():
+            self.dropped += int(late.sum())
+            rows = rows.filter(~late)
+        if len(rows):
+            self.observe_time(int(rows[TIME].max()))  # type: ignore[arg-type]
+        return self._passed(rows)
+
+    def hold(self, rows: pl.DataFrame) -> None:
+        """Keep rows of a bounded input until the next ones have come."""
+        self.rows = rows
+
+    def drain(self) -> pl.DataFrame:
+        """Give all rows, whatever the watermark."""
+        assert self.rows is not None
+        rows, self.rows = self.rows, None
+        return rows
+
+    def _passed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows that the watermark has passed, of these and of those that waited for it."""
+        if self.rows is not None and len(self.rows):
+            rows = pl.concat([self.rows, rows])
+        passed = (
+            rows[TIME] < self.watermark if self.ties == "last" else rows[TIME] <= self.watermark
+        )
+        if passed.all():
+            self.rows = None
+            return rows
+        if self.ties == "error":
+            self._refuse_ties(rows)
+        self.rows = rows.filter(~passed)
+        return rows.filter(passed)
+
+    def _refuse_ties(self, rows: pl.DataFrame) -> None:
+        """Refuse ties when they come, not when the watermark passes them: later they block it."""
+        again = rows.select(~pl.struct(*self.projection.keys, TIME).is_first_distinct()).to_series()
+        if again.any():
+            raise tie_error(self.projection, rows, int(again.arg_max() or 0))
+
+    def _on_time(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Without the rows that are older than the watermark was when they came."""
+        assert self.lateness is not None
+        times = rows[TIME].to_numpy()
+        reached = np.maximum.accumulate(times)
+        before = np.maximum(np.concatenate(([self.latest], reached[:-1])), self.latest)
+        # times are above the reserved lowest value, so that the first event is never late
+        low = INT64_MIN + self.lateness
+        late = times < np.where(before < low, INT64_MIN, before - self.lateness)
+        n_late = int(late.sum())
+        if n_late and self.on_late == "error":
+            row = int(late.argmax())
+            projection = self.projection
+            raise LateEventError(
+                f"{projection.row_name(rows, row)} is late: {projection.time_text(int(before[row]))} "
+                f"was seen before and the lateness is {projection.length_text(self.lateness)}; "
+                "give a larger lateness, or on_late='drop'"
+            )
+        self.observe_time(int(reached[-1]))
+        if n_late:
+            self.dropped += n_late
+            rows = rows.filter(~pl.Series(late))
+        return rows
+
+
+def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
+    """The error for a row that has the time of another of its partition."""
+    return TieError(
+        f"two events of one partition have the same time: {projection.row_name(rows, row)}; "
+        "ties='first' keeps the first of them, ties='last' the last"
+    )

@@ -1,0 +1,61 @@
+"""What a query runs over, for type checkers: the kind that goes in is the kind that comes out.
+
+The libraries of frames are known by what their frames have, not by their classes. So nothing has
+to be installed that is not used, and a library that is missing hides no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, Union
+
+__all__ = ["Event", "Events", "Frame", "SparkFrame"]
+
+#: One event: a value for each column.
+Event = Mapping[str, Any]
+
+#: A list, a tuple or a generator of events.
+Events = Union[Sequence[Event], Iterator[Event]]
+
+
+class _Pandas(Protocol):
+    """A pandas DataFrame."""
+
+    @property
+    def iloc(self) -> Any: ...
+    @property
+    def set_index(self) -> Any: ...
+
+
+class _Arrow(Protocol):
+    """A PyArrow Table."""
+
+    @property
+    def to_batches(self) -> Any: ...
+    @property
+    def combine_chunks(self) -> Any: ...
+
+
+class _DuckDB(Protocol):
+    """A DuckDB relation."""
+
+    @property
+    def sql_query(self) -> Any: ...
+    @property
+    def set_alias(self) -> Any: ...
+
+
+class _Spark(Protocol):
+    """A Spark DataFrame, of Spark Connect too."""
+
+    @property
+    def isStreaming(self) -> Any: ...  # noqa: N802 (Spark's name)
+    @property
+    def selectExpr(self) -> Any: ...  # noqa: N802 (Spark's name)
+
+
+#: A pandas DataFrame, a PyArrow Table or a DuckDB relation. Polars frames have overloads.
+Frame = TypeVar("Frame", bound=Union[_Pandas, _Arrow, _DuckDB])
+
+#: A Spark DataFrame, bounded or streaming.
+SparkFrame = TypeVar("SparkFrame", bound=_Spark)

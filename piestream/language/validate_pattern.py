@@ -1,0 +1,167 @@
+"""The constraints of a pattern: one a pair, connecting all symbols, and possible to satisfy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from piestream.expressions.diagnostics import Span
+from piestream.language.draft import ConstraintSpec
+from piestream.language.model import Constraint
+from piestream.language.validation import Validation
+from piestream.relations import PRECISE_FORM, Relation, intersect, inverse, names
+
+__all__ = ["report_unsatisfiable", "validated_constraints"]
+
+Pair = tuple[str, str]
+
+#: Two runs of one predicate never touch, and two symbols never bind the same run (SPEC 3).
+_APART = Relation(sum(PRECISE_FORM) | sum(PRECISE_FORM.values()))
+
+
+def validated_constraints(validation: Validation) -> tuple[Constraint, ...]:
+    """The constraints, one a pair, the symbol that is defined first as x."""
+    draft = validation.draft
+    pairs = _Pairs(validation)
+    for spec in draft.constraints:
+        pairs.add(spec)
+    for (x, y), span in pairs.spans.items():
+        if span is not None:
+            draft.spans[("constraint", x, y)] = span
+    # A constraint with a misspelt symbol hides what is used and connected.
+    unread = draft.pattern_words
+    if pairs.all_defined and (draft.constraints or unread is not None):
+        _report_unused(validation, pairs.used | (unread or frozenset()))
+    if pairs.all_defined and unread is None and not pairs.relates_to_itself:
+        _report_unconnected(validation, pairs.used, pairs.relations)
+    position = validation.position
+    ordered = sorted(pairs.relations, key=lambda pair: (position[pair[0]], position[pair[1]]))
+    return tuple(Constraint(x, y, pairs.relations[x, y]) for x, y in ordered)
+
+
+class _Pairs:
+    """The relations of each pair of symbols, as more and more constraints are intersected."""
+
+    def __init__(self, validation: Validation) -> None:
+        self.validation = validation
+        self.relations: dict[Pair, Relation] = {}
+        self.spans: dict[Pair, Span | None] = {}  # of the first constraint on the pair
+        self.used: set[str] = set()
+        self.all_defined = True
+        self.relates_to_itself = False
+
+    def add(self, spec: ConstraintSpec) -> None:
+        is_defined = self._use(spec.x, spec.x_span)
+        if spec.y is None:
+            return
+        is_defined &= self._use(spec.y, spec.y_span)
+        if not is_defined:
+            return
+        if spec.x == spec.y:
+            message = f"{spec.x} is related to itself"
+            hint = "define a second symbol with the same predicate"
+            self.validation.report(spec.span, message, hint)
+            self.relates_to_itself = True
+            return
+        position = self.validation.position
+        if position[spec.x] < position[spec.y]:
+            self._intersect((spec.x, spec.y), spec.relations, spec.span)
+        else:
+            self._intersect((spec.y, spec.x), inverse(spec.relations), spec.span)
+
+    def _use(self, name: str, span: Span | None) -> bool:
+        is_defined = self.validation.is_defined(name, span)
+        self.all_defined &= is_defined
+        self.used.add(name)
+        return is_defined
+
+    def _intersect(self, pair: Pair, relations: Relation, span: Span | None) -> None:
+        x, y = pair
+        earlier = self.relations.get(pair)
+        both = relations if earlier is None else intersect(earlier, relations)
+        if not relations:
+            self.validation.report(span, f"no relation of {x} to {y} satisfies this")
+        elif not both and earlier and self.validation.draft.pattern_words is None:
+            self.validation.report(
+                span,
+                f"this leaves no relation of {x} to {y}: an earlier constraint allows "
+                f"only {', '.join(names(earlier))}, this one {', '.join(names(relations))}",
+            )
+        self.relations[pair] = both
+        self.spans.setdefault(pair, span)
+
+
+def _report_unused(validation: Validation, used: Collection[str]) -> None:
+    for spec in validation.draft.symbols:
+        if spec.name not in used:
+            validation.report(
+                spec.span,
+                f"the symbol {spec.name} is defined but not used in PATTERN",
+                f"relate it to another symbol, or leave {spec.name} out",
+            )
+
+
+def _report_unconnected(
+    validation: Validation, used: Collection[str], pairs: Iterable[Pair]
+) -> None:
+    parent = {name: name for name in validation.position if name in used}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            name = parent[name]
+        return name
+
+    for x, y in pairs:
+        parent[root(y)] = root(x)
+    groups: dict[str, list[str]] = {}
+    for name in parent:
+        groups.setdefault(root(name), []).append(name)
+    if len(groups) < 2:
+        return
+    first, *others = groups.values()
+    span = next((c.span for c in validation.draft.constraints if c.x in others[0]), None)
+    apart = "; ".join(", ".join(group) for group in others)
+    validation.report(
+        span,
+        f"no constraint connects {', '.join(first)} with {apart}",
+        "every symbol must be related, directly or through others",
+    )
+
+
+def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, ...]) -> None:
+    """Report constraints that no intervals can satisfy together, found by path consistency."""
+    from piestream.automata.consistency import clash
+
+    draft = validation.draft
+    network: dict[Pair, Relation] = {(c.x, c.y): c.relations for c in constraints}
+    same_predicate = _same_predicate_pairs(validation)
+    for pair in same_predicate:
+        allowed = intersect(network.get(pair, _APART), _APART)
+        if not allowed:
+            earlier, later = pair
+            validation.report_at(
+                ("constraint", *pair),
+                f"{earlier} and {later} have the same predicate, so one of "
+                f"them ends before the other begins: never {', '.join(names(network[pair]))}",
+            )
+            return
+        network[pair] = allowed
+    clashing = clash([spec.name for spec in draft.symbols], network)
+    if clashing is None:
+        return
+    listed = []
+    for x, y in clashing:
+        text = f"({x} {'; '.join(names(network[x, y]))} {y})"
+        listed.append(text + " [same predicate]" * ((x, y) in same_predicate))
+    written = [pair for pair in clashing if ("constraint", *pair) in draft.spans]
+    where = ("constraint", *written[-1]) if written else ("pattern",)
+    validation.report_at(where, f"no intervals can satisfy together: {' and '.join(listed)}")
+
+
+def _same_predicate_pairs(validation: Validation) -> list[Pair]:
+    symbols = validation.draft.symbols
+    return [
+        (earlier.name, later.name)
+        for position, later in enumerate(symbols)
+        for earlier in symbols[:position]
+        if earlier.predicate == later.predicate
+    ]

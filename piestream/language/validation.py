@@ -1,0 +1,39 @@
+"""What the checks of a draft share: the symbols that are defined, and where faults go."""
+
+from __future__ import annotations
+
+from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
+from piestream.language.draft import QueryDraft
+from piestream.language.model import Where
+
+__all__ = ["Validation"]
+
+
+class Validation:
+    """A draft being validated."""
+
+    def __init__(self, draft: QueryDraft, diagnostics: list[Diagnostic]) -> None:
+        self.draft = draft
+        self.diagnostics = diagnostics
+        #: The position of each symbol among the definitions.
+        self.position: dict[str, int] = {}
+        for spec in draft.symbols:
+            self.position.setdefault(spec.name, len(self.position))
+
+    def report(self, span: Span | None, message: str, hint: str | None = None) -> None:
+        """Report a fault at a place in the text, if there is a text."""
+        self.diagnostics.append(Diagnostic(span, message, hint))
+
+    def report_at(self, where: Where, message: str, hint: str | None = None) -> None:
+        """Report a fault of one part of the query, wherever that stands."""
+        self.report(self.draft.spans.get(where), message, hint)
+
+    def is_defined(self, name: str, span: Span | None) -> bool:
+        """Whether a symbol is defined; reports it if not."""
+        if name in self.position:
+            return True
+        hint = did_you_mean(name, self.position)
+        if hint is None and self.position:
+            hint = f"the symbols are {', '.join(self.position)}"
+        self.report(span, f"there is no symbol {name}", hint)
+        return False

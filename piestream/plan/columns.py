@@ -1,0 +1,193 @@
+"""The columns of the input, as a query uses them: which there are, what their times and values are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+import polars as pl
+
+from piestream.expressions.diagnostics import QueryError, did_you_mean
+from piestream.expressions.durations import NANOSECONDS
+from piestream.language.model import Query, Where
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NANOSECONDS_OF = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+_DAY = NANOSECONDS["d"]
+
+#: How a column's values lie in the 64-bit words of an aggregate: as integers, as floats, or as
+#: codes of a dictionary.
+INTEGER, FLOAT, CODE = "integer", "float", "code"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """The time column: its type, and what one tick of it is."""
+
+    name: str
+    dtype: pl.DataType
+    nanoseconds_per_tick: int | None
+
+    @property
+    def length_dtype(self) -> pl.DataType:
+        """The type of a difference of two times."""
+        if isinstance(self.dtype, pl.Datetime):
+            return pl.Duration(self.dtype.time_unit)
+        return pl.Duration("ms") if self.dtype == pl.Date else pl.Int64()
+
+    def as_times(self, ticks: pl.Series) -> pl.Series:
+        """Ticks as values of the column's own type."""
+        if self.dtype == pl.Date:
+            return ticks.cast(pl.Int32).cast(pl.Date)
+        return ticks.cast(self.dtype)
+
+    def as_lengths(self, ticks: pl.Series) -> pl.Series:
+        """Differences of ticks as a user reads them."""
+        if self.dtype == pl.Date:
+            return (ticks * 86_400_000).cast(pl.Duration("ms"))
+        return ticks.cast(self.length_dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An input column that RETURN aggregates, in one of its forms."""
+
+    name: str
+    form: str
+
+
+class Errors:
+    """Collects the errors of steps that go on without each other."""
+
+    def __init__(self) -> None:
+        self._found: list[QueryError] = []
+
+    def attempt(self, step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | None:
+        """What a step gives; None if it fails, which `raise_all` will say."""
+        try:
+            return step(*given, **named)
+        except QueryError as error:
+            self._found.append(error)
+            return None
+
+    def raise_all(self) -> None:
+        """Raise all that was found as one error, if there is any."""
+        if self._found:
+            raise QueryError.gathered(self._found)
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """The input's columns, and what is wrong with how a query uses them."""
+
+    query: Query
+    schema: Mapping[str, pl.DataType]
+
+    def dtype(self, name: str, where: Where, clause: str) -> pl.DataType:
+        """The type of a column whose values are used."""
+        dtype = self._known(name, where, clause)
+        if dtype == pl.Object:
+            raise self.query.fault(
+                where,
+                f"{clause} cannot use the column {name}: its type is Object",
+                f"it holds Python objects: make numbers, strings or times of {name} first",
+            )
+        return dtype
+
+    def time(self) -> TimeColumn:
+        """The time column: that of ORDER BY, else the only date or datetime column."""
+        query = self.query
+        name = query.order_by
+        name = self._only_moment() if name is None else name
+        dtype = self._known(name, ("order_by",), "ORDER BY")
+        if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
+            unit = query.time_unit
+            return TimeColumn(name, dtype, None if unit is None else NANOSECONDS[unit])
+        if not _is_moment(dtype):
+            raise query.fault(
+                ("order_by",),
+                f"the time column {name} has type {dtype}; it must be an integer, "
+                "a date or a datetime",
+                _how_to_time(name, dtype),
+            )
+        unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else None
+        return TimeColumn(name, dtype, _DAY if unit is None else _NANOSECONDS_OF[unit])
+
+    def check_unit(self, time: TimeColumn) -> None:
+        """Refuse UNIT where the type of the time column says what its unit is."""
+        if self.query.time_unit is not None and not time.dtype.is_integer():
+            raise self.query.fault(
+                ("time_unit",),
+                f"UNIT is for integer time columns; {time.name} has type {time.dtype}, "
+                "which has its own",
+            )
+
+    def _known(self, name: str, where: Where, clause: str) -> pl.DataType:
+        if name in self.schema:
+            return self.schema[name]
+        hint = did_you_mean(name, self.schema) or f"the columns are {', '.join(self.schema)}"
+        times = self._moments()
+        if clause == "ORDER BY" and len(times) == 1:
+            hint = f"{times[0]} holds times: write ORDER BY {times[0]}; {hint}"
+        if not self.schema:
+            hint = "the input has no columns at all"
+        raise self.query.fault(where, f"{clause}: there is no column {name}", hint)
+
+    def _only_moment(self) -> str:
+        found = self._moments()
+        if len(found) == 1:
+            return found[0]
+        what = f"several date or datetime columns: {', '.join(found)}"
+        raise self.query.fault(
+            ("order_by",),
+            f"the input has {what if found else 'no date or datetime column'}, "
+            "so the time column must be named",
+            "write ORDER BY and the name of the time column after FROM or PARTITION BY",
+        )
+
+    def _moments(self) -> list[str]:
+        return [name for name, dtype in self.schema.items() if _is_moment(dtype)]
+
+
+def own_form(dtype: pl.DataType) -> str:
+    """The form in which a column's values can be compared and given back exactly."""
+    if dtype.is_float():
+        return FLOAT
+    if dtype in (pl.UInt64, pl.Int128, pl.UInt128) or isinstance(dtype, pl.Decimal):
+        return CODE
+    if dtype.is_integer() or dtype.is_temporal() or dtype in (pl.Boolean, pl.Null):
+        return INTEGER
+    return CODE
+
+
+def _is_moment(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Datetime) or dtype == pl.Date
+
+
+def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
+    """How to make a time column of one that is none."""
+    if dtype == pl.String:
+        return (
+            f'make times of it: pl.col("{name}").str.to_datetime() in Polars, '
+            f'pd.to_datetime(frame["{name}"]) in pandas, '
+            f"datetime.fromisoformat(text) of an event, --type {name}=datetime of a file"
+        )
+    if dtype.is_float():
+        return (
+            f'make whole ticks of it, such as (pl.col("{name}") * 1000).cast(pl.Int64) of seconds, '
+            f"and say what they are: ORDER BY {name} UNIT ms"
+        )
+    if dtype == pl.Null:
+        return "every event needs a time"
+    if dtype == pl.Time:
+        return "a time of day comes again every day: add the date"
+    if isinstance(dtype, pl.Duration):
+        return f'count it from an instant, as datetime(2026, 1, 1) + pl.col("{name}") does'
+    if dtype.is_nested():
+        return "an event is one row; many rows are a frame, such as pl.DataFrame(columns)"
+    if "pandas.period" in str(dtype):
+        return f'take the start of each period: frame["{name}"].dt.to_timestamp()'
+    return None

@@ -1,0 +1,371 @@
+"""A query becomes a program: its constraints, and which words of a symbol's slots hold what.
+
+Slots of one symbol all have the same width, so that a word that a constraint or a cell takes in them
+lies in the same place in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from piestream.automata import compile_pair, read_by_automaton
+from piestream.compiled.constants import NONE
+from piestream.compiled.records import Record, assemble
+from piestream.intervals import aggregates
+from piestream.joins import records
+from piestream.joins.partition import Partition
+from piestream.joins.records import (
+    OutputKind,
+    Partners,
+    Program,
+    RingHeader,
+    ScanMode,
+    Slot,
+    Validity,
+)
+from piestream.language.model import Emit, Query
+from piestream.plan.join_order import (
+    Edge,
+    Estimate,
+    JoinOrders,
+    bounded_sides,
+    spanning_tree,
+)
+from piestream.plan.program import Cell, CompiledQuery, OutputWord, Ticks, Words, write_join_orders
+from piestream.relations import Relation, inverse
+
+#: The longest length a word can hold: without sign, and apart from NONE.
+_LONGEST = (1 << 64) - 2
+
+_BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
+_PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
+
+
+def compile_query(query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> CompiledQuery:
+    """Everything that the loops need to know of a query."""
+    return _Compiler(query, ticks, outputs).compiled()
+
+
+def scan_mode(relations: Relation) -> ScanMode:
+    """How an interval's partners lie between the lowest and the highest."""
+    checked = bool(relations & _PRECISE)
+    if relations & Relation.CONTAINS:
+        return ScanMode.ALL_CHECKED if checked else ScanMode.ALL
+    return ScanMode.ENDS_CHECKED if checked else ScanMode.ENDS
+
+
+def _length(ticks: int | None) -> int:
+    """A length in ticks as a word. It may exceed 63 bits: it has no sign."""
+    return NONE if ticks is None else _signed(min(ticks, _LONGEST))
+
+
+def _bits(symbols: Iterable[int]) -> int:
+    """A word with a bit for each of these symbols."""
+    return _signed(sum(1 << symbol for symbol in symbols))
+
+
+def _signed(bits: int) -> int:
+    """64 bits as a signed word."""
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+class _SlotLayout:
+    """Which words of each symbol's slots are taken."""
+
+    def __init__(self, n_symbols: int) -> None:
+        self.widths = [Slot.size] * n_symbols
+
+    def take(self, symbol: int, words: int = 1) -> int:
+        """The first of so many words, which are taken from now on."""
+        first = self.widths[symbol]
+        self.widths[symbol] += words
+        return first
+
+
+def _blank(record: type[Record]) -> dict[str, int]:
+    return dict.fromkeys(record.fields, NONE)
+
+
+@dataclass(slots=True)
+class _Constraint:
+    """A constraint of the program, whose fields become known one after the other."""
+
+    edge: Edge
+    automaton: int = NONE
+    naming: bool = False  # only tells followed-by from before
+    seed: int = NONE
+    sides: tuple[dict[str, int], dict[str, int]] = field(
+        default_factory=lambda: (_blank(records.Side), _blank(records.Side))
+    )
+
+    def side_of(self, symbol: int) -> dict[str, int]:
+        """The fields of a symbol's side."""
+        return self.sides[self.edge.side(symbol)]
+
+    def packed(self) -> list[int]:
+        """The words of its record."""
+        return records.Constraint.packed(
+            symbols=(self.edge.x, self.edge.y),
+            automaton=self.automaton,
+            naming=self.naming,
+            seed=self.seed,
+            sides=[records.Side.packed(**side) for side in self.sides],
+        )
+
+
+class _Compiler:
+    """Compiles one query: first its constraints, then what of them each symbol keeps."""
+
+    def __init__(self, query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> None:
+        self.query = query
+        self.ticks = ticks
+        self.outputs = tuple(dict.fromkeys(outputs))
+        self.symbols = [_blank(records.Symbol) for _ in query.symbols]
+        number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
+        self.edges = [
+            Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
+            for c in query.constraints
+        ]
+        self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs())
+        #: What each seed binds, and the constraint whose pair it is, if it is one.
+        self.seeds: list[tuple[tuple[int, ...], int | None]] = []
+        self.slots = _SlotLayout(len(self.symbols))
+        self.n_ended_bounds = 0
+        self.constraints: list[_Constraint] = []
+        self.incidents: list[list[int]] = []
+        self.transitions: list[list[int]] = []
+        self.cells: list[list[int]] = []
+        self.cell_words: dict[Cell, int] = {}
+
+    def compiled(self) -> CompiledQuery:
+        """The program and what belongs to it."""
+        for number in range(len(self.edges)):
+            self.constraints.append(self._constraint(number))
+        for number in self._named_edges():
+            self.constraints.append(self._naming_constraint(number))
+        for symbol in range(len(self.symbols)):
+            self._add_incidents(symbol)
+            self._add_validity(symbol)
+        self._add_bounds()
+        for symbol in range(len(self.symbols)):
+            self._add_report_words(symbol)
+            self.symbols[symbol]["width"] = self.slots.widths[symbol]
+        program = self._assembled()
+        write_join_orders(program, self.join_orders, Estimate())
+        output_words = {word: column for column, word in enumerate(self.outputs)}
+        return CompiledQuery(program, output_words, self.ticks, self.join_orders)
+
+    # -- constraints ------------------------------------------------------------------------------
+
+    def _same_predicate(self, x: int, y: int) -> bool:
+        return self.query.symbols[x].predicate == self.query.symbols[y].predicate
+
+    def _same_predicate_pairs(self) -> list[frozenset[int]]:
+        """Pairs of symbols with one predicate that no constraint keeps apart."""
+        constrained = {frozenset((edge.x, edge.y)) for edge in self.edges}
+        pairs = combinations(range(len(self.symbols)), 2)
+        return [
+            frozenset(pair)
+            for pair in pairs
+            if self._same_predicate(*pair) and frozenset(pair) not in constrained
+        ]
+
+    def _constraint(self, number: int) -> _Constraint:
+        """A constraint of the query."""
+        edge = self.edges[number]
+        spec = self.query.constraints[number]
+        same_predicate = self._same_predicate(edge.x, edge.y)
+        pairs = read_by_automaton(spec.relations, same_predicate)
+        constraint = _Constraint(edge)
+        if pairs:
+            constraint.automaton = self._automaton(pairs, same_predicate)
+            self.seeds.append(((edge.x, edge.y), number))
+        constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
+        for symbol, allowed, stored in (
+            (edge.x, spec.relations, pairs),
+            (edge.y, inverse(spec.relations), inverse(pairs)),
+        ):
+            side = constraint.side_of(symbol)
+            side["partners"] = self.slots.take(symbol, Partners.size)
+            side["scan"] = scan_mode(stored)
+            side["allowed"] = int(stored)
+            if allowed & _BEFORE:
+                side["first_starting_after"] = self.slots.take(symbol)
+            if allowed & _AFTER:
+                side["last_ended_before"] = self.slots.take(symbol)
+        return constraint
+
+    def _named_edges(self) -> list[int]:
+        """Constraints of which a result row tells whether one interval follows the other."""
+        named = {
+            frozenset((word.symbol, word.other)) for word in self.outputs if word.what == "follows"
+        }
+        return [n for n, edge in enumerate(self.edges) if frozenset((edge.x, edge.y)) in named]
+
+    def _naming_constraint(self, number: int) -> _Constraint:
+        """What tells followed-by from before between the symbols of a constraint."""
+        edge = self.edges[number]
+        automaton = self._automaton(_PRECISE, self._same_predicate(edge.x, edge.y))
+        constraint = _Constraint(edge, automaton, naming=True)
+        for symbol in (edge.x, edge.y):
+            constraint.side_of(symbol)["predecessor"] = self.slots.take(symbol)
+        return constraint
+
+    def _automaton(self, relations: Relation, same_predicate: bool) -> int:
+        """The first transition of the automaton that decides these relations."""
+        automaton = compile_pair(relations, same_predicate)
+        first = len(self.transitions)
+        states, decides = automaton.next_state.ravel(), automaton.decides.ravel()
+        self.transitions += [
+            records.Transition.packed(state=state, decides=pairs)
+            for state, pairs in zip(states.tolist(), decides.tolist(), strict=True)
+        ]
+        return first
+
+    # -- symbols ----------------------------------------------------------------------------------
+
+    def _constraints_of(self, symbol: int) -> Iterator[tuple[int, _Constraint]]:
+        for number, constraint in enumerate(self.constraints):
+            if symbol in (constraint.edge.x, constraint.edge.y):
+                yield number, constraint
+
+    def _add_incidents(self, symbol: int) -> None:
+        """The constraints of a symbol, and which side of them it is."""
+        fields = self.symbols[symbol]
+        fields["incident"] = len(self.incidents)
+        for number, constraint in self._constraints_of(symbol):
+            side = constraint.edge.side(symbol)
+            self.incidents.append(records.Incident.packed(constraint=number, side=side))
+        fields["incident_end"] = len(self.incidents)
+
+    def _add_validity(self, symbol: int) -> None:
+        """When intervals become valid (SPEC 4), and whether a match may be completed by one."""
+        fields, ticks = self.symbols[symbol], self.ticks
+        fields["at_least"] = _length(ticks.at_least[symbol])
+        fields["at_most"] = _length(ticks.at_most[symbol])
+        fields["validity"] = Validity.AT_START
+        if self.query.emit is Emit.COMPLETION or ticks.at_most[symbol] is not None:
+            fields["validity"] = Validity.AT_END
+        elif ticks.at_least[symbol] is not None:
+            fields["validity"] = Validity.AT_LENGTH
+        alone = len(self.symbols) == 1
+        if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
+            name = self.query.symbols[symbol].name
+            fields["seed"] = self.join_orders.add_seed(name, (symbol,))
+            self.seeds.append(((symbol,), None))
+
+    def _follows_all(self, symbol: int) -> bool:
+        """Whether all constraints of a symbol allow that it begins after the other has ended."""
+        words = [
+            constraint.side_of(symbol)["last_ended_before"]
+            for _, constraint in self._constraints_of(symbol)
+            if not constraint.naming
+        ]
+        return bool(words) and NONE not in words
+
+    def _add_bounds(self) -> None:
+        """Words for the bounds of the semijoin reduction: of constraints, on the sides they limit."""
+        tree = spanning_tree(len(self.symbols), self.edges)
+        bounded = bounded_sides(tree, self.edges, self.seeds)
+        for symbol, fields in enumerate(self.symbols):
+            mine = [self.constraints[number] for number, s in bounded if s == symbol]
+            fields["bound"] = self.slots.take(symbol, len(mine))
+            fields["bound_end"] = self.slots.widths[symbol]
+            for bound, constraint in enumerate(mine, fields["bound"]):
+                self._add_bound(symbol, constraint, bound)
+            fields["range_bound_end"] = self.slots.widths[symbol]
+
+    def _add_bound(self, symbol: int, constraint: _Constraint, bound: int) -> None:
+        """The words of one bound, and of its parts where partners come from more than one range."""
+        side = constraint.side_of(symbol)
+        earlier = side["last_ended_before"] != NONE
+        later = side["first_starting_after"] != NONE
+        one_range = earlier != later and constraint.automaton == NONE
+        side["bound"] = bound
+        if earlier:
+            side["bound_by_earlier"] = bound if one_range else self.slots.take(symbol)
+            side["bound_by_ended"] = self._ended_bounds_at + self.n_ended_bounds
+            self.n_ended_bounds += 1
+        if later:
+            side["bound_by_later"] = bound if one_range else self.slots.take(symbol)
+
+    def _add_report_words(self, symbol: int) -> None:
+        """Words for the matches that wait for the interval's end, and for its aggregates."""
+        fields = self.symbols[symbol]
+        if self.query.emit is Emit.BOTH:
+            fields["waiting_list"] = self.slots.take(symbol)
+        fields["cell"] = len(self.cells)
+        for cell in dict.fromkeys(w.what for w in self.outputs if isinstance(w.what, Cell)):
+            if cell.symbol == symbol:
+                word = self.slots.take(symbol, aggregates.CELL_SIZE[cell.kind])
+                self.cell_words[cell] = word
+                packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
+                self.cells.append(packed)
+        fields["cell_end"] = len(self.cells)
+
+    # -- results and the whole --------------------------------------------------------------------
+
+    def _output(self, word: OutputWord) -> list[int]:
+        """The record of an output word."""
+        kind, other = OutputKind.SLOT_WORD, 0
+        if isinstance(word.what, Cell):
+            slot_word = self.cell_words[word.what] + word.part
+        elif word.what == "follows":
+            kind, other = OutputKind.FOLLOWS, word.other
+            (slot_word,) = (
+                constraint.side_of(word.symbol)["predecessor"]
+                for _, constraint in self._constraints_of(word.symbol)
+                if constraint.naming and constraint.edge.other(word.symbol) == word.other
+            )
+        else:
+            slot_word = Slot.offset({"ts": "start", "te": "end"}[word.what])
+        return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
+
+    @property
+    def _automata_at(self) -> int:
+        """The first word of a partition behind its rings."""
+        return Partition.offset("rings") + len(self.symbols) * RingHeader.size
+
+    @property
+    def _ended_bounds_at(self) -> int:
+        """The first word of a partition behind the states of its automata."""
+        return self._automata_at + len(self.constraints)
+
+    def _assembled(self) -> Words:
+        """The program; its join orders are still to be written."""
+        symbols = range(len(self.symbols))
+        names = [symbol.name for symbol in self.query.symbols]
+        orders = [*self.join_orders.steps(Estimate()).values()]
+        n_steps = sum(len(order) for order in orders)
+        n_checks = sum(len(step.checks) for order in orders for step in order)
+        return assemble(
+            Program,
+            n_symbols=len(symbols),
+            n_constraints=len(self.edges),
+            n_automata=len(self.constraints),
+            window=_length(self.ticks.within),
+            gap=_length(self.ticks.max_gap),
+            emit_both=self.query.emit is Emit.BOTH,
+            partition_words=self._ended_bounds_at + self.n_ended_bounds,
+            n_outputs=len(self.outputs),
+            symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
+            incidents=self.incidents,
+            constraints=[constraint.packed() for constraint in self.constraints],
+            transitions=self.transitions,
+            seeds=[0] * len(orders) * records.Seed.size,
+            steps=[0] * n_steps * records.Step.size,
+            checks=[0] * n_checks * records.Check.size,
+            outputs=[self._output(word) for word in self.outputs],
+            sort_order=sorted(symbols, key=names.__getitem__),
+            cells=self.cells,
+            has_cells=bool(self.cells),
+            valid_at_length=_bits(
+                s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
+            ),
+            in_ranges=_bits({s for e in self.edges if e.ranged for s in (e.x, e.y)}),
+            all_after=_bits(s for s in symbols if self._follows_all(s)),
+            automata_at=self._automata_at,
+            ended_bounds_at=self._ended_bounds_at,
+        )
