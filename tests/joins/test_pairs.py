@@ -7,12 +7,13 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from piestream.automata import read_by_automaton
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
 from piestream.joins.records import Partners, ScanMode
-from piestream.plan.compiler import range_free, scan_mode
+from piestream.plan.compiler import scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened
@@ -44,8 +45,8 @@ def relations_of(words: str) -> Relation:
 
 def test_each_mode_is_that_of_its_constraint() -> None:
     for name, words in RELATIONS_OF_MODE.items():
-        mode = scan_mode(range_free(relations_of(words), same_predicate=False))
-        mirrored = scan_mode(Relation(_mirrored(range_free(relations_of(words), False))))
+        mode = scan_mode(read_by_automaton(relations_of(words)))
+        mirrored = scan_mode(Relation(_mirrored(read_by_automaton(relations_of(words)))))
         assert ScanMode[name] in (mode, mirrored), name
 
 

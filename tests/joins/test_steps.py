@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from piestream.generators import booleans
+from experiments.streams import booleans
 from tests.joins.counting import Spans, counted, counted_frame
 
 #: So many steps and visits for each run, pair and match: a match of n symbols takes n - 1 steps,
