@@ -83,10 +83,11 @@ def one(seed: int) -> str:
     """Open a hurt state and use it."""
     draw = random.Random(seed)
     query, state = draw.choice(_states())
-    sections = form.sections_of(state)
+    fingerprint, stored = form.sections_of(state)
+    sections = [bytes(section) for section in stored]
     for _ in range(draw.choice([1, 1, 2])):
         _hurt(draw, sections)
-    hurt = form.with_sections(state, sections)
+    hurt = form.with_sections(fingerprint, sections)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         session = query.open(state=hurt)
