@@ -262,14 +262,13 @@ class Stream:
             dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
             projection = Projection(binding)
             if self._buffer.rows is not None:
-                typed = projection.project(pl.DataFrame(schema=dict(binding.schema))).schema
                 source = {
                     f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
                     for n, a in enumerate(binding.attributes)
                 }
                 self._buffer.rows = self._buffer.rows.select(
                     pl.col(source.get(name, name)).cast(dtype).alias(name)
-                    for name, dtype in typed.items()
+                    for name, dtype in projection.schema.items()
                 )
             self.binding = binding
             self._projection = self._buffer.projection = projection
@@ -313,10 +312,7 @@ class Stream:
         """
         stream = cls(binding, ties=state.ties, lateness=state.lateness, on_late=state.on_late)
         stream.detector.check_layout(state.detector.layout)
-        no_rows = pl.DataFrame(schema=dict(binding.schema))
-        check_state(
-            binding, state, {} if state.buffered is None else stream.project(no_rows).schema
-        )
+        check_state(binding, state, stream._projection.schema)
         assert isinstance(stream._partitions, Partitions)
         stream._partitions.restore(state.keys, stream.detector.restore_state(state.detector))
         if len(stream._partitions.number_of) != stream.detector.n_partitions:

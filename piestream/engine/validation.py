@@ -96,7 +96,7 @@ def _check_words(binding: Binding, state: StreamState, n_partitions: int) -> Non
     from piestream.joins.validation import Damage, check_state
 
     stored = state.detector
-    words = (stored.partitions, stored.pool, stored.waiting)
+    words = (stored.partitions.reshape(-1), stored.pool, stored.waiting)
     found = check_state(
         binding.compiled.program, _limits(binding, state.dictionaries), words, n_partitions
     )
@@ -144,10 +144,11 @@ def _range_of(dtype: pl.DataType) -> Range:
     """Which integers the values of a column are, as words."""
     if dtype == pl.Boolean:
         return 0, 1
-    physical = pl.Series(dtype=dtype).to_physical()
-    if not physical.dtype.is_integer():
+    if dtype == pl.Date:
+        dtype = pl.Int32()
+    if not dtype.is_integer():
         return _ANY
-    bounds = np.iinfo(physical.to_numpy().dtype)
+    bounds = np.iinfo(str(dtype).lower())
     return max(int(bounds.min), INT64_MIN), min(int(bounds.max), INT64_MAX)
 
 
