@@ -15,14 +15,19 @@ class Address(types.Type):
     """The Numba type of a record or of rows (lowering.py)."""
 
 
-def compile_loop(function: Callable[..., Any], signature: Any) -> Any:
+def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> Any:
     """Compile a loop ahead of its first call, keep it on disk, and let other threads run.
 
     One that takes pointers is called by other loops only: it is compiled when one of them asks for
     it, as a part of that one, and neither kept on disk nor loaded from there.
     """
     inner = any(isinstance(argument, types.CPointer | Address) for argument in signature.args)
-    options = {"nogil": True, "no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
+    options = {
+        "nogil": True,
+        "no_cpython_wrapper": inner,
+        "no_cfunc_wrapper": True,
+        "forceinline": inline,
+    }
     dispatcher = njit(**options)(function)
     if inner:
         dispatcher.declared = signature

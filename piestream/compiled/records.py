@@ -72,6 +72,7 @@ __all__ = [
     "WordTable",
     "Words",
     "assemble",
+    "inline_kernel",
     "kernel",
     "method",
 ]
@@ -199,7 +200,9 @@ class Record(Words):
         """
         assert array.flags.c_contiguous, "the record would be one of a copy"
         record = cls.__new__(cls)
-        Place.__init__(record, array.reshape(-1), at, at, array.size)
+        # a memoryview gives Python's numbers, where loops reckon in 64 bits
+        words: Any = memoryview(array.reshape(-1))  # type: ignore[arg-type]
+        Place.__init__(record, words, at, at, array.size)
         vars(record).update(carried)
         return record
 
@@ -269,13 +272,19 @@ def kernel(function: F) -> F:
     return loop
 
 
+def inline_kernel(function: F) -> F:
+    """A loop that becomes part of the one that calls it, where a call would cost too much."""
+    loop: F = _loop(function, inline=True)
+    return loop
+
+
 def method(function: F) -> F:
     """A method of a record that loops can call."""
     function.is_method = True  # type: ignore[attr-defined]
     return function
 
 
-def _loop(function: Callable[..., Any], owner: Any = None) -> Any:
+def _loop(function: Callable[..., Any], owner: Any = None, inline: bool = False) -> Any:
     names = {owner.__name__: owner} if owner else None
     hints = get_type_hints(function, localns=names, include_extras=True)
     result = hints.pop("return")
@@ -283,7 +292,7 @@ def _loop(function: Callable[..., Any], owner: Any = None) -> Any:
     if INTERPRETED:
         return _in_python(function, [hint is int for hint in arguments])
     signature = numba_type(result)(*map(numba_type, arguments))
-    return compile_loop(function, signature)
+    return compile_loop(function, signature, inline)
 
 
 def _in_python(function: Callable[..., Any], is_int: list[bool]) -> Callable[..., Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from typing import Any
 
 __all__ = [
+    "MOST_FAULTS",
     "Diagnostic",
     "Origin",
     "QueryError",
@@ -14,6 +16,13 @@ __all__ = [
     "did_you_mean",
     "located",
 ]
+
+
+#: So many faults of a query are kept and printed.
+MOST_FAULTS = 50
+#: A longer line of the source is cut around the fault, and a longer message at its end.
+_LINE_WIDTH = 300
+_MESSAGE_WIDTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,8 @@ class Diagnostic:
 class QueryError(ValueError):
     """All the faults that were found in a query, each with its line and carets.
 
-    ``faults`` has a `Diagnostic` for each, ``source`` the text of the query if there is one.
+    ``faults`` has a `Diagnostic` for each of the first fifty, ``source`` the text of the query if
+    there is one.
 
     >>> import piestream.language as language
     >>> try:
@@ -75,11 +85,15 @@ class QueryError(ValueError):
     faults: tuple[Diagnostic, ...]
     source: str | None
 
-    def __init__(self, faults: Iterable[Diagnostic] | str, source: str | None = None) -> None:
+    def __init__(
+        self, faults: Iterable[Diagnostic] | str, source: str | None = None, more: int = 0
+    ) -> None:
         if isinstance(faults, str):
             faults = (Diagnostic(None, faults),)
-        self.faults = tuple(faults)
+        found = tuple(faults)
+        self.faults = found[:MOST_FAULTS]
         self.source = source
+        self._more = more + len(found) - len(self.faults)
         super().__init__(self._printed())
 
     @classmethod
@@ -89,17 +103,19 @@ class QueryError(ValueError):
         source = next((error.source for error in errors if error.source is not None), None)
         return cls(sorted(faults, key=lambda f: (f.line or 0, f.column or 0)), source)
 
-    def __reduce__(self) -> tuple[type[QueryError], tuple[tuple[Diagnostic, ...], str | None]]:
-        return type(self), (self.faults, self.source)
+    def __reduce__(self) -> tuple[type[QueryError], tuple[Any, ...]]:
+        return type(self), (self.faults, self.source, self._more)
 
     def __str__(self) -> str:
         return self._printed()
 
     def _printed(self) -> str:
         shown = [_shown(fault, self.source) for fault in self.faults]
-        if len(shown) == 1:
+        if len(shown) == 1 and not self._more:
             return shown[0]
-        return "\n\n".join([f"{len(shown)} faults in the query", *shown])
+        if self._more:
+            shown.append(f"and {self._more:,} more")
+        return "\n\n".join([f"{len(self.faults) + self._more:,} faults in the query", *shown])
 
 
 def located(diagnostic: Diagnostic, source: str | None) -> Diagnostic:
@@ -123,18 +139,36 @@ def located(diagnostic: Diagnostic, source: str | None) -> Diagnostic:
 def _shown(diagnostic: Diagnostic, source: str | None) -> str:
     line, column, hint = diagnostic.line, diagnostic.column, diagnostic.hint
     if line is None or column is None:
-        return diagnostic.message + (f"\n  = {hint}" if hint else "")
-    parts = [f"line {line}, column {column}: {diagnostic.message}"]
+        return _cut(diagnostic.message) + (f"\n  = {_cut(hint)}" if hint else "")
+    parts = [f"line {line}, column {column}: {_cut(diagnostic.message)}"]
     margin = " " * (2 + len(str(line)))
     if source is not None:
         text = source.split("\n")[line - 1].rstrip("\r")
+        text, at = _around(text, column - 1)
         # Tabs are printed as one blank each, so that the carets stand under the fault.
-        carets = "^" * max(1, min(diagnostic.length, len(text) - column + 1))
+        carets = "^" * max(1, min(diagnostic.length, len(text) - at))
         parts.append(f"  {line} | {text}".replace("\t", " "))
-        parts.append(f"{margin} | {' ' * (column - 1)}{carets}")
+        parts.append(f"{margin} | {' ' * at}{carets}")
     if hint:
-        parts.append(f"{margin} = {hint}")
+        parts.append(f"{margin} = {_cut(hint)}")
     return "\n".join(parts)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MESSAGE_WIDTH else f"{text[:_MESSAGE_WIDTH]} ..."
+
+
+def _around(line: str, at: int) -> tuple[str, int]:
+    """The part of a line around a place, and where in it that is."""
+    if len(line) <= _LINE_WIDTH:
+        return line, at
+    start = max(0, at - _LINE_WIDTH // 3)
+    before, after = "... " * (start > 0), " ..." * (start + _LINE_WIDTH < len(line))
+    return before + line[start : start + _LINE_WIDTH] + after, at - start + len(before)
+
+
+#: Longer words are not compared with those that are known.
+_LONGEST_WORD = 200
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
@@ -146,6 +180,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     by_folded: dict[str, str] = {}
     for candidate in known:
         by_folded.setdefault(candidate.lower(), candidate)
+    if len(word) > _LONGEST_WORD:
+        return None
     near = get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
     return f"did you mean {by_folded[near[0]]}?" if near else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Union
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
@@ -32,6 +32,13 @@ NANOSECONDS = {
     "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
 }
+
+
+#: A duration is less than so many nanoseconds or ticks.
+LONGEST = 2**63
+
+#: Decimal numbers of any digits that a text may have.
+_EXACT = Context(prec=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +134,25 @@ def duration_of(number: str, unit: str | None) -> Duration | str:
     >>> duration_of("1.5", "s")
     Duration(amount=1500000000, in_ticks=False)
     """
+    written = number if unit is None else f"{number} {unit}"
+    counted = "ticks" if unit is None else "nanoseconds"
     amount = Decimal(number)
-    if unit is None:
-        if amount != amount.to_integral_value():
+    too_long = f"{written} is longer than a 64-bit count of {counted} can say"
+    if amount and amount.adjusted() > 20:
+        return too_long
+    if unit is not None:
+        amount = _EXACT.multiply(amount, Decimal(UNIT_SPELLINGS[unit.lower()]))
+    if amount and (amount.adjusted() < 0 or amount != amount.to_integral_value()):
+        if unit is None:
             return f"a duration without a unit counts ticks, and {number} is not a whole number"
-        return Duration(int(amount), in_ticks=True)
-    nanoseconds = amount * UNIT_SPELLINGS[unit.lower()]
-    if nanoseconds != nanoseconds.to_integral_value():
-        return f"{number} {unit} is not a whole number of nanoseconds"
-    if nanoseconds >= 2**63:
-        return f"{number} {unit} is longer than a 64-bit count of nanoseconds can say"
-    return Duration(int(nanoseconds))
+        return f"{written} is not a whole number of nanoseconds"
+    if amount >= LONGEST:
+        return too_long
+    return Duration(int(amount), in_ticks=unit is None)
 
 
-_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d]+)")
-_CLOCK = re.compile(r"\s*(\d+)\s*:\s*([0-5]\d)\s*(?::\s*([0-5]\d)\s*)?")
+_PART = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([^\W\d]+)")
+_CLOCK = re.compile(r"\s*(\d{1,9})\s*:\s*([0-5]\d)\s*(?::\s*([0-5]\d)\s*)?")
 
 
 def rewritten(text: str) -> str | None:
@@ -170,6 +181,9 @@ def rewritten(text: str) -> str | None:
     return str(Duration(nanoseconds))
 
 
+#: Characters of a duration.
+_LONGEST_TEXT = 200
+
 _WRITTEN = re.compile(r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]+)?\s*")
 
 
@@ -185,10 +199,17 @@ def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
     """
     if isinstance(value, Duration):
         return value
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        shown = value[:_LONGEST_TEXT]
+        raise QueryError(f"{what} is not a duration: '{shown}...' (write it like '5 minutes')")
     if isinstance(value, timedelta):
         microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
         if microseconds < 0:
             raise QueryError(f"{what} is negative: {value}")
+        if microseconds * 1_000 >= LONGEST:
+            raise QueryError(
+                f"{what}: {value} is longer than a 64-bit count of nanoseconds can say"
+            )
         return Duration(microseconds * 1_000)
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise QueryError(
@@ -197,7 +218,9 @@ def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
         )
     if isinstance(value, int):
         if value < 0:
-            raise QueryError(f"{what} is negative: {value}")
+            raise QueryError(f"{what} is negative")
+        if value >= LONGEST:
+            raise QueryError(f"{what} is longer than a 64-bit count of ticks can say")
         return Duration(value, in_ticks=True)
     match = _WRITTEN.fullmatch(value)
     if match is None:

@@ -20,8 +20,14 @@ from piestream.expressions.functions import (
     Function,
     extract_of,
 )
-from piestream.expressions.keywords import DATES, TIMESTAMPS, with_names_quoted
+from piestream.expressions.keywords import (
+    DATES,
+    EXPRESSION_WORDS,
+    TIMESTAMPS,
+    with_names_quoted,
+)
 from piestream.expressions.like import has_dangling_escape
+from piestream.expressions.limits import TOO_DEEP, length_fault, nesting_fault, token_fault
 from piestream.expressions.literals import (
     LiteralError,
     date_value,
@@ -29,7 +35,7 @@ from piestream.expressions.literals import (
     timestamp_value,
 )
 from piestream.expressions.refusals import interval_fault, refusal, syntax_fault
-from piestream.expressions.sqlglot_tree import TreeReading, cover
+from piestream.expressions.sqlglot_tree import TreeReading, cover, is_too_deep
 from piestream.expressions.syntax import (
     And,
     Arithmetic,
@@ -55,7 +61,7 @@ from piestream.expressions.syntax import (
 )
 from piestream.expressions.tokens import Kind, tokenize, without_comments
 
-__all__ = ["ALLOWED_FUNCTIONS", "read_predicate"]
+__all__ = ["ALLOWED_FUNCTIONS", "canonical_fault", "read_predicate"]
 
 _ARITHMETIC: dict[str, ArithmeticOperator] = {
     "Add": "+",
@@ -84,6 +90,11 @@ ALLOWED_FUNCTIONS = (
     "PREV",
 )
 
+#: Words before brackets that sqlglot reads once.
+_BEFORE_BRACKETS = EXPRESSION_WORDS.union(
+    ALLOWED_FUNCTIONS, BY_SPELLING, ["IIF", "TRY_CAST", "LOG", "SUM", "AVG", "MIN", "MAX", "COUNT"]
+)
+
 
 def read_predicate(
     text: str, qualifiers: tuple[str, ...] = (), symbols: tuple[str, ...] = ()
@@ -95,10 +106,16 @@ def read_predicate(
     import sqlglot
     from sqlglot.errors import SqlglotError
 
+    too_long = length_fault(text, "a predicate")
+    if too_long is not None:
+        return None, [too_long]
     clean = without_comments(text)
     tokens, diagnostics = tokenize(clean)
     if diagnostics:
         return None, diagnostics
+    beyond = token_fault(tokens, "a predicate") or nesting_fault(tokens, _BEFORE_BRACKETS)
+    if beyond is not None:
+        return None, [beyond]
     if tokens[0].kind is Kind.END:
         return None, [Diagnostic(None, "the predicate is missing")]
     interval = interval_fault(tokens)
@@ -108,13 +125,30 @@ def read_predicate(
     whole = Span(tokens[0].span.start, tokens[-2].span.end)
     try:
         tree = sqlglot.parse_one(sql)
+        if is_too_deep(tree):
+            return None, [Diagnostic(whole, TOO_DEEP)]
         reading = _Reading(places, whole, qualifiers, symbols)
         node = reading.node(tree)
     except SqlglotError as error:
         return None, [syntax_fault(error, sql, places, whole)]
     except RecursionError:
-        return None, [Diagnostic(whole, "this predicate is nested too deeply")]
+        return None, [Diagnostic(whole, TOO_DEEP)]
+    except Exception:  # sqlglot reads many dialects, and stumbles over some mixtures of them
+        return None, [Diagnostic(whole, "this is not a predicate")]
     return (None if reading.diagnostics else node), reading.diagnostics
+
+
+def canonical_fault(text: str) -> Diagnostic | None:
+    """What is wrong if a canonical text could not be read again."""
+    tokens, _ = tokenize(text)
+    beyond = (
+        length_fault(text, "a predicate")
+        or token_fault(tokens, "a predicate")
+        or nesting_fault(tokens, _BEFORE_BRACKETS)
+    )
+    if beyond is None:
+        return None
+    return Diagnostic(None, f"the canonical text of this predicate is too long: {beyond.message}")
 
 
 class _Reading(TreeReading):
@@ -270,12 +304,13 @@ class _Reading(TreeReading):
     def _read_case(self, tree: Any) -> Node:
         if not self.only(tree, "this", "ifs", "default"):
             return Literal(None)
-        subject = tree.args.get("this")
+        given = tree.args.get("this")
+        subject = None if given is None else self.node(given)
         branches = []
         for branch in tree.args.get("ifs") or []:
             condition = self.node(branch.this)
             if subject is not None:
-                condition = Comparison("=", self.node(subject), condition, condition.span)
+                condition = Comparison("=", subject, condition, condition.span)
             branches.append((condition, self.node(branch.args["true"])))
         default = tree.args.get("default")
         otherwise = self.node(default) if default is not None else Literal(None)

@@ -7,7 +7,7 @@ is decided in `piestream.expressions.typed`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from piestream.expressions.backends.python import (
@@ -19,8 +19,9 @@ from piestream.expressions.backends.python import (
 from piestream.expressions.backends.spark import spark_sql
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
-from piestream.expressions.parse import read_predicate
-from piestream.expressions.syntax import Node, columns_of
+from piestream.expressions.limits import MOST_NODES, TOO_DEEP, TOO_LARGE, expanded_size
+from piestream.expressions.parse import canonical_fault, read_predicate
+from piestream.expressions.syntax import Node, children, columns_of
 from piestream.expressions.typecheck import lowered
 from piestream.expressions.typed import Expression
 
@@ -77,12 +78,13 @@ class Predicate:
         Gives the predicate, or None and what is wrong, with places in the source.
         """
         tree, diagnostics = read_predicate(text, qualifiers, symbols)
+        canonical = ""
         try:
             if tree is not None:
-                _, diagnostics = lowered(tree, None)
-                canonical = canonical_text(tree)
+                diagnostics, canonical = _checked(tree)
         except RecursionError:
-            diagnostics = [Diagnostic(Span(0, len(text)), "this predicate is nested too deeply")]
+            diagnostics = [Diagnostic(None, TOO_DEEP)]
+        diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
             return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
         names = dict.fromkeys(column.name for column in columns_of(tree))
@@ -174,6 +176,18 @@ class Predicate:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
         return expression
+
+
+def _checked(tree: Node) -> tuple[list[Diagnostic], str]:
+    """What is wrong with a tree before there is a schema, and its canonical text."""
+    if expanded_size(tree, children) > MOST_NODES:
+        return [Diagnostic(None, TOO_LARGE)], ""
+    _, diagnostics = lowered(tree, None)
+    if diagnostics:
+        return diagnostics, ""
+    canonical = canonical_text(tree)
+    beyond = canonical_fault(canonical)
+    return ([] if beyond is None else [beyond]), canonical
 
 
 def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> MaskFunction | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from piestream.expressions.diagnostics import Diagnostic, Span
+from piestream.expressions.limits import MOST_LEVELS
 from piestream.expressions.syntax import Literal, Node
 
-__all__ = ["TreeReading", "cover"]
+__all__ = ["TreeReading", "cover", "is_too_deep"]
 
 #: Arguments that sqlglot sets by itself and that change nothing here.
 _HARMLESS = {"safe", "coalesce", "ignore_nulls", "big_int", "_type"}
@@ -75,6 +76,20 @@ class TreeReading:
             self.fault(tree, f"{function} does not take {len(found)} arguments")
             return None
         return found
+
+
+def is_too_deep(tree: Any) -> bool:
+    """Whether operations stand inside each other too often; brackets have a limit of their own."""
+    pending = [(tree, 0)]
+    while pending:
+        part, depth = pending.pop()
+        if depth > MOST_LEVELS:
+            return True
+        kind = type(part).__name__
+        for child in part.iter_expressions():
+            goes_on = kind == "Paren" or (kind in ("And", "Or") and type(child) is type(part))
+            pending.append((child, depth if goes_on else depth + 1))
+    return False
 
 
 def cover(nodes: tuple[Node, ...]) -> Span:

@@ -12,6 +12,7 @@ from piestream.expressions.diagnostics import Diagnostic, did_you_mean
 from piestream.expressions.functions import FUNCTIONS, Function
 from piestream.expressions.functions.record import Operand, WholeNumber
 from piestream.expressions.like import like_parts
+from piestream.expressions.limits import MOST_NODES, TOO_LARGE, expanded_size
 from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator, Form
 from piestream.expressions.typed import (
     And,
@@ -30,6 +31,7 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    children,
 )
 from piestream.expressions.types import (
     BOOL,
@@ -56,6 +58,8 @@ def lowered(
     lowering = _Lowering(schema)
     expression = lowering.lower(node)
     expression = lowering.require(expression, BOOL, node, "a predicate must be true or false")
+    if expanded_size(expression, children) > MOST_NODES:
+        lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
     return expression, lowering.diagnostics
 
 
@@ -65,6 +69,7 @@ class _Lowering:
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
         self.schema = schema
         self.diagnostics: list[Diagnostic] = []
+        self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
 
     def fault(self, node: syntax.Node, message: str, hint: str | None = None) -> Const:
         self.diagnostics.append(Diagnostic(node.span, message, hint))
@@ -116,6 +121,13 @@ class _Lowering:
     # Nodes
 
     def lower(self, node: syntax.Node) -> Expression:
+        """The typed form of a node. What is compared twice is lowered once, and shared."""
+        known = self.found.get(id(node))
+        if known is None:
+            known = self.found[id(node)] = self._lowered(node)
+        return known
+
+    def _lowered(self, node: syntax.Node) -> Expression:
         match node:
             case syntax.Column():
                 return self._field(node)

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word
-from piestream.compiled.records import Carried, Record, Rows, kernel, method
+from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -129,7 +129,7 @@ def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int
     cursor.last = 0
 
 
-@kernel
+@inline_kernel
 def _scan(
     partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
     is_last: bool, floor: int,

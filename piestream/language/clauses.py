@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 
 from piestream.expressions.diagnostics import Diagnostic, Span
@@ -189,13 +190,20 @@ def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:
         if len(words) == 2 and following not in ("BY", "GAP"):
             continue
         written = f"{token.upper} {following}" if len(words) == 2 else token.upper
-        likeness = SequenceMatcher(None, written, name).ratio()
-        if len(token.text) >= 3 and likeness >= 0.75:
+        if len(token.text) >= 3 and (likeness := _likeness(written, name)) >= 0.75:
             near.append((likeness, name, len(words)))
     if not near:
         return None
     _, name, length = max(near)
     return _Keyword(name, index, length, is_exact=False)
+
+
+@lru_cache(10_000)
+def _likeness(written: str, name: str) -> float:
+    matcher = SequenceMatcher(None, written, name)
+    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < 0.75:
+        return 0.0
+    return matcher.ratio()
 
 
 def _may_end_expression(token: Token) -> bool:

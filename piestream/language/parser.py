@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from piestream.expressions.diagnostics import (
+    MOST_FAULTS,
     Diagnostic,
     QueryError,
     Span,
@@ -12,6 +13,7 @@ from piestream.expressions.diagnostics import (
     located,
 )
 from piestream.expressions.durations import NANOSECONDS, tick_unit
+from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import Kind, tokenize
 from piestream.language.clauses import CLAUSES, Clause, clauses_of
 from piestream.language.cursor import Cursor
@@ -48,14 +50,21 @@ def parse(text: str) -> Query:
         )
     if not isinstance(text, str):
         raise TypeError(f"a query is a text, not {type(text).__name__}")
+    too_long = length_fault(text, "a query")
+    if too_long is not None:
+        raise QueryError([too_long])
     tokens, diagnostics = tokenize(text)
+    too_many = token_fault(tokens, "a query")
+    if too_many is not None:
+        raise QueryError([located(too_many, text)], text)
     is_whole = not diagnostics
     clauses = clauses_of(tokens, diagnostics)
     query = _Parser(text, clauses, diagnostics, is_whole).query()
     if query is None:
         unique = dict.fromkeys(diagnostics)
         ordered = sorted(unique, key=lambda d: (d.span.start, d.span.end) if d.span else (0, 0))
-        raise QueryError([located(diagnostic, text) for diagnostic in ordered], text)
+        shown = [located(diagnostic, text) for diagnostic in ordered[:MOST_FAULTS]]
+        raise QueryError(shown, text, len(ordered) - len(shown))
     return query
 
 

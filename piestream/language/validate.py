@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span
 from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.expressions.limits import length_fault, token_fault
+from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft
 from piestream.language.model import Aggregate, Query, RelationOf, Return, Symbol
-from piestream.language.printer import default_returns
+from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
 from piestream.language.validation import Validation
 
@@ -37,7 +39,8 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         if spec.predicate is not None
     )
     assert draft.within is not None
-    return Query(
+    predicates = [symbol.predicate for symbol in symbols]
+    query = Query(
         symbols=symbols,
         constraints=constraints,
         within=draft.within,
@@ -51,6 +54,16 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         emit=draft.emit,
         origin=None if draft.text is None else Origin(draft.text, dict(draft.spans)),
     )
+    if not any(predicate.is_polars for predicate in predicates):
+        canonical = canonical_text(query)
+        beyond = length_fault(canonical, "a query") or token_fault(
+            tokenize(canonical)[0], "a query"
+        )
+        if beyond is not None:
+            message = f"the canonical text of this query is too long: {beyond.message}"
+            validation.report(None, message)
+            return None
+    return query
 
 
 def _validate_definitions(validation: Validation) -> None:
