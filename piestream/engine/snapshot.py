@@ -282,4 +282,4 @@ def _unpacked(body: memoryview) -> memoryview:
     column = pl.read_ipc_stream(io.BytesIO(body)).to_series()
     if column.dtype != pl.UInt8 or column.null_count():
         raise damaged("what is packed are no bytes")
-    return memoryview(column.to_numpy())
+    return memoryview(column.to_numpy())  # type: ignore[arg-type]
