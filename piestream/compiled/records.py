@@ -4,22 +4,24 @@ A record is a place in an array of 64-bit words, and costs what a pointer costs.
 words that lie there, in the order in which they are declared; what it *carries* is not in memory,
 but goes with it.
 
->>> class Interval(Record):
-...     start: int
-...     end: int
->>> class Log(Record):
-...     count: int
-...     latest: Annotated[Rows[Interval], 2]  # two of them, one behind the other
-...     others: Table[Interval]  # a word that says where they lie
->>> Interval.size, Log.size, Log.offset("others")
-(2, 6, 5)
->>> words = assemble(Log, others=[[1, 5], [8, 9]], count=7)
->>> log = Log.over(words)
->>> log.count, log.others[1].start
-(7, 8)
->>> log.latest[1].end = 4
->>> words.tolist()
-[7, 0, 0, 0, 4, 6, 1, 5, 8, 9]
+For example::
+
+    class Interval(Record):
+        start: int
+        end: int
+    class Log(Record):
+        count: int
+        latest: Annotated[Rows[Interval], 2]  # two of them, one behind the other
+        others: Table[Interval]  # a word that says where they lie
+    Interval.size, Log.size, Log.offset("others")
+    # (2, 6, 5)
+    words = assemble(Log, others=[[1, 5], [8, 9]], count=7)
+    log = Log.over(words)
+    log.count, log.others[1].start
+    # (7, 8)
+    log.latest[1].end = 4
+    words.tolist()
+    # [7, 0, 0, 0, 4, 6, 1, 5, 8, 9]
 """
 
 from __future__ import annotations
