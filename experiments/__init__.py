@@ -1,4 +1,4 @@
-"""The experiments: generators' streams through the engine and its peers, with their results.
+"""Experiments: streams through the engine and through its peers, and what was measured.
 
-The package imports piestream; nothing imports it.
+The package imports piestream; nothing imports it. README.md says how it is laid out.
 """

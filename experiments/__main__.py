@@ -1,10 +1,10 @@
-"""``python -m experiments NAME [NAME ...] [--full]``, ``all``, or ``report``."""
+"""``python -m experiments NAME [NAME ...] [--full]``; a name may be a group, ``all`` or ``report``."""
 
 from __future__ import annotations
 
 import os
 
-# One thread for every peer: Polars reads this when it is first imported.
+# One thread for every method: Polars reads this when it is first imported.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import argparse
@@ -14,68 +14,90 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments import results
-from experiments.catalogue import EXPERIMENTS
-from experiments.experiment import Experiment
-from experiments.measure import Rows, Size
+from experiments.catalogue import EXPERIMENTS, GROUPS
+from experiments.harness import store
+from experiments.harness.experiment import Experiment
+from experiments.harness.figures import save
+from experiments.harness.measure import Rows, Size
+from experiments.harness.provenance import load
+from experiments.harness.report import figure_path, report
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run experiments: numbers, figures, and the report of all results there are."""
-    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("names", nargs="+", metavar="NAME",
-                        choices=[*EXPERIMENTS, "all", "report"],
-                        help=f"all, report, or {', '.join(EXPERIMENTS)}")  # fmt: skip
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--full", dest="size", action="store_const", const=Size.FULL,
-                       help="the large sizes: more than an hour for all")  # fmt: skip
-    sizes.add_argument("--tiny", dest="size", action="store_const", const=Size.TINY,
-                       help="a few seconds, to see that it runs")  # fmt: skip
-    parser.set_defaults(size=Size.QUICK)
-    parser.add_argument("--folder", type=Path, default=results.FOLDER,
-                        help="where results, figures and the report go (default: beside this)")  # fmt: skip
-    parser.add_argument("--no-figures", action="store_true", help="numbers only")
-    parser.add_argument("--resume", action="store_true",
-                        help="leave out what this code has measured at this size")  # fmt: skip
-    chosen = parser.parse_args(arguments)
-    names = list(EXPERIMENTS) if "all" in chosen.names else chosen.names
+    chosen = _parser().parse_args(arguments)
     faults = []
-    for name in names:
-        if name == "report":
-            _draw_all(chosen.folder, chosen.no_figures)
-        elif chosen.resume and results.is_measured(name, chosen.size, chosen.folder):
+    for name in _names(chosen.names):
+        if chosen.resume and store.is_measured(name, chosen.size, chosen.folder):
             print(f"\n{name}: measured at this size by this code", flush=True)
-        else:
-            try:
-                _run(EXPERIMENTS[name], chosen.size, chosen.folder, chosen.no_figures)
-            except Exception:  # the others' results are worth having
-                traceback.print_exc()
-                faults.append(name)
-    path = results.report(list(EXPERIMENTS.values()), chosen.folder)
+            continue
+        try:
+            _run(EXPERIMENTS[name], chosen.size, chosen.folder, chosen.figures)
+        except Exception:  # the others' results are worth having
+            traceback.print_exc()
+            faults.append(name)
+    if "report" in chosen.names and chosen.figures:
+        _draw_all(chosen.folder)
+    path = report(GROUPS, chosen.folder)
     print(f"\nwritten: {path.name} and the files beside it in {path.parent.name}/")
     if faults:
         sys.exit(f"failed, and their results are as before: {', '.join(faults)}")
 
 
-def _run(experiment: Experiment, size: Size, folder: Path, no_figures: bool) -> None:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("names", nargs="+", metavar="NAME",
+                        choices=[*EXPERIMENTS, *GROUPS, "all", "report"],
+                        help=f"all; a group: {', '.join(GROUPS)}; or {', '.join(EXPERIMENTS)}; or "
+                        "report, which measures nothing")  # fmt: skip
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--full", dest="size", action="store_const", const=Size.FULL,
+                       help="the large sizes: hours for all")  # fmt: skip
+    sizes.add_argument("--tiny", dest="size", action="store_const", const=Size.TINY,
+                       help="a few seconds, to see that it runs")  # fmt: skip
+    parser.set_defaults(size=Size.QUICK)
+    parser.add_argument("--folder", type=Path, default=store.FOLDER,
+                        help="where results, figures and the report go (default: beside this)")  # fmt: skip
+    parser.add_argument("--no-figures", dest="figures", action="store_false", help="numbers only")
+    parser.add_argument("--resume", action="store_true",
+                        help="leave out what this code has measured at this size")  # fmt: skip
+    return parser
+
+
+def _names(asked: Sequence[str]) -> list[str]:
+    """The experiments that are asked for, each once."""
+    names: dict[str, None] = {}
+    for name in asked:
+        if name == "all":
+            names |= dict.fromkeys(EXPERIMENTS)
+        elif name != "report":
+            names |= dict.fromkeys(GROUPS.get(name, (name,)))
+    return list(names)
+
+
+def _run(experiment: Experiment, size: Size, folder: Path, figures: bool) -> None:
     """Measure, write, draw, and print one experiment."""
     print(f"\n## {experiment.title} ({experiment.name})\n", flush=True)
-    before, load = time.perf_counter(), os.getloadavg()[0]
+    before, load_before = time.perf_counter(), load()
     rows: Rows = list(experiment.rows(size))
-    seconds = time.perf_counter() - before
-    results.write(results.document(experiment, size, rows, seconds, load), folder)
-    if not no_figures:
-        results.draw(experiment, rows, folder)
-    print(f"{experiment.tables(rows)}\n\n{experiment.meaning(rows)}\n", flush=True)
-    print(f"({seconds:.0f} s)", flush=True)
+    seconds = round(time.perf_counter() - before, 1)
+    found = store.document(
+        experiment, size, rows, seconds=seconds, load={"before": load_before, "after": load()}
+    )
+    store.write(found, folder)
+    if figures and experiment.draw is not None:
+        save(experiment, rows, figure_path(found, folder))
+    print(f"{experiment.tables(rows)}\n\n{experiment.conclusions(rows)}\n\n({seconds:.0f} s)",
+          flush=True)  # fmt: skip
 
 
-def _draw_all(folder: Path, no_figures: bool) -> None:
+def _draw_all(folder: Path) -> None:
     """Draw the figures of the results there are again."""
-    for experiment in EXPERIMENTS.values():
-        told = results.load(experiment.name, folder)
-        if told is not None and not no_figures:
-            results.draw(experiment, told["rows"], folder)
+    for name, experiment in EXPERIMENTS.items():
+        for size in Size:
+            found = store.read(name, size, folder)
+            if found is not None and experiment.draw is not None:
+                save(experiment, found.rows, figure_path(found, folder))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """For your own tests: strategies that draw queries and streams, and the laws as functions.
 
-The laws hold of every query and every stream; they are worth asserting of your own queries on
-your own data, and on data that hypothesis draws. The strategies need hypothesis; the laws do not.
+The laws hold for every query and every stream. Assert them for your own queries on your own data,
+and on data that hypothesis draws. The strategies need hypothesis; the laws do not.
 
 >>> import polars as pl, piestream as ps
 >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
@@ -146,9 +146,9 @@ def _allen(xs: int, xe: int, ys: int, ye: int) -> str:
 def assert_same_however_cut(
     query: Query, frame: pl.DataFrame, seed: int = 0, *, ties: Ties = "error"
 ) -> None:
-    """A session says what a run over the whole says, into whatever frames the stream is cut.
+    """A session gives the rows of a run over the whole frame, however the stream is cut.
 
-    A silence that only other partitions' later events end is told by both.
+    Both know that a silence is over from later events of other partitions.
     """
     expected = query.run(frame, ties=ties)
     session = query.open(ties=ties, schema=frame.schema)
@@ -171,7 +171,7 @@ def assert_same_in_any_order(
 
 
 def assert_survives_restoring(query: Query, frame: pl.DataFrame, seed: int = 0) -> None:
-    """A session that is stored and opened again after every push says the same."""
+    """A session that is stored and opened again after every push gives the same rows."""
     session = query.open(schema=frame.schema)
     found = []
     for part in _pieces(_in_order(query, frame), Random(seed)):
@@ -183,7 +183,7 @@ def assert_survives_restoring(query: Query, frame: pl.DataFrame, seed: int = 0) 
 def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None:
     """Each partition has the matches that it has alone.
 
-    With MAX GAP it does not hold of silences at the end: other partitions move time on.
+    It does not hold for queries with MAX GAP: events of other partitions end silences.
     """
     if query.max_gap is not None or not query.partition_by:
         raise ValueError("this law is about queries with PARTITION BY and without MAX GAP")

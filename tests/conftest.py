@@ -6,10 +6,6 @@ import os
 
 import pytest
 
-from tests.warm import forget_stale_kernels
-
-forget_stale_kernels()
-
 #: So many seeds take a minute or so on two cores; a long run takes as many minutes as hours.
 _DEFAULT = 600
 _LONG = 20_000

@@ -8,9 +8,8 @@ from functools import lru_cache
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX
-from piestream.expressions.durations import as_duration
+from piestream.expressions.durations import DurationLike, as_duration
 from piestream.language.model import Query
-from piestream.language.symbols import DurationLike
 from piestream.plan.binding import Binding, bind
 
 __all__ = ["bound", "lateness_ticks"]

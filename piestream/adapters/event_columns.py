@@ -1,4 +1,4 @@
-"""Events as Python values: what types they have, and columns of them, exactly.
+"""Events as columns: the types of their Python values, and the values converted exactly.
 
 Nothing is converted that could lose something; what does not fit its column is refused by name.
 """
@@ -29,8 +29,8 @@ _TYPES: dict[type, pl.DataType] = {
 }
 
 
-def listed(rows: Any) -> list[Event] | None:
-    """The events of a list, a tuple or a generator of dicts; None if it is nothing like that."""
+def event_list(rows: Any) -> list[Event] | None:
+    """The events of a list, a tuple or a generator of dicts; None if it is none of these."""
     if isinstance(rows, str | bytes) or not isinstance(rows, Sequence | Iterator):
         return None
     if hasattr(rows, "__arrow_c_stream__"):  # an iterator too, but of batches of columns
@@ -45,7 +45,7 @@ def listed(rows: Any) -> list[Event] | None:
     return events
 
 
-def types_of(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
+def event_types(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
     """The columns of events. Whole numbers beside floats are floats; NULL is of any type."""
     values: dict[str, dict[type, Any]] = {}
     for event in events:
@@ -57,7 +57,7 @@ def types_of(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
     read = _columns_of(query)
     schema = {}
     for name, examples in values.items():
-        types = list(dict.fromkeys(map(type_of, examples.values())))
+        types = list(dict.fromkeys(map(value_type, examples.values())))
         if set(types) == {pl.Int64(), pl.Float64()}:
             types = [pl.Float64()]
         if len(types) > 1 and name in read:
@@ -78,10 +78,13 @@ def _columns_of(query: Query) -> set[str | None]:
     return names | {item.column for item in query.returns if isinstance(item, Aggregate)}
 
 
-def frame_of(events: Sequence[Event], binding: Binding) -> pl.DataFrame:
+def events_frame(events: Sequence[Event], binding: Binding) -> pl.DataFrame:
     """The columns that a binding reads, a row each event."""
     return pl.DataFrame(
-        [column_of(name, _values(events, name), binding.schema[name]) for name in binding.columns]
+        [
+            value_column(name, _values(events, name), binding.schema[name])
+            for name in binding.columns
+        ]
     )
 
 
@@ -96,7 +99,7 @@ def _values(events: Sequence[Event], name: str) -> list[Any]:
         ) from None
 
 
-def type_of(value: Any) -> pl.DataType:
+def value_type(value: Any) -> pl.DataType:
     """The column type of an event's value; Null while it is missing."""
     value = _plain(value)
     if value is None:
@@ -109,46 +112,46 @@ def type_of(value: Any) -> pl.DataType:
         return pl.Object()
 
 
-def column_of(name: str, given: Iterable[Any], dtype: pl.DataType) -> pl.Series:
+def value_column(name: str, given: Iterable[Any], dtype: pl.DataType) -> pl.Series:
     """Values as a column of a known type. Nothing is converted that could lose something."""
     values = [_plain(value) for value in given]
     for value in values:
         if value is not None and not _fits(value, dtype):
-            raise _unfit(name, dtype, value)
+            raise _misfit(name, dtype, value)
     try:
         if dtype.is_float():
             values = [None if value is None else float(value) for value in values]
         if not isinstance(dtype, pl.Datetime):
             return pl.Series(name, values, dtype=dtype)
-        column = _moments(name, values, dtype)
+        column = _times(name, values, dtype)
         exact = column.cast(pl.Datetime("us", dtype.time_zone)).to_list()
         changed = [value for value, kept in zip(values, exact, strict=True) if value != kept]
     except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
         if len(values) > 1:
             for value in values:  # which of them is it?
-                column_of(name, [value], dtype)
+                value_column(name, [value], dtype)
         changed = values
     if changed:
-        raise _unfit(name, dtype, changed[0])
+        raise _misfit(name, dtype, changed[0])
     return column
 
 
-def _moments(name: str, values: list[Any], dtype: pl.Datetime) -> pl.Series:
-    """Moments in the column's zone, whatever their own."""
+def _times(name: str, values: list[Any], dtype: pl.Datetime) -> pl.Series:
+    """Times in the column's zone, whatever their own."""
     if dtype.time_zone is None:
         return pl.Series(name, values, dtype=pl.Datetime("us")).cast(dtype)
-    moments = [None if value is None else value.astimezone(UTC) for value in values]
-    return pl.Series(name, moments, dtype=pl.Datetime("us", "UTC")).cast(dtype)
+    times = [None if value is None else value.astimezone(UTC) for value in values]
+    return pl.Series(name, times, dtype=pl.Datetime("us", "UTC")).cast(dtype)
 
 
-def _unfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
+def _misfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
     return SchemaError(
         f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of "
         "their first value, or the one that query.open(schema=...) gives them"
     )
 
 
-#: What pandas puts where a value is missing, as ``frame.to_dict("records")`` hands it on.
+#: What stands where a value is missing in the dicts that pandas makes of its rows.
 _MISSING = frozenset({"NAType", "NaTType"})
 
 
@@ -158,13 +161,13 @@ def _plain(value: Any) -> Any:
         if value.dtype.kind in "biuf":
             return value.item()
         if value.dtype.kind in "mM":
-            return _plain_moment(value)
+            return _plain_time(value)
     elif type(value).__name__ in _MISSING and type(value).__module__.startswith("pandas."):
         return None
     return value
 
 
-def _plain_moment(value: Any) -> Any:
+def _plain_time(value: Any) -> Any:
     """A NumPy time as Python's if that says the same: it has no nanoseconds."""
     plain = value.item()
     if isinstance(plain, int):

@@ -1,8 +1,8 @@
-"""Single events: the short way from a mapping to the detector.
+"""Single events: from a mapping to the detector, without a frame.
 
-A frame of one row costs a hundred times what the detector does with it. An event whose values have
-exactly the expected types is read by compiled Python instead; all others, and whatever is rare,
-take the way of the frames, which also knows what to say of them. Both give the same rows.
+A frame of one row costs a hundred times what the detector does with it. So an event whose values
+have exactly the expected types is read by compiled Python. All others are made a frame of, which
+gives the same rows, and the errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _SCALE = {"us": 1, "ms": 1_000}
 
-#: The Python types that a column's values must have, exactly, to be read the short way.
+#: The Python types that a column's values must have, exactly, to be read without a frame.
 _EXACT: dict[Any, tuple[type, ...]] = {
     pl.Boolean: (bool, type(None)),
     pl.Int64: (int, type(None)),
@@ -31,6 +31,7 @@ _EXACT: dict[Any, tuple[type, ...]] = {
 }
 _KEYS = (pl.Int64, pl.String, pl.Boolean)
 
+#: The time in ticks, the partition key, and the mask of the symbols.
 Read = tuple[int, Any, int]
 
 
@@ -62,7 +63,7 @@ class EventReader:
         )
 
     def read(self, event: Mapping[str, Any]) -> Read | None:
-        """The event, or None if it has to take the long way."""
+        """The event, or None if a frame has to be made of it."""
         try:
             for name, types in self.checks:
                 if type(event[name]) not in types:
@@ -104,7 +105,7 @@ class EventReader:
 
 
 def _ticks_of(dtype: pl.DataType) -> Callable[[Any], int | None] | None:
-    """How a time becomes ticks; the function gives None for what needs a longer look."""
+    """How a time becomes ticks; the function gives None for a time that a frame has to be made of."""
     if dtype == pl.Int64:
 
         def of_integer(time: Any) -> int | None:

@@ -25,24 +25,24 @@ def as_polars(frame: Any) -> tuple[pl.DataFrame, Kind]:
     import narwhals as nw
 
     try:
-        known = nw.from_native(frame)
+        wrapped = nw.from_native(frame)
     except TypeError:
         raise TypeError(_no_frame(frame)) from None
     except nw.exceptions.DuplicateError as error:
-        told = " ".join(str(error).split())
-        raise SchemaError(f"a frame's columns need different names. {told}") from None
-    implementation = known.implementation
+        message = " ".join(str(error).split())
+        raise SchemaError(f"a frame's columns need different names. {message}") from None
+    implementation = wrapped.implementation
     if implementation.is_duckdb():
-        columns: pl.DataFrame = known.collect(backend="polars").to_native()
+        columns: pl.DataFrame = wrapped.collect(backend="polars").to_native()
         return columns, "duckdb"
-    if isinstance(known, nw.LazyFrame):
+    if isinstance(wrapped, nw.LazyFrame):
         raise TypeError(f"{implementation} frames are not supported")
     if implementation.is_pandas():
         return _of_pandas(nw.from_native(_with_index(frame))), "pandas"
-    return known.to_polars(), "pyarrow" if implementation.is_pyarrow() else "polars"
+    return wrapped.to_polars(), "pyarrow" if implementation.is_pyarrow() else "polars"
 
 
-#: What makes a frame, or an event, of what is none.
+#: How to make a frame or an event of a value that is neither, by the name of its type.
 _INSTEAD = {
     "RecordBatch": "pa.Table.from_batches([batch]) is one",
     "RecordBatchReader": "reader.read_all() is one",
@@ -63,7 +63,7 @@ def _no_frame(thing: Any) -> str:
     return f"an object of type {kind} is no DataFrame that piestream knows: {hint}"
 
 
-#: What pandas columns of mixed Python objects make of an attempt to convert them.
+#: What converting pandas columns of mixed Python objects may raise.
 _UNCONVERTED = (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError)
 
 
@@ -80,7 +80,7 @@ def _with_index(frame: Any) -> Any:
 
 
 def _of_pandas(frame: Any) -> pl.DataFrame:
-    """A pandas frame as a Polars one. Columns of mixed objects stay so: perhaps nobody reads them."""
+    """A pandas frame as a Polars one. Columns of mixed objects are kept: the query may not read them."""
 
     def column(name: str) -> pl.Series:
         try:
@@ -96,7 +96,7 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
 
 
 def as_kind(kind: Kind, result: pl.DataFrame) -> Any:
-    """Result rows in the kind that the input had."""
+    """Result rows as the kind of the input."""
     if kind == "events":
         return result.to_dicts()
     if kind == "pandas":

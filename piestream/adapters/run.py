@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from piestream.adapters.binding import bound
-from piestream.adapters.event_columns import frame_of, listed, types_of
+from piestream.adapters.event_columns import event_list, event_types, events_frame
 from piestream.adapters.file_run import run_files
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
@@ -19,9 +19,9 @@ from piestream.plan.binding import Binding
 
 __all__ = ["run", "run_files"]
 
-#: How many matches may come of one piece of a frame, about: room for more than were expected is made
-#: by copying. So the first piece shows how thick they come, and the next ones have as many rows as
-#: suit that, but not fewer than so many.
+#: A frame is cut so that one piece gives about so many matches, because room for more of them is made
+#: by copying. The first piece has a fixed number of rows; how many matches it gives decides the size
+#: of the next ones, which have no fewer than the least number of rows.
 _PIECE_MATCHES = 1 << 19
 _FIRST_ROWS = 1 << 16
 _LEAST_ROWS = 1 << 12
@@ -35,13 +35,13 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
     """
     if isinstance(rows, pl.LazyFrame):
         return _matches(query, rows, options).lazy()
-    events = listed(rows)
+    events = event_list(rows)
     if events is None:
         frame, kind = as_polars(rows)
         return as_kind(kind, _matches(query, frame, options))
     if not events:
         raise ValueError("an empty list has no columns: give a frame without rows instead")
-    frame = frame_of(events, bound(query, types_of(events, query)))
+    frame = events_frame(events, bound(query, event_types(events, query)))
     return as_kind("events", _matches(query, frame, options))
 
 
@@ -62,7 +62,7 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
 
 
 def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
-    """Whether the frame is a large single partition in order of time: pieces stay in the cache."""
+    """Whether the frame is one large partition in order of time, so that it can be worked on in pieces."""
     times = frame[binding.time.name]
     return (
         not binding.query.partition_by
@@ -73,7 +73,7 @@ def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
 
 
 def _in_pieces(stream: Stream, frame: pl.DataFrame) -> list[pl.DataFrame]:
-    """Take a frame in pieces, of fewer rows where many matches come of them."""
+    """Process a frame in pieces, with fewer rows where they give many matches."""
     results = []
     first, rows = 0, _FIRST_ROWS
     while first < len(frame):

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack, cast, overload
+from threading import RLock
+from typing import Any, NoReturn, Unpack, cast, get_args, overload
 
 import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
-from piestream.adapters.event_columns import column_of, frame_of, listed, type_of, types_of
+from piestream.adapters.event_columns import (
+    event_list,
+    event_types,
+    events_frame,
+    value_column,
+    value_type,
+)
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
+from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
 from piestream.language.options import OrderKeywords, OrderOptions, takes_options
@@ -25,7 +33,10 @@ class Session:
     """An open stream of one query; `Query.open` makes one, and explains the options.
 
     What comes back has the kind of what was pushed: a frame for a frame, a list of dicts for an
-    event or a list of them. A push that is refused changes nothing.
+    event or a list of them. A push that is refused changes nothing. A push that is interrupted
+    (Ctrl-C, or a lack of memory) may be half done: from then on each call raises `StateError`, and
+    the last snapshot is what to go on from. Threads may share a session: one call waits for the
+    other.
 
     >>> import piestream as ps
     >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
@@ -50,10 +61,13 @@ class Session:
         self._advanced: Any = None  # where time was advanced to before the first row
         self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
+        self._lock = RLock()  # a signal's handler may call while a call is under way
         if state is not None:
             stored, kind = schema_of(state)
+            if kind not in get_args(Kind):
+                raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
             self._kind = cast(Kind, kind)
-            self._stream = restore(bound(query, stored), state)
+            self._stream = restore(_bound_again(query, stored), state)
             self._note_untyped()
             self._refuse_other_options(options, schema)
         elif schema is not None:
@@ -141,15 +155,16 @@ class Session:
         >>> session.push([{"t": 1, "x": 0}, {"t": 2, "x": 5}])
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        self._check_open()
-        if self._stream is not None:
-            return self._push(rows)
-        advanced = self._advanced
-        try:
-            return self._push(rows)
-        except Exception:  # nothing was taken, so the types of the columns are not known yet
-            self._stream, self._advanced = None, advanced
-            raise
+        with self._lock:
+            self._check_open()
+            if self._stream is not None:
+                return self._push(rows)
+            advanced = self._advanced
+            try:
+                return self._push(rows)
+            except BaseException:  # nothing was taken, so the columns' types are not known yet
+                self._stream, self._advanced = None, advanced
+                raise
 
     def _push(self, rows: Any) -> Any:
         if isinstance(rows, Mapping):
@@ -157,13 +172,13 @@ class Session:
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
             rows = rows.collect()
-        events = listed(rows)
+        events = event_list(rows)
         if events is not None:
             self._kind = "events"
             return self._push_events(events) if events else []
         columns, self._kind = as_polars(rows)
         stream = self._typed(columns.schema)
-        return as_kind(self._kind, stream.process(self._checked(columns, stream.binding)))
+        return self._as_pushed(stream.process(self._checked(columns, stream.binding)))
 
     def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
         """The stream, bound to columns of these types as far as it knew none yet."""
@@ -172,20 +187,21 @@ class Session:
             return self._bind(schema)
         found = {n: schema[n] for n in self._untyped if schema.get(n, pl.Null) != pl.Null}
         if found:
+            self._reader = None  # it reads the types that were known before
             stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
             self._note_untyped()
         return stream
 
-    def _push_events(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+    def _push_events(self, events: Sequence[Event]) -> Any:
         known = self._stream is not None and not self._untyped
-        stream = self._stream if known else self._typed(types_of(events, self.query))
+        stream = self._stream if known else self._typed(event_types(events, self.query))
         assert stream is not None
-        return stream.process(frame_of(events, stream.binding)).to_dicts()
+        return self._as_pushed(stream.process(events_frame(events, stream.binding)))
 
-    def _push_event(self, event: Event) -> list[dict[str, Any]]:
+    def _push_event(self, event: Event) -> Any:
         stream = self._stream
         if stream is None or self._untyped:
-            stream = self._typed({name: type_of(value) for name, value in event.items()})
+            stream = self._typed({name: value_type(value) for name, value in event.items()})
         reader = self._reader
         if reader is not None:
             read = reader.read(event)
@@ -193,8 +209,8 @@ class Session:
                 values = reader.attributes(event)
                 known = stream.process_event(*read, values, reader.attribute_floats)
                 if known is not None:
-                    return known.to_dicts() if len(known) else []
-        return stream.process(frame_of([event], stream.binding)).to_dicts()
+                    return self._as_pushed(known) if len(known) else []
+        return self._as_pushed(stream.process(events_frame([event], stream.binding)))
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -241,16 +257,17 @@ class Session:
         >>> session.advance(8)
         [{'completed_at': 6, 'a_ts': 1, 'a_te': 6}]
         """
-        self._check_open()
-        if self._stream is None:  # the time's type is not known yet
-            if self._advanced is None or _is_after(time, self._advanced):
-                self._advanced = time
-            return self._given(pl.DataFrame())
-        return self._given(self._stream.advance(self._ticks(time, self._stream.binding)))
+        with self._lock:
+            self._check_open()
+            if self._stream is None:  # the time's type is not known yet
+                if self._advanced is None or _is_after(time, self._advanced):
+                    self._advanced = time
+                return self._as_pushed(pl.DataFrame())
+            return self._as_pushed(self._stream.advance(self._ticks(time, self._stream.binding)))
 
     @staticmethod
     def _ticks(time: Any, binding: Binding) -> int:
-        column = column_of(binding.time.name, [time], binding.time.dtype)
+        column = value_column(binding.time.name, [time], binding.time.dtype)
         if column.null_count():
             raise SchemaError("time cannot advance to None")
         return int(column.to_physical().cast(pl.Int64)[0])
@@ -276,9 +293,11 @@ class Session:
         >>> session.close()
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
-        self._check_open()
-        self._closed = True
-        return self._given(pl.DataFrame() if self._stream is None else self._stream.finish())
+        with self._lock:
+            self._check_open()
+            result = pl.DataFrame() if self._stream is None else self._stream.finish()
+            self._closed = True
+            return self._as_pushed(result)
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``.
@@ -301,10 +320,11 @@ class Session:
         >>> again.push({"t": 2, "x": 5})
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        self._check_open()
-        if self._stream is None:
-            raise StateError("nothing was pushed yet, so there is no state: open a new session")
-        return snapshot(self._stream, self._kind)
+        with self._lock:
+            self._check_open()
+            if self._stream is None:
+                raise StateError("nothing was pushed yet, so there is no state: open a new session")
+            return snapshot(self._stream, self._kind)
 
     @property
     def statistics(self) -> Statistics:
@@ -316,7 +336,14 @@ class Session:
         >>> session.statistics.events, session.statistics.matches
         (2, 1)
         """
-        return Statistics() if self._stream is None else self._stream.statistics
+        with self._lock:
+            return Statistics() if self._stream is None else self._stream.statistics
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a session cannot be copied or pickled: take its snapshot() and open it again, "
+            "query.open(state=...)"
+        )
 
     def __enter__(self) -> Session:
         return self
@@ -324,12 +351,29 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    def _given(self, result: pl.DataFrame) -> Any:
-        return as_kind(self._kind, result)
+    def _as_pushed(self, result: pl.DataFrame) -> Any:
+        """Results as rows of the kind that was pushed last."""
+        try:
+            return as_kind(self._kind, result)
+        except BaseException:  # the state has gone on, so nobody would see these results again
+            if self._stream is not None:
+                self._stream.mark_incomplete()
+            raise
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this session is closed")
+
+
+def _bound_again(query: Query, stored: Mapping[str, pl.DataType]) -> Binding:
+    """The query bound to the columns that a state says it was taken with."""
+    try:
+        return bound(query, stored)
+    except (QueryError, SchemaError) as error:
+        raise StateError(
+            "this state belongs to another query: this one cannot read the columns that it was "
+            f"taken with: {error}"
+        ) from error
 
 
 def _types(schema: Mapping[str, Any]) -> pl.Schema:

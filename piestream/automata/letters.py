@@ -146,11 +146,12 @@ EXPRESSIONS: dict[Relation, tuple[PairExpression, ...]] = {
 READABLE = reduce(or_, EXPRESSIONS)
 
 
-def read_by_automaton(relations: Relation) -> Relation:
+def read_by_automaton(relations: Relation, equal_predicates: bool = False) -> Relation:
     """The relations of a set that its automaton decides; the endpoint index finds the others.
 
     ``before`` takes ``followed-by`` with it, being the wider of the two, and ``after`` takes
-    ``follows``: a pair must be found once.
+    ``follows``: a pair must be found once. Symbols with equal predicates have runs that lie apart,
+    so only the precise forms can hold.
 
     >>> from piestream.relations import names
     >>> names(read_by_automaton(Relation.BEFORE | Relation.FOLLOWED_BY | Relation.MEETS))
@@ -160,7 +161,7 @@ def read_by_automaton(relations: Relation) -> Relation:
     for wide, precise in PRECISE_FORM.items():
         if relations & wide:
             readable &= ~precise
-    return Relation(readable)
+    return Relation(readable & reduce(or_, PRECISE_FORM.values()) if equal_predicates else readable)
 
 
 def expressions_of(relations: Relation) -> tuple[PairExpression, ...]:

@@ -29,10 +29,8 @@ class Place:
         vars(self).update(_array=array, _at=int(at), _first=int(first), _end=int(end))
 
     def __getitem__(self, word: int) -> int:
-        value = self._array[self._checked(word)]
-        # loops reckon in 64 bits, other Python code in numbers that JSON and dicts know
-        found: int = value if INTERPRETED else value.item()
-        return found
+        value: int = self._array[self._checked(word)]
+        return value
 
     def __setitem__(self, word: int, value: Any) -> None:
         self._array[self._checked(word)] = value
@@ -79,7 +77,7 @@ def pointer(array: Any) -> Place:
 
 def _like(place: Place) -> type[Place]:
     """What a place in the same array is that is no record."""
-    return _PLACES[place._array.dtype.name]
+    return type(place) if type(place) in _PLACES.values() else Words
 
 
 def at_word(place: Place, count: int) -> Place:

@@ -38,7 +38,7 @@ _CHUNK_SECONDS = 120
 
 
 def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
-    """The matches in a fleet in order of time, what the stream has seen, and the seconds that matching took.
+    """The matches in a fleet in order of time, what the stream counted, and the seconds of matching.
 
     >>> matches, seen, _ = find(cars=50, seconds=60)
     >>> matches.columns
@@ -61,7 +61,7 @@ def find(cars: int, seconds: int) -> tuple[pl.DataFrame, Statistics, float]:
 
 
 def in_order(matches: pl.DataFrame) -> pl.DataFrame:
-    """Matches by when they were known, and those of one instant by what they say."""
+    """Matches in order of detection; those of one instant in order of all their columns."""
     first = ["detected_at", "car_id", "s_ts"]
     return matches.sort([*first, *(name for name in matches.columns if name not in first)])
 
@@ -95,8 +95,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("piestream-demo"), help="directory to write to"
     )
-    said = parser.parse_args(arguments)
-    show_demo(said.cars, said.seconds, said.out)
+    options = parser.parse_args(arguments)
+    show_demo(options.cars, options.seconds, options.out)
 
 
 def _positive(text: str) -> int:

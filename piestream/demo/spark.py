@@ -67,8 +67,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cars", type=int, default=1000, help="cars in the fleet (1000)")
     parser.add_argument("--seconds", type=int, default=1800, help="how long they drive (1800)")
     parser.add_argument("--out", type=Path, default=Path("piestream-demo-spark"))
-    said = parser.parse_args(arguments)
-    raise SystemExit(0 if show_spark_demo(said.cars, said.seconds, said.out) else 1)
+    options = parser.parse_args(arguments)
+    raise SystemExit(0 if show_spark_demo(options.cars, options.seconds, options.out) else 1)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine import ordering
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
+from piestream.engine.changes import ChangeGuard, cause_of
 from piestream.engine.detector import Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.partitions import Partitions, WholePartitions
@@ -28,6 +29,7 @@ from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
+from piestream.engine.validation import check_state, damaged
 from piestream.errors import OrderError, SchemaError
 from piestream.joins.records import Phase, ResultRow
 from piestream.language.options import OnLate, Ties
@@ -90,6 +92,7 @@ class Stream:
         self._rows_since_compaction = 0
         self._counts = Statistics()
         self._no_results = pl.DataFrame(schema=binding.result_schema)
+        self._change = ChangeGuard()
 
     # -- rows in ----------------------------------------------------------------------------------
 
@@ -104,11 +107,12 @@ class Stream:
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Process projected rows."""
         self._projection.check_times(rows[TIME])
-        with self._unchanged_on_error():
-            results = self._detect(self._buffer.release(rows))
-        if self.lateness is not None and self._buffer.latest != INT64_MIN:
-            results.append(self._advance_watermark(self._buffer.watermark))
-        return self._concat(results)
+        with self._change:
+            with self._unchanged_on_error():
+                results = self._detect(self._buffer.release(rows))
+            if self.lateness is not None and self._buffer.latest != INT64_MIN:
+                results.append(self._advance_watermark(self._buffer.watermark))
+            return self._concat(results)
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -117,15 +121,15 @@ class Stream:
         than the watermark was before them are dropped and counted.
         """
         self._projection.check_times(rows[TIME])
-        with self._unchanged_on_error():
-            self._buffer.observe_time(seen)
-            results = self._detect(self._buffer.release_unordered(rows))
-        self._since_compaction += (
-            _COMPACT_EVENTS  # a micro-batch costs more than a small compaction
-        )
-        if self._buffer.latest != INT64_MIN:
-            results.append(self._advance_watermark(self._buffer.watermark))
-        return self._concat(results)
+        with self._change:
+            with self._unchanged_on_error():
+                self._buffer.observe_time(seen)
+                results = self._detect(self._buffer.release_unordered(rows))
+            # a micro-batch costs more than a small compaction
+            self._since_compaction += _COMPACT_EVENTS
+            if self._buffer.latest != INT64_MIN:
+                results.append(self._advance_watermark(self._buffer.watermark))
+            return self._concat(results)
 
     def process_event(
         self, time: int, key: Any, mask: int, values: Sequence[Any], is_float: Sequence[bool]
@@ -143,14 +147,19 @@ class Stream:
             return None
         if self.detector.partitions.last_time(partition) >= time:
             return None
+        self._change.begin()
         buffer.latest = time
         self._counts.events += 1
         self._since_compaction += 1
-        found = self.detector.detect_event(partition, time, mask, values, is_float)
+        try:
+            found = self.detector.detect_event(partition, time, mask, values, is_float)
+        except SystemError as error:
+            raise cause_of(error) from None
+        result = self._no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
-            results = [] if found is None else [self._results(found)]
-            return self._concat([*results, self._advance_watermark(time)])
-        return self._no_results if found is None else self._results(found)
+            result = self._concat([result, self._advance_watermark(time)])
+        self._change.changing = False
+        return result
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -167,10 +176,11 @@ class Stream:
 
     def finish(self) -> pl.DataFrame:
         """No more events come: process all that waits, at the largest time seen."""
-        results = self._detect(self._buffer.drain(), last=True) if self._buffer else []
-        if self._buffer.latest != INT64_MIN:
-            results.append(self._advance_watermark(self._buffer.latest))
-        return self._concat(results)
+        with self._change:
+            results = self._detect(self._buffer.drain(), last=True) if self._buffer else []
+            if self._buffer.latest != INT64_MIN:
+                results.append(self._advance_watermark(self._buffer.latest))
+            return self._concat(results)
 
     @property
     def latest(self) -> int:
@@ -209,6 +219,10 @@ class Stream:
         """What becomes of an event that comes after the watermark."""
         return self._buffer.on_late
 
+    def mark_incomplete(self) -> None:
+        """Results were lost on their way: go on from a state before them, not from here."""
+        self._change.changing = True
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is held: no event waits, and no partition is known."""
@@ -240,38 +254,41 @@ class Stream:
                 "the type of a column came up too late: say the types when the session is opened, "
                 "query.open(schema={...})"
             )
-        old = self.binding.attributes
-        place = {a.name: n for n, a in enumerate(old)}  # forms of one untyped column are all NULL
-        dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
-        projection = Projection(binding)
-        if self._buffer.rows is not None:
-            typed = projection.project(pl.DataFrame(schema=dict(binding.schema))).schema
-            source = {
-                f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
+        with self._change:
+            old = self.binding.attributes
+            place = {
+                a.name: n for n, a in enumerate(old)
+            }  # forms of one untyped column are all NULL
+            dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
+            projection = Projection(binding)
+            if self._buffer.rows is not None:
+                source = {
+                    f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
+                    for n, a in enumerate(binding.attributes)
+                }
+                self._buffer.rows = self._buffer.rows.select(
+                    pl.col(source.get(name, name)).cast(dtype).alias(name)
+                    for name, dtype in projection.schema.items()
+                )
+            self.binding = binding
+            self._projection = self._buffer.projection = projection
+            self._no_results = pl.DataFrame(schema=binding.result_schema)
+            self.detector.replace_program(binding.compiled.program)
+            self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
+            self._dictionaries = {
+                n: dictionaries.get(a) or Dictionary(binding.schema[a.name])
                 for n, a in enumerate(binding.attributes)
+                if a.form == CODE
             }
-            self._buffer.rows = self._buffer.rows.select(
-                pl.col(source.get(name, name)).cast(dtype).alias(name)
-                for name, dtype in typed.items()
-            )
-        self.binding = binding
-        self._projection = self._buffer.projection = projection
-        self._no_results = pl.DataFrame(schema=binding.result_schema)
-        self.detector.replace_program(binding.compiled.program)
-        self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
-        self._dictionaries = {
-            n: dictionaries.get(a) or Dictionary(binding.schema[a.name])
-            for n, a in enumerate(binding.attributes)
-            if a.form == CODE
-        }
-        self._previous = {n: v.cast(binding.schema[n]) for n, v in self._previous.items()}
+            self._previous = {n: v.cast(binding.schema[n]) for n, v in self._previous.items()}
 
     def export_state(self) -> StreamState:
         """Everything that the stream knows, compacted; `restore_state` makes the stream of it."""
         assert isinstance(self._partitions, Partitions)
-        self.detector.compact(INT64_MIN if self.lateness is None else self._compacted_at)
+        with self._change:
+            self.detector.compact(INT64_MIN if self.lateness is None else self._compacted_at)
+            make_room(self._previous, self.detector.n_partitions)
         used = self._partitions.used()
-        make_room(self._previous, self.detector.n_partitions)
         return StreamState(
             ties=self.ties,
             lateness=self.lateness,
@@ -289,10 +306,17 @@ class Stream:
 
     @classmethod
     def restore_state(cls, binding: Binding, state: StreamState) -> Stream:
-        """The stream that a state was exported from, of the same query and types."""
+        """The stream that a state was exported from, of the same query and types.
+
+        What cannot be such a state is refused, whoever made it.
+        """
         stream = cls(binding, ties=state.ties, lateness=state.lateness, on_late=state.on_late)
+        stream.detector.check_layout(state.detector.layout)
+        check_state(binding, state, stream._projection.schema)
         assert isinstance(stream._partitions, Partitions)
         stream._partitions.restore(state.keys, stream.detector.restore_state(state.detector))
+        if len(stream._partitions.number_of) != stream.detector.n_partitions:
+            raise damaged("two partitions have one key")
         stream._buffer.latest = state.latest
         stream._buffer.rows = state.buffered
         stream._buffer.dropped = state.counts.late

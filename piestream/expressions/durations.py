@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Context, Decimal
+from typing import Union
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
 
@@ -13,6 +14,7 @@ __all__ = [
     "NANOSECONDS",
     "UNIT_SPELLINGS",
     "Duration",
+    "DurationLike",
     "as_duration",
     "duration_of",
     "rewritten",
@@ -185,7 +187,11 @@ _LONGEST_TEXT = 200
 _WRITTEN = re.compile(r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d]+)?\s*")
 
 
-def as_duration(value: str | int | timedelta | Duration, what: str = "the duration") -> Duration:
+#: A duration as users give it: text (``"5 minutes"``), a timedelta, or an int that counts ticks.
+DurationLike = Union[str, int, timedelta, Duration]
+
+
+def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
     """A duration from text (``"5 minutes"``), a timedelta, or an int that counts ticks.
 
     >>> as_duration("5s") == as_duration(timedelta(seconds=5)) == Duration(5_000_000_000)

@@ -7,18 +7,21 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.records import kernel
 
+_EARLIEST = np.uint64(1 << 63)  # INT64_MIN without its sign
+_LATEST = np.uint64(INT64_MAX)
+
 
 @kernel
 def minus(time: int, length: int) -> int:
     """``time - length``, or the earliest time there is; lengths have no sign."""
-    behind = np.uint64(time) - np.uint64(INT64_MIN)
+    behind = np.uint64(time) - _EARLIEST
     return INT64_MIN if np.uint64(length) >= behind else time - length
 
 
 @kernel
 def plus(time: int, length: int) -> int:
     """``time + length``, or the latest time there is."""
-    ahead = np.uint64(INT64_MAX) - np.uint64(time)
+    ahead = _LATEST - np.uint64(time)
     return INT64_MAX if np.uint64(length) >= ahead else time + length
 
 

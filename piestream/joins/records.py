@@ -27,8 +27,8 @@ class Validity(IntEnum):
 class ScanMode(IntEnum):
     """Which ids from the lowest to the highest partner of an interval are its partners.
 
-    Runs of one symbol are disjoint and ordered, so at most one partner reaches over the interval's
-    start and at most one over its end; those in between are all *contained*.
+    Runs of one symbol are disjoint and ordered, so at most one partner holds the
+    interval's start and at most one its end; those in between are all *contained*.
     """
 
     ALL = 0  # contained ones are partners too: every id

@@ -14,13 +14,18 @@ from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
-from piestream.expressions.durations import NANOSECONDS, Duration, as_duration, tick_unit
+from piestream.expressions.durations import (
+    NANOSECONDS,
+    Duration,
+    DurationLike,
+    as_duration,
+    tick_unit,
+)
 from piestream.language.aggregates import ReturnBuilder
 from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.model import Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.symbols import (
-    DurationLike,
     EndpointBuilder,
     Pair,
     PatternBuilder,

@@ -35,12 +35,10 @@ from typing import (
 )
 
 from piestream.expressions.diagnostics import did_you_mean
-from piestream.expressions.durations import as_duration
+from piestream.expressions.durations import DurationLike, as_duration
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from piestream.language.symbols import DurationLike
 
 __all__ = [
     "AnyKeywords",
@@ -74,7 +72,7 @@ def _about(
     check: Callable[[Any], None] | None = None,
     elsewhere: str | None = None,
 ) -> dict[str, Any]:
-    """What is said of an option where it is declared; its ``help`` is the command line's too.
+    """The metadata of an option's field; its ``help`` is shown by the command line too.
 
     ``values`` is the Literal of what it may be; ``check`` raises an error for any other value that
     it may not have. ``elsewhere`` is the error where an input does not take the option; left out,

@@ -8,12 +8,11 @@ into `piestream.language.builder.pattern`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import Duration, as_duration
+from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.expressions.predicate import Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "DurationLike",
     "EndpointBuilder",
     "Pair",
     "PatternBuilder",
@@ -34,8 +32,6 @@ __all__ = [
     "as_pattern",
     "define",
 ]
-
-DurationLike = Union[str, int, timedelta, Duration]
 
 _serial = count()
 

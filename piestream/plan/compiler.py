@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from piestream.automata import compile_pair
+from piestream.automata import compile_pair, read_by_automaton
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Record, assemble
 from piestream.intervals import aggregates
@@ -46,16 +46,6 @@ _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 def compile_query(query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> CompiledQuery:
     """Everything that the loops need to know of a query."""
     return _Compiler(query, ticks, outputs).compiled()
-
-
-def range_free(relations: Relation, same_predicate: bool) -> Relation:
-    """What of a constraint is stored as pairs: not before and after, nor what they include."""
-    pairs = relations & ~(_BEFORE | _AFTER)
-    if relations & _BEFORE:
-        pairs &= ~Relation.FOLLOWED_BY
-    if relations & _AFTER:
-        pairs &= ~Relation.FOLLOWS
-    return pairs & _PRECISE if same_predicate else pairs
 
 
 def scan_mode(relations: Relation) -> ScanMode:
@@ -187,7 +177,7 @@ class _Compiler:
         edge = self.edges[number]
         spec = self.query.constraints[number]
         same_predicate = self._same_predicate(edge.x, edge.y)
-        pairs = range_free(spec.relations, same_predicate)
+        pairs = read_by_automaton(spec.relations, same_predicate)
         constraint = _Constraint(edge)
         if pairs:
             constraint.automaton = self._automaton(pairs, same_predicate)

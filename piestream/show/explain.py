@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from piestream.automata import DecisionPoint, closure, compile_pair, decision_points
+from piestream.automata import (
+    DecisionPoint,
+    closure,
+    compile_pair,
+    decision_points,
+    read_by_automaton,
+)
 from piestream.expressions.predicate import Predicate
 from piestream.language.model import Aggregate, Constraint, Emit, Query
-from piestream.plan.compiler import range_free
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 
@@ -197,7 +202,7 @@ def _constraints(query: Query) -> Iterator[str]:
     for constraint in query.constraints:
         same = _same(query, constraint)
         automaton = compile_pair(constraint.relations, same)
-        pairs = range_free(constraint.relations, same)
+        pairs = read_by_automaton(constraint.relations, same)
         yield _constraint_text(constraint)
         found_by = []
         if pairs:
@@ -251,7 +256,7 @@ def _plan(query: Query, binding: Binding) -> Iterator[str]:
     steps = binding.compiled.steps
     for constraint in query.constraints:
         x, y = constraint.x, constraint.y
-        if range_free(constraint.relations, _same(query, constraint)):
+        if read_by_automaton(constraint.relations, _same(query, constraint)):
             yield f"pair {x}, {y}: {_steps(steps[f'{x}, {y}'], query, symbols)}"
     for name in symbols:
         if name in steps:

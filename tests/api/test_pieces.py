@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from experiments.streams import booleans
 from piestream.adapters import run as runs
 from piestream.engine.stream import Stream
-from piestream.generators import booleans
 
 QUERY = ps.query(
     "FROM s ORDER BY ts DEFINE a AS a1, b AS a2, c AS a3 "

@@ -21,8 +21,8 @@ def test_columns_that_are_made_longer_keep_what_is_used_of_them() -> None:
     for used in range(6):
         assert ensure_column_capacity(words, 4, used, 5 - used).size == words.size
         longer = ensure_column_capacity(words, 4, used, 6 - used)
-        room = longer.size // 4
-        assert room >= 6
+        length = longer.size // 4
+        assert length >= 6
         for column in range(4):
             kept = words[5 * column : 5 * column + used]
-            assert longer[room * column : room * column + used].tolist() == kept.tolist()
+            assert longer[length * column : length * column + used].tolist() == kept.tolist()

@@ -1,4 +1,4 @@
-"""Matches by enumeration, with the decision rules that the baselines differ in.
+"""Matches by enumeration, with the decision rules that the methods differ in.
 
 The oracle of the library's tests knows one rule, the earliest instant; ``test_brute`` holds this
 one against it. Decisions are found by trying what can come next, not by a table of endpoints.
@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.peers.pattern import Ints, Pattern
 from piestream.relations import ALL_NAMES, ALLEN, Relation
 
 #: An interval: the rows of its start and of its end (None: open), and the row that makes it valid.

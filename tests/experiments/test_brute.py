@@ -1,10 +1,10 @@
-"""The enumeration that the baselines are held against agrees with the library's own oracle."""
+"""The enumeration that the methods are held against agrees with the library's own oracle."""
 
 from __future__ import annotations
 
 from random import Random
 
-from experiments.baselines.pattern import Ints, Pattern
+from experiments.peers.pattern import Ints, Pattern
 from piestream.expressions.durations import Duration
 from piestream.language.model import Constraint, Emit, Endpoint, Query, Symbol
 from tests import oracle

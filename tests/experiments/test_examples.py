@@ -1,4 +1,4 @@
-"""The examples in the baselines' docstrings give what they show."""
+"""The examples in the docstrings of the experiments give what they show."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from importlib import import_module
 
 import pytest
 
-from experiments import baselines
+import experiments
 
 MODULES = [
-    f"experiments.baselines.{module.name}" for module in pkgutil.iter_modules(baselines.__path__)
+    module.name
+    for module in pkgutil.walk_packages(experiments.__path__, "experiments.")
+    if not module.name.endswith("__main__")
 ]
 
 
-@pytest.mark.parametrize("name", ["experiments.baselines", *MODULES])
+@pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0
 
 
 def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
-    assert sum(len(test.examples) for test in finder.find(baselines)) >= 5
+    modules = [import_module(name) for name in MODULES]
+    assert sum(len(test.examples) for module in modules for test in finder.find(module)) >= 40

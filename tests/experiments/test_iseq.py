@@ -11,9 +11,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from experiments.baselines import run
-from experiments.baselines.pattern import Pattern, sorted_matches
-from experiments.baselines.restrictions import (
+from experiments.peers import run
+from experiments.peers.parts.restrictions import (
     AT_MOST,
     LESS,
     closure,
@@ -21,6 +20,7 @@ from experiments.baselines.restrictions import (
     join_steps,
     longest_path,
 )
+from experiments.peers.pattern import Pattern, sorted_matches
 from piestream.relations import ALLEN, Relation
 from tests.experiments import brute
 

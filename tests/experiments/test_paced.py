@@ -7,14 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from experiments.baselines import run, sorted_matches
-from experiments.baselines.pace import DONE, DUE, even_pace
-from experiments.baselines.pattern import Pattern
-from experiments.measure import Row
-from experiments.paced import FRAMES, NOTHING, SESSION, Fed, feeding, lateness
-from experiments.peers import DETECTOR, Case
-from experiments.rates import EXPERIMENT, PEERS, keeps_up
-from experiments.streams import BEFORE_OVERLAPS, synthetic
+from experiments.comparisons.paced import FRAMES, NOTHING, SESSION, Fed, feeding, lateness
+from experiments.comparisons.rates import EXPERIMENT, METHODS, keeps_up
+from experiments.harness.measure import Row
+from experiments.pace import DONE, DUE, even_pace
+from experiments.peers import OURS, run, sorted_matches
+from experiments.peers.pattern import Pattern
+from experiments.streams import BEFORE_OVERLAPS, Case, synthetic
 
 BEFORE, EVENTS = 500, 1_000
 
@@ -32,8 +31,8 @@ def fed(peer: str, rate: float = 1e9) -> Row:
 @pytest.mark.parametrize("peer", ["tpstream", "tpstream-published", "piestream-paper", "iseq"])
 def test_a_pace_changes_no_match_and_no_event_is_taken_before_it_is_due(peer: str) -> None:
     pace = even_pace(EVENTS + 150, 100_000, BEFORE)
-    found = run(peer, case().pattern, case().times, case().masks, pace=pace).matches
-    expected = run(peer, case().pattern, case().times, case().masks).matches
+    found = run(peer, case().pattern, *case().bits, pace=pace).matches
+    expected = run(peer, case().pattern, *case().bits).matches
     assert len(found) > 10
     assert np.array_equal(sorted_matches(found), sorted_matches(expected))
     done = pace[DONE, BEFORE:]
@@ -41,7 +40,7 @@ def test_a_pace_changes_no_match_and_no_event_is_taken_before_it_is_due(peer: st
     assert (np.diff(done) >= 0).all()
 
 
-AT_ONCE = (SESSION, FRAMES, DETECTOR, "tpstream-published", "piestream-paper")
+AT_ONCE = (SESSION, FRAMES, OURS, "tpstream-published", "piestream-paper")
 
 
 @pytest.mark.parametrize("peer", AT_ONCE)
@@ -53,7 +52,7 @@ def test_methods_that_report_at_the_deciding_event_count_alike(peer: str) -> Non
 
 
 def test_who_waits_for_the_end_is_late_by_at_least_the_events_till_then() -> None:
-    pattern, times, masks = case().pattern, case().times, case().masks
+    pattern, (times, masks) = case().pattern, case().bits
     earliest = run("tpstream", pattern, times, masks).matches
     first = {tuple(starts): report for report, *starts in earliest}
     waits = sorted(
@@ -92,13 +91,15 @@ def test_the_table_says_what_is_got_through_where_that_is_too_little() -> None:
     rows = [
         {"rate": 10, "peer": peer, "events": 9, "matches": 3, "deciding": 1, "achieved": 10.0,
          "p50": 1e-6, "p99": 0.25}
-        for peer in PEERS
+        for peer in METHODS
     ]  # fmt: skip
     rows[1]["achieved"] = 5.0
     rows[-1]["p50"] = 2.0
     line = EXPERIMENT.tables(rows).splitlines()[-1].split(" | ")
     assert line[5] == "(5/s)"
     assert line[6] == "1 µs / 250 ms"
-    meaning = EXPERIMENT.meaning(rows)
-    assert "it waits for 20 events" in meaning
-    assert "Median below that of *piestream, detector*: none." in meaning
+    conclusions = EXPERIMENT.conclusions(rows)
+    assert "20 events later" in conclusions
+    assert "Median below that of *piestream*: none." in conclusions
+    rows[METHODS.index("tpstream")]["p50"] = 1e-9
+    assert "Median below that of *piestream*: TPStream, corrected" in EXPERIMENT.conclusions(rows)

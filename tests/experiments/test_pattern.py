@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from experiments.baselines import BASELINES, bits, run
-from experiments.baselines.pattern import Pattern, UnsupportedPatternError, sorted_matches
+from experiments.peers import PEERS, run
+from experiments.peers.pattern import Pattern, UnsupportedPatternError, sorted_matches
+from experiments.streams import bits
 from piestream.expressions.durations import Duration
 from piestream.language.model import Constraint, Endpoint, Query, Symbol
 from piestream.relations import Relation
@@ -108,7 +109,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         run("esper", Pattern(2, ((0, 1, Relation.MEETS),), 9), nothing, nothing)
 
 
-@pytest.mark.parametrize("name", [name for name in BASELINES if name != "java"])
+@pytest.mark.parametrize("name", [name for name in PEERS if name != "java"])
 def test_an_empty_stream_has_no_matches(name: str) -> None:
     nothing = np.zeros(0, dtype=np.int64)
     result = run(name, Pattern(2, ((0, 1, Relation.MEETS),), 9), nothing, nothing)

@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from experiments.baselines import run
-from experiments.baselines.pattern import Pattern, UnsupportedPatternError, sorted_matches
+from experiments.peers import run
+from experiments.peers.pattern import Pattern, UnsupportedPatternError, sorted_matches
 from piestream.relations import Relation
 from tests.experiments import brute
 

@@ -7,9 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from experiments.baselines import run
-from experiments.baselines.pattern import Pattern, sorted_matches
-from experiments.baselines.sql import duckdb_query, row_pattern_engines
+from experiments.peers import run
+from experiments.peers.duckdb_sql import duckdb_query
+from experiments.peers.parts.interval_sql import row_pattern_engines
+from experiments.peers.pattern import Pattern, sorted_matches
 from piestream.relations import Relation
 from tests.experiments import brute
 
@@ -55,5 +56,5 @@ def test_what_the_alternatives_share_is_said_as_inequalities_and_changes_nothing
 
 
 def test_no_engine_here_has_row_patterns() -> None:
-    # If this fails, one of them has learnt MATCH_RECOGNIZE: then it is a baseline to add.
+    # If this fails, one of them has learnt MATCH_RECOGNIZE: then it is a method to add.
     assert row_pattern_engines() == {"duckdb": False, "polars": False}

@@ -9,10 +9,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from experiments.baselines import run
-from experiments.baselines.pattern import Ints, Pattern, sorted_matches
-from experiments.baselines.tpstream_join import tables_of
-from experiments.baselines.tpstream_plan import best_orders, initial_selectivities
+from experiments.peers import run
+from experiments.peers.parts.tpstream_join import tables_of
+from experiments.peers.parts.tpstream_plan import best_orders, initial_selectivities
+from experiments.peers.pattern import Ints, Pattern, sorted_matches
 from piestream.relations import ALLEN, Relation
 from tests.experiments import brute
 
@@ -185,14 +185,7 @@ def test_the_first_plan_leaves_the_least_selective_join_to_the_last() -> None:
     tables = tables_of(given)
     sizes = np.full(3, 100.0)
     for as_printed in (False, True):
-        orders = best_orders(
-            tables.adjacent,
-            tables.degree,
-            tables.searches,
-            sizes,
-            initial_selectivities(given),
-            as_printed,
-        )
+        orders = best_orders(tables, sizes, initial_selectivities(given), as_printed)
         # From 0: the equal one first. From 1 and 2 there is no choice without a cross product.
         assert orders.tolist() == [[0, 2, 1], [1, 0, 2], [2, 0, 1]]
 

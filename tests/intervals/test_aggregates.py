@@ -89,7 +89,9 @@ def close(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
                 assert value == other[name], (name, one, other)
 
 
-def told(query: ps.Query, frame: pl.DataFrame, pieces: int, restored: bool) -> list[dict[str, Any]]:
+def returned(
+    query: ps.Query, frame: pl.DataFrame, pieces: int, restored: bool
+) -> list[dict[str, Any]]:
     if pieces == 0:
         return query.run(frame).to_dicts()
     session = query.open()
@@ -114,7 +116,7 @@ def test_a_whole_interval_has_the_aggregates_of_its_rows(pieces: int, restored: 
     assert len(wanted) > 5
     found = [
         {k: v for k, v in row.items() if k != "completed_at"}
-        for row in told(query, frame, pieces, restored)
+        for row in returned(query, frame, pieces, restored)
     ]
     close(found, wanted)
 
@@ -131,7 +133,7 @@ def test_an_open_interval_has_those_of_the_rows_up_to_its_report(pieces: int) ->
         a=np.logical_xor.accumulate(rng.random(250) < 0.06),
         b=np.logical_xor.accumulate(rng.random(250) < 0.4),
     )
-    found = told(query, frame, pieces, restored=False)
+    found = returned(query, frame, pieces, restored=False)
     assert len(found) > 20
     wanted = []
     for row in found:

@@ -80,7 +80,7 @@ def test_changes_of_random_bits(n_predicates: int, density: float) -> None:
 
 
 def test_every_row_may_change_and_every_symbol_hold() -> None:
-    """As many changes as rows: the room for them has to grow; 64 symbols fill the mask."""
+    """As many changes as rows: the arrays have to grow; 64 symbols fill the mask."""
     rng = np.random.default_rng(0)
     n_rows = 3_000
     holds = np.arange(n_rows)[None, :] % 2 == np.arange(64)[:, None] % 2

@@ -64,7 +64,7 @@ def counted(clauses: Sequence[str], spans: Spans, within: int) -> Counted:
 
 
 def counted_frame(clauses: Sequence[str], frame: pl.DataFrame, within: int) -> Counted:
-    """Run a pattern with and without reach.
+    """Run a pattern with and without the semijoin reduction.
 
     Pairs are counted as the matches of each constraint, but for those of before and after, which are
     not entered as pairs; runs as the rises of the columns.

@@ -177,14 +177,14 @@ def expected(query: Query, frame: pl.DataFrame) -> list[Row]:
     rows: list[tuple[tuple[object, ...], Row]] = []
 
     def report(match: dict[str, Run], at: int, phase: str) -> None:
-        said: list[int | str | None] = [at]
+        row: list[int | str | None] = [at]
         if query.emit is Emit.BOTH:
-            said.append(phase)
+            row.append(phase)
         for symbol in query.symbols:
             run = match[symbol.name]
-            said += [run.start, run.end if run.end is not None and run.end <= at else None]
+            row += [run.start, run.end if run.end is not None and run.end <= at else None]
         starts = [match[name].start for name in names]
-        rows.append(((at, phase == "completion", starts), tuple(said)))
+        rows.append(((at, phase == "completion", starts), tuple(row)))
 
     for match, trigger in bindings({}, min(stream.times, default=0)):
         first_start = min(run.start for run in match.values())

@@ -64,7 +64,7 @@ def held(detector: Detector, symbol: int, partition: int = 0) -> list[Held]:
 def live_pairs(detector: Detector, side: int) -> set[tuple[int, int]]:
     """The starts of all held x and y that the index of constraint 0 gives as pairs.
 
-    It is asked from x (side 0) or from y.
+    They are read from x (side 0) or from y.
     """
     symbols = Program.over(detector.program).constraints[0].symbols
     x, y = (held(detector, symbols[side]) for side in range(2))

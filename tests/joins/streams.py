@@ -15,10 +15,10 @@ import pytest
 import piestream as ps
 from tests.joins.reference import Row, expected
 
-__all__ = ["WALKS", "Pattern", "check", "noise", "said"]
+__all__ = ["RELATIONS_OF_MODE", "Pattern", "check", "noise", "rows_of"]
 
-#: Relations of one constraint for each way in which partners lie (layout.WALK_*).
-WALKS = {
+#: Relations of one constraint for each way in which partners lie (joins.records.ScanMode).
+RELATIONS_OF_MODE = {
     "ALL": "overlaps; contains; overlapped-by; met-by",
     "ENDS": "meets; overlaps; overlapped-by; during; met-by",
     "ALL_CHECKED": "followed-by; contains; overlapped-by; follows",
@@ -28,7 +28,7 @@ WALKS = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """A query said by its constraints; a symbol is the column of its name unless told."""
+    """A query given by its constraints; a symbol is the column of its name if not another."""
 
     clauses: tuple[str, ...]
     within: int
@@ -81,7 +81,7 @@ def noise(
     return pl.DataFrame(columns)
 
 
-def said(pattern: Pattern, frame: pl.DataFrame, way: str, rng: Random) -> list[Row]:
+def rows_of(pattern: Pattern, frame: pl.DataFrame, way: str, rng: Random) -> list[Row]:
     """What a query says of a stream that comes whole, in pieces, or event by event.
 
     ``restored`` takes the state out and puts it back after some of the pieces.
@@ -112,7 +112,7 @@ def check(
     wanted = expected(pattern.query, frame)
     assert len(wanted) >= at_least, f"a stream with {len(wanted)} matches shows little"
     for way in ways:
-        found = said(pattern, frame, way, Random(len(wanted)))
+        found = rows_of(pattern, frame, way, Random(len(wanted)))
         if found != wanted:
             place = next(
                 (k for k, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b),

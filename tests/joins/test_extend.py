@@ -11,7 +11,7 @@ from piestream.language.model import Emit
 from tests.joins.counting import stream_of
 from tests.joins.reference import expected
 from tests.joins.state import opened
-from tests.joins.streams import WALKS, Pattern, check, noise
+from tests.joins.streams import RELATIONS_OF_MODE, Pattern, check, noise
 
 APART = "before; meets; overlaps; contains; after"
 CYCLES = {
@@ -30,11 +30,11 @@ def cycle(shape: str, *words: str, within: int, **options: object) -> Pattern:
 
 
 @pytest.mark.parametrize("shape", CYCLES)
-@pytest.mark.parametrize("walk", WALKS)
-def test_cycles_of_every_walk(walk: str, shape: str) -> None:
+@pytest.mark.parametrize("mode", RELATIONS_OF_MODE)
+def test_cycles_of_every_scan_mode(mode: str, shape: str) -> None:
     words = "contains; overlaps; overlapped-by; during; equals; starts"
-    if walk != "ALL":
-        words = f"starts; equals; {WALKS[walk]}"
+    if mode != "ALL":
+        words = f"starts; equals; {RELATIONS_OF_MODE[mode]}"
     pattern = cycle(shape, words, within=60)
     met = 0
     for seed, change in enumerate([(0.4,), (0.1, 0.5, 0.2, 0.4), (0.5, 0.3, 0.1, 0.3)]):
@@ -126,12 +126,16 @@ def test_a_slot_given_back_and_used_again_is_found_from_the_earlier_side() -> No
 
 
 @pytest.mark.parametrize("emit", Emit)
-@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("mode", RELATIONS_OF_MODE)
 @pytest.mark.parametrize("within", [6, 9, 14])
-def test_partners_that_left_the_window_at_both_ends(within: int, walk: str, emit: Emit) -> None:
+def test_partners_that_left_the_window_at_both_ends(within: int, mode: str, emit: Emit) -> None:
     """Intervals about as long as the window: of a range of partners the lowest are gone."""
     star = Pattern(
-        (f"b {WALKS[walk]} a", f"b {WALKS[walk]}; starts c", "b overlaps; contains; meets d"),
+        (
+            f"b {RELATIONS_OF_MODE[mode]} a",
+            f"b {RELATIONS_OF_MODE[mode]}; starts c",
+            "b overlaps; contains; meets d",
+        ),
         within,
         emit.value,
     )
@@ -164,7 +168,7 @@ MANY = ("b contains a", "b contains c", "b meets d")
 def test_a_walk_goes_on_where_it_stopped_for_want_of_room(
     sizes: tuple[int, int], emit: Emit
 ) -> None:
-    """The room for the matches of one event, for rows and for waiting ones grows in mid-walk."""
+    """The buffers for the matches of one event, for rows and for waiting ones grow in mid-scan."""
     frame = many(*sizes)
     rows = check(Pattern(MANY, 10**6, emit.value), frame, ways=("whole", "cut", "restored"))
     found = 2 * sizes[0] * sizes[1]
@@ -173,7 +177,7 @@ def test_a_walk_goes_on_where_it_stopped_for_want_of_room(
 
 @pytest.mark.parametrize("check_c", ["before; meets; overlaps", "after; overlapped-by; during"])
 def test_a_full_buffer_within_a_cycle(check_c: str) -> None:
-    """The candidate at which the walk stopped is neither lost nor told twice."""
+    """The candidate at which the scan stopped is neither lost nor reported twice."""
     pattern = Pattern((*MANY, f"a {check_c} c"), 10**6)
     rows = check(pattern, many(40, 50), ways=("whole", "cut"))
     assert len(rows) > 64 * 20
@@ -194,7 +198,7 @@ def test_several_items_of_one_event_share_the_buffer() -> None:
     check(Pattern((*tree, "d starts; equals e"), 10**6, "BOTH"), stream_of(spans), at_least=144)
 
 
-def test_a_walk_looks_at_few_more_than_it_finds() -> None:
+def test_a_scan_looks_at_few_more_than_it_finds() -> None:
     """Only the ends are looked at where nothing contained is a partner, checked or not."""
     for words, most in (
         ("overlaps; overlapped-by; meets", 4),

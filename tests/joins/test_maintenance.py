@@ -9,21 +9,23 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.compiled import layout as at
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
+from piestream.joins.records import PoolHeader, ResultRow
 from piestream.plan.binding import bind
 from tests import oracle
 from tests.engine.batches import batch_of, detector_of
 from tests.joins.reference import expected
 from tests.joins.state import held
-from tests.joins.streams import WALKS, Pattern, check, noise
+from tests.joins.streams import RELATIONS_OF_MODE, Pattern, check, noise
 from tests.truth import column
+
+TIME, PHASE = (ResultRow.offset(name) for name in ("time", "phase"))
 
 PATTERNS = {
     **{
         name: ("a " + words + " b", "b overlaps; contains; met-by c")
-        for name, words in WALKS.items()
+        for name, words in RELATIONS_OF_MODE.items()
     },
     "apart": ("a before; overlaps b", "c after; contains a"),
     "precise": ("a followed-by; before b", "b followed-by c"),
@@ -56,9 +58,9 @@ def test_forgetting_at_any_moment_changes_nothing(name: str, bounds: str, emit: 
                 starts = [one.start for one in held(detector, symbol)]
                 assert starts == sorted(starts)
                 assert all(start >= floor for start in starts)
-            assert detector.pool[at.POOL_WASTED] == 0
+            assert PoolHeader.over(detector.pool).wasted == 0
             first = end
-        assert [row[at.ROW_TIME] for row in found] == [row[0] for row in wanted]
+        assert [row[TIME] for row in found] == [row[0] for row in wanted]
         assert len({tuple(row) for row in found}) == len(found)
         again = detector_of(pattern.query, frame, 0)[1].detect_whole(
             batch_of(binding, [(0, frame)]), 10**6
@@ -159,7 +161,7 @@ def test_a_number_given_back_is_given_out_without_its_past() -> None:
     idle = detector.compact(last + 100)
     assert idle.tolist() == [0, 1, 2]
     assert detector.live_intervals() == 0
-    assert detector.pool[at.POOL_USED] == at.POOL_WORDS
+    assert PoolHeader.over(detector.pool).used == PoolHeader.size
     detector.release(idle)
     assert detector.compact(last + 100).size == 0  # what is not used is not idle
     assert sorted(detector.add_partitions(4).tolist()) == [0, 1, 2, 3]
@@ -193,7 +195,7 @@ def test_what_is_open_or_waits_is_never_idle() -> None:
     assert detector.compact(10**6).tolist() == [0]
     ends = pl.DataFrame({"ts": [2_000_000], "a": [False], "b": [False]})
     rows = detector.detect(batch_of(binding, [(1, ends)])).tolist()
-    assert [(row[at.ROW_PHASE], row[at.ROW_TIME]) for row in rows] == [(1, 2_000_000)]
+    assert [(row[PHASE], row[TIME]) for row in rows] == [(1, 2_000_000)]
 
 
 RETURN = (

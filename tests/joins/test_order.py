@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import piestream as ps
-from piestream.compiled import layout as at
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.primitives import pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.records import Program
@@ -38,7 +38,7 @@ def test_records_come_in_the_order_of_their_keys(count: int, spread: int) -> Non
 
 
 def test_keys_further_apart_than_a_word_counts() -> None:
-    keys = np.array([[at.INT64_MAX - k if k % 2 else at.INT64_MIN + k] for k in range(40)])
+    keys = np.array([[INT64_MAX - k if k % 2 else INT64_MIN + k] for k in range(40)])
     found = _in_order(keys.ravel(), np.arange(40), np.zeros(1, np.int64), 1)
     assert keys.ravel()[found].tolist() == sorted(keys.ravel().tolist())
 

@@ -7,20 +7,21 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from piestream.compiled import layout as at
+from piestream.automata import read_by_automaton
+from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
-from piestream.joins.records import Partners
-from piestream.plan.compiler import range_free, scan_mode
+from piestream.joins.records import Partners, ScanMode
+from piestream.plan.compiler import scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened
-from tests.joins.streams import WALKS, Pattern, noise
+from tests.joins.streams import RELATIONS_OF_MODE, Pattern, noise
 
-#: Every walk, alone and beside what lies apart; each also as it is seen from the other side.
+#: Every scan mode, alone and beside what lies apart; each also as it is seen from the other side.
 CONSTRAINTS = {
-    **WALKS,
+    **RELATIONS_OF_MODE,
     "contained": "contains",
     "containing": "during",
     "starts": "starts; equals; started-by",
@@ -42,18 +43,18 @@ def relations_of(words: str) -> Relation:
     return constraint.relations
 
 
-def test_each_walk_is_the_walk_of_its_constraint() -> None:
-    for name, words in WALKS.items():
-        walk = scan_mode(range_free(relations_of(words), same_predicate=False))
-        mirrored = scan_mode(Relation(_mirrored(range_free(relations_of(words), False))))
-        assert getattr(at, f"WALK_{name}") in (walk, mirrored), name
+def test_each_mode_is_that_of_its_constraint() -> None:
+    for name, words in RELATIONS_OF_MODE.items():
+        mode = scan_mode(read_by_automaton(relations_of(words)))
+        mirrored = scan_mode(Relation(_mirrored(read_by_automaton(relations_of(words)))))
+        assert ScanMode[name] in (mode, mirrored), name
 
 
 def _mirrored(relations: Relation) -> int:
     return sum(1 << (14 - bit) for bit in range(15) if relations >> bit & 1)
 
 
-ENDS = [*range(1, 6), at.OPEN]
+ENDS = [*range(1, 6), OPEN]
 INTERVALS = [(start, end) for start in range(5) for end in ENDS if end > start]
 
 
@@ -61,7 +62,7 @@ INTERVALS = [(start, end) for start in range(5) for end in ENDS if end > start]
 def test_possible_relations_are_those_of_all_futures(x: tuple[int, int]) -> None:
     apart = {Relation.BEFORE: Relation.FOLLOWED_BY, Relation.AFTER: Relation.FOLLOWS}
     for y in INTERVALS:
-        ends = (None if end == at.OPEN else end for end in (x[1], y[1]))
+        ends = (None if end == OPEN else end for end in (x[1], y[1]))
         x_end, y_end = ends
         relations = futures(x[0], x_end, y[0], y_end)
         wanted = sum(int(apart.get(relation, relation)) for relation in relations)
@@ -73,24 +74,22 @@ def _drop(pool: Array, scan: int, partner: int) -> None:
     drop_partner(Partners(at_word(pointer(pool), 1)), scan, partner)
 
 
-@pytest.mark.parametrize(
-    "walk", [at.WALK_ALL, at.WALK_ENDS, at.WALK_ALL_CHECKED, at.WALK_ENDS_CHECKED]
-)
-def test_dropping_takes_back_the_highest_partner_alone(walk: int) -> None:
+@pytest.mark.parametrize("mode", list(ScanMode))
+def test_dropping_takes_back_the_highest_partner_alone(mode: int) -> None:
     for lowest, highest, dropped in product(range(4), range(4), range(6)):
         if lowest > highest:
             continue
         pool = np.array([-7, lowest, highest, -7])
-        _drop(pool, walk, dropped)
+        _drop(pool, mode, dropped)
         left = [lowest, highest]
         if dropped == highest:  # an older one is never dropped, a later one is none of the partners
-            left[1] = lowest if walk == at.WALK_ENDS else highest - 1
+            left[1] = lowest if mode == ScanMode.ENDS else highest - 1
             if lowest == highest:
-                left = [at.NOWHERE, at.NOWHERE]
+                left = [NONE, NONE]
         assert pool.tolist() == [-7, *left, -7]
-    pool = np.array([-7, at.NOWHERE, at.NOWHERE, -7])
-    _drop(pool, walk, 2)
-    assert pool.tolist() == [-7, at.NOWHERE, at.NOWHERE, -7]
+    pool = np.array([-7, NONE, NONE, -7])
+    _drop(pool, mode, 2)
+    assert pool.tolist() == [-7, NONE, NONE, -7]
 
 
 @pytest.mark.parametrize("bounds", DURATIONS)
@@ -111,7 +110,7 @@ def test_the_index_holds_the_decided_pairs_at_every_moment(name: str, bounds: st
             }
             # an open interval with a bound may be a pair before it is valid
             symbols = [held(stream.detector, symbol) for symbol in (0, 1)]
-            told = {
+            decided = {
                 (b.start, a.start)
                 for b in symbols[0]
                 for a in symbols[1]
@@ -119,6 +118,6 @@ def test_the_index_holds_the_decided_pairs_at_every_moment(name: str, bounds: st
             }
             for side in (0, 1):
                 found = live_pairs(stream.detector, side)
-                assert found & told == wanted & told, (seed, row, side)
-            met += len(wanted & told)
+                assert found & decided == wanted & decided, (seed, row, side)
+            met += len(wanted & decided)
     assert met >= 5

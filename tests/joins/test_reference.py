@@ -29,11 +29,11 @@ def drawn(seed: int) -> Pattern:
         emit=rng.choice(("TRIGGER", "COMPLETION", "BOTH")),
     )
     bounds = {name: rng.choice(BOUNDS) for name in pattern.symbols}
-    twins = {"b": "a"} if rng.random() < 0.2 else {}
-    if not twins and "c" in pattern.symbols and rng.random() < 0.3:
-        twins = {"c": "a"}
+    shared = {"b": "a"} if rng.random() < 0.2 else {}
+    if not shared and "c" in pattern.symbols and rng.random() < 0.3:
+        shared = {"c": "a"}
     least = sum(int(b.split()[2]) for b in bounds.values() if "LEAST" in b)
-    return pattern.having(bounds=bounds, columns=twins, within=max(pattern.within, least))
+    return pattern.having(bounds=bounds, columns=shared, within=max(pattern.within, least))
 
 
 @pytest.mark.parametrize("seed", range(40))

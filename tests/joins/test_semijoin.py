@@ -20,7 +20,7 @@ TREES = {
     "comb": ("ab", "bc", "cd", "be", "cf"),
     "broom": ("ab", "bc", "cd", "ce", "cf"),
 }
-#: The words of a tree's edges, in turn: of each walk, and mixed.
+#: The words of a tree's edges, in turn: of each scan mode, and mixed.
 WORDS = {
     "all": (NEAR,),
     "ends": ("meets; overlaps; overlapped-by; met-by",),
@@ -72,7 +72,7 @@ def test_times_before_zero_are_times_as_others(shape: str, words: str) -> None:
 @pytest.mark.parametrize("bounds", ["AT LEAST 4", "AT MOST 3", "AT LEAST 2 AT MOST 5"])
 @pytest.mark.parametrize("shape", TREES)
 def test_intervals_that_count_late_or_not_at_all(shape: str, bounds: str, emit: str) -> None:
-    """What is not valid offers nothing; when it becomes valid all behind it have to hear of it."""
+    """What is not valid gives no bound; when it becomes valid, its bound propagates to all partners."""
     met = 0
     for seed, (symbols, words) in enumerate([("c", "all"), ("b", "mixed"), ("abcdef", "all")]):
         pattern = tree(shape, words, 16, emit=emit, bounds=dict.fromkeys(symbols, bounds))

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import pytest
 
-from piestream.generators import booleans
+from experiments.streams import booleans
 from tests.joins.counting import Spans, counted, counted_frame
 
 #: So many steps and visits for each run, pair and match: a match of n symbols takes n - 1 steps,
-#: fewer where matches share bindings, and each pair is told of what lies behind it.
+#: fewer where matches share bindings, and each pair propagates a bound at most once.
 MOST = 4
 SMALL, LARGE = 40, 400
 BETWEEN_NEIGHBOURS = "meets;overlaps;overlapped-by;starts;started-by;contains"

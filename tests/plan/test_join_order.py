@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from experiments.streams import booleans
 from piestream.compiled.constants import NONE
 from piestream.engine.stream import Stream
-from piestream.generators import booleans
 from piestream.joins.maintenance import sample_statistics
 from piestream.joins.records import Program
 from piestream.plan.binding import bind

@@ -1,0 +1,1 @@
+"""What the papers measured, with piestream beside the other methods."""

@@ -1,0 +1,1 @@
+"""What all experiments share: measuring, results as files, tables, conclusions, figures, the report."""

@@ -1,0 +1,108 @@
+"""Where a result comes from: the commit, the engine's fingerprint, the machine, versions, the load."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "commit",
+    "engine_fingerprint",
+    "load",
+    "machine",
+    "scripts_fingerprint",
+    "versions",
+]
+
+_ROOT = Path(__file__).parents[2]
+_PACKAGE = _ROOT / "piestream"
+
+#: Parts of the package that decide neither results nor speed; ``spark`` does on Spark alone.
+_NOT_THE_ENGINE = ("cli", "demo", "show", "testing.py", "__main__.py")
+_VERSIONS = (
+    "piestream",
+    "polars",
+    "numpy",
+    "numba",
+    "llvmlite",
+    "duckdb",
+    "automata-lib",
+    "pyspark",
+)
+
+
+@cache
+def engine_fingerprint(spark: bool = False) -> str:
+    """A digest over the sources that decide the engine's results and speed.
+
+    A result that was measured at another fingerprint is stale. Any change of these files changes
+    it, comments included: to measure once too often is cheaper than to trust a stale number.
+
+    >>> len(engine_fingerprint()), engine_fingerprint() == engine_fingerprint(spark=True)
+    (12, False)
+    """
+    apart = (*_NOT_THE_ENGINE, *(() if spark else ("spark",)))
+    return _digest(
+        path for path in _PACKAGE.rglob("*.py") if path.relative_to(_PACKAGE).parts[0] not in apart
+    )
+
+
+@cache
+def scripts_fingerprint() -> str:
+    """A digest over the code that measures, for ``--resume``."""
+    return _digest((_ROOT / "experiments").rglob("*.py"))
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def commit() -> str:
+    """The commit of the working copy, with ``-dirty`` if there is more than that."""
+    with suppress(OSError, subprocess.CalledProcessError):
+        ask = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+        return subprocess.check_output(ask, cwd=_ROOT, text=True, stderr=subprocess.DEVNULL).strip()
+    return "unknown"
+
+
+def load() -> float:
+    """The load average of the machine over the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+def machine() -> Mapping[str, Any]:
+    """What the measurements are made on."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "processor": models[0] if models else platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(pages / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def versions() -> Mapping[str, str]:
+    """Of Python, and of the packages that take part."""
+    found = {"python": platform.python_version()}
+    for name in _VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

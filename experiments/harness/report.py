@@ -1,0 +1,175 @@
+"""The report: a page made of the results there are, with what each of them is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from experiments.harness.conclusions import factor, ratio
+from experiments.harness.experiment import Experiment
+from experiments.harness.measure import PROTOCOL, Row, Rows
+from experiments.harness.provenance import engine_fingerprint
+from experiments.harness.store import FOLDER, Document, best
+from experiments.harness.tables import by_input, markdown_table, select, times_of
+from experiments.peers import OURS, PEERS, Reports, title
+
+__all__ = ["figure_path", "report"]
+
+#: Groups of experiments by name, each its experiments by name.
+Groups = Mapping[str, Mapping[str, Experiment]]
+
+
+def figure_path(found: Document, folder: Path = FOLDER) -> Path:
+    """Where the figure of a document lies."""
+    return folder / "figures" / found.size.value / f"{found.head['experiment']}.svg"
+
+
+def report(groups: Groups, folder: Path = FOLDER) -> Path:
+    """Write the page that is made of all results there are."""
+    there: dict[str, list[tuple[Experiment, Document, list[Document]]]] = {}
+    missing = []
+    for group, experiments in groups.items():
+        for name, experiment in experiments.items():
+            document, others = best(name, folder)
+            if document is None:
+                missing.append(name)
+            else:
+                there.setdefault(group, []).append((experiment, document, others))
+    shown = [entry for entries in there.values() for entry in entries]
+    parts = [_head([document for _, document, _ in shown]), _methods()]
+    parts.append(_headlines([(experiment, document) for experiment, document, _ in shown]))
+    for group, entries in there.items():
+        parts.append(f"# {group.capitalize()}")
+        parts += [_section(*entry, folder) for entry in entries]
+    if missing:
+        parts.append(f"Not measured yet: {', '.join(missing)}.")
+    path = folder / "report.md"
+    path.write_text("\n\n".join(parts) + "\n")
+    return path
+
+
+def _head(documents: Sequence[Document]) -> str:
+    lines = [
+        "# Measurements",
+        "This page is generated from `experiments/results/` by `python -m experiments report`: every "
+        "number in it, and every conclusion, is made from the results of the run that its section "
+        "names. [README.md](README.md) says how to measure anew, and what is not reproduced.",
+    ]
+    if documents:
+        stale = sum(document.is_stale() for document in documents)
+        current = len(documents) - stale
+        lines.append(
+            f"The engine's fingerprint is now `{engine_fingerprint()}` (with the Spark adapter "
+            f"`{engine_fingerprint(spark=True)}`). {current} of {len(documents)} sections were "
+            f"measured at it; {stale or 'none'} {'is' if stale == 1 else 'are'} **stale**: measured "
+            "on other sources of the engine, and marked so."
+        )
+    lines.append(f"**How it is measured.** {PROTOCOL}")
+    lines.append(
+        "**Input.** Every method gets the same stream in two forms. *Packed bits*: the truth of each "
+        "symbol at each event is known, in the form in which the method takes it (a word of 64 events "
+        "a symbol, a mask an event, a table), made before the clock starts. *Raw frame*: a Polars "
+        "frame as a user has it; evaluating the predicates, ordering the rows by partition and time "
+        "and packing the bits is inside the clock: piestream does it itself, for all other methods "
+        "it is one function of Polars and NumPy (`streams/bits.py`), and the stream goes into the "
+        "method's own form inside the clock too. Times of one form are not compared with those of "
+        "the other."
+    )
+    return "\n\n".join(lines)
+
+
+def _methods() -> str:
+    lines = [
+        [peer.title, peer.description, peer.reports.value]
+        for peer in PEERS.values()
+        if peer.reports is not Reports.UNKNOWN or peer.description
+    ]
+    return "## Methods\n\n" + markdown_table(["method", "what it is", "reports a match"], lines)
+
+
+def _headlines(there: Sequence[tuple[Experiment, Document]]) -> str:
+    """The largest case of each experiment that compares times: piestream, and the next best."""
+    lines = []
+    for experiment, document in there:
+        cases = experiment.headline(document.rows) if experiment.headline else {}
+        for case, rows in cases.items():
+            for form, found in by_input(rows):
+                line = _headline(found)
+                if line:
+                    mark = " (stale)" if document.is_stale() else ""
+                    name = f"[{experiment.name}](#{_anchor(experiment.title)}): {case}{mark}"
+                    lines.append([name, form, *line])
+    head = ["case", "input", "piestream, warm / cold ms", "quickest other method",
+            "its warm / cold ms", "its time over piestream's"]  # fmt: skip
+    text = "## In short\n\nThe largest case of each comparison; below 1× the other is quicker.\n\n"
+    return text + markdown_table(head, lines) if lines else "## In short\n\nNothing was compared."
+
+
+def _headline(rows: Rows) -> list[str] | None:
+    mine = next(iter(select(rows, peer=OURS)), None)
+    others: list[tuple[float, Row]] = []
+    for row in rows:
+        compared = ratio(row, mine) if mine and row["peer"] != OURS else None
+        if compared:
+            others.append((compared[0], row))
+    if not others or mine is None:
+        return None
+    times, row = min(others, key=lambda other: other[0])
+    return [times_of(mine), title(row["peer"]), times_of(row), factor(times)]
+
+
+def _anchor(heading: str) -> str:
+    """What a page calls a heading.
+
+    >>> _anchor("PieStream, Fig. 4a: 4 to 24 symbols")
+    'piestream-fig-4a-4-to-24-symbols'
+    """
+    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -")
+    return kept.replace(" ", "-")
+
+
+def _section(
+    experiment: Experiment, document: Document, others: list[Document], folder: Path
+) -> str:
+    parts = [
+        f"## {experiment.title}",
+        _provenance(experiment, document, others),
+        f"**Question.** {experiment.question}",
+        f"**Setup.** {experiment.setup}",
+        experiment.tables(document.rows),
+    ]
+    if experiment.draw is not None:
+        figure = figure_path(document, folder).relative_to(folder).as_posix()
+        parts.append(f"![{experiment.title}]({figure})")
+    parts.append(experiment.conclusions(document.rows))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _provenance(experiment: Experiment, document: Document, others: list[Document]) -> str:
+    """Where the numbers of a section come from, and whether they are those of the present engine."""
+    head = document.head
+    where = head["machine"]
+    loads = [row["load"] for row in document.rows if "load" in row]
+    loads += [value for value in head["load"].values() if value is not None]
+    load = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "not recorded"
+    lines = [
+        f"`python -m experiments {experiment.name}`, size {document.size.value}, {head['date']}, "
+        f"{head['seconds']:.0f} s. Commit {head['commit'] or 'not recorded'}, engine "
+        f"`{head['engine'] or 'not recorded'}`, load {load}, seed {head['seed']}; "
+        f"{where['processor']}, {where['cores']} cores, {where['memory_gb']} GB, {where['system']}; "
+        + ", ".join(f"{name} {version}" for name, version in head["versions"].items())
+        + "."
+    ]
+    if document.is_stale():
+        lines.append(
+            "**Stale:** measured on other sources of the engine than the present ones"
+            + (f" ({head['note']})" if head.get("note") else "")
+            + "."
+        )
+    for other in others:
+        lines.append(
+            f"Also kept: size {other.size.value}, commit {other.head['commit'] or 'not recorded'}"
+            f"{', stale' if other.is_stale() else ''}, "
+            f"in `results/{other.size.value}/{experiment.name}.json`."
+        )
+    return "\n".join(f"> {line}" for line in lines)

@@ -1,0 +1,1 @@
+"""What the methods are made of, and what several of them share."""

@@ -1,0 +1,72 @@
+"""What a method has to offer so that it can be measured beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from experiments.peers.pattern import Ints, Pattern, Result, one_partition
+
+if TYPE_CHECKING:
+    from experiments.streams.cases import Case
+
+__all__ = ["BITS", "FRAME", "INPUTS", "Matcher", "Peer", "Reports"]
+
+#: The forms in which every method is given the same stream.
+BITS, FRAME = "packed bits", "raw frame"
+INPUTS = (BITS, FRAME)
+
+
+class Reports(Enum):
+    """When a method reports a match."""
+
+    #: Each pair when its relation is sure to be an allowed one.
+    EARLIEST = "at the earliest instant"
+    #: Each pair when it is one certain relation.
+    RELATION = "when each relation is certain"
+    #: When all intervals have ended.
+    COMPLETION = "at completion"
+    UNKNOWN = "only a number at the end"
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """A method that has been given its pattern: all that is not to be measured is done.
+
+    ``load`` takes a stream, as times and masks, into the method's own form; ``match`` works on that.
+    """
+
+    match: Callable[[Any], Result]
+    load: Callable[[Ints, Ints], Any] = one_partition
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One method: what it is, when it reports a match, and how to run it."""
+
+    title: str
+    description: str
+    #: Gives the `Matcher` of a pattern; takes ``keep`` (False: matches are only counted).
+    matcher: Callable[..., Matcher]
+    reports: Reports
+    #: Colour and mark in all figures.
+    style: tuple[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: Runs on a raw frame by itself; otherwise the frame is derived by `Case.derive`.
+    on_frame: Callable[[Case], Callable[[], Result]] | None = None
+    #: False where matches are known to be missing, false or repeated.
+    exact: bool = True
+    #: Compiled loops over one event after another; the others take the whole stream at once, or
+    #: are programs of their own.
+    streaming: bool = True
+
+    def prepare(self, pattern: Pattern, **options: Any) -> Matcher:
+        """The method with its own options and these."""
+        return self.matcher(pattern, **{**self.options, **options})
+
+    def run(self, pattern: Pattern, times: Ints, masks: Ints, **options: Any) -> Result:
+        """Run it over one partition, sorted by time; bit i of a mask: symbol i holds."""
+        matcher = self.prepare(pattern, **options)
+        return matcher.match(matcher.load(times, masks))

@@ -1,0 +1,1 @@
+"""On Spark: cores and slices, and what Spark itself costs."""

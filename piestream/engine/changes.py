@@ -1,0 +1,69 @@
+"""Whether a change of a stream's state was broken off in its middle."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from piestream.errors import StateError, StreamError
+
+__all__ = ["ChangeGuard", "cause_of"]
+
+
+class ChangeGuard:
+    """Surrounds each change of a state; once one is broken off, there are no more.
+
+    An interruption (Ctrl-C, or another exception of a signal's handler) and a lack of memory may
+    end a change anywhere, also between two arrays that refer to each other. Rows that are refused
+    are not in the state: after a `StreamError` it is as it was.
+
+    >>> guard = ChangeGuard()
+    >>> try:
+    ...     with guard:
+    ...         raise KeyboardInterrupt
+    ... except KeyboardInterrupt:
+    ...     guard.__enter__()
+    Traceback (most recent call last):
+    piestream.errors.StateError: this session was interrupted in the middle of a change, ...
+    """
+
+    __slots__ = ("changing",)
+
+    def __init__(self) -> None:
+        self.changing = False
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a change; where it ends well, set ``changing`` to False.
+
+        That is for one event, where a ``with`` statement costs a tenth of the whole.
+        """
+        if self.changing:
+            raise StateError(
+                "this session was interrupted in the middle of a change, so its state is "
+                "incomplete: open a new one from the last snapshot, query.open(state=...)"
+            )
+        self.changing = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None or issubclass(kind, StreamError):
+            self.changing = False
+        elif isinstance(error, SystemError):
+            raise cause_of(error) from None
+
+
+def cause_of(error: SystemError) -> BaseException:
+    """The exception of a signal's handler that ran while a loop handed over its result.
+
+    Python wraps it in SystemErrors, since the loop has a result besides.
+    """
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__ or cause.__context__
+    return cause or error

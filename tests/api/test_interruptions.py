@@ -1,0 +1,125 @@
+"""A session that is interrupted, copied, or used by several threads."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.adapters import session as sessions
+from piestream.engine import detector
+
+_QUERY = "FROM s ORDER BY t DEFINE a AS x > 0, b AS x <= 0 PATTERN a before b WITHIN 40"
+_ROWS = pl.DataFrame({"t": range(9), "x": [1, 0, 1] * 3})
+_LATER = pl.DataFrame({"t": range(20, 29), "x": [1, 0, 1] * 3})
+
+
+@pytest.fixture
+def session() -> ps.Session:
+    session = ps.query(_QUERY).open()
+    session.push(_ROWS)
+    return session
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("rows", [_LATER, _LATER.to_dicts(), _LATER.to_dicts()[1]])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_push_that_is_interrupted_breaks_the_session(
+    session: ps.Session, monkeypatch: pytest.MonkeyPatch, rows: object, error: type[BaseException]
+) -> None:
+    state = session.snapshot()
+    expected = ps.query(_QUERY).open(state=state).push(rows)
+
+    def interrupt(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(detector, "detect", interrupt)
+        with pytest.raises(error):
+            session.push(rows)
+    for use in (lambda: session.push(rows), session.snapshot, session.close):
+        with pytest.raises(ps.StateError, match="open a new one from the last snapshot"):
+            use()
+    with pytest.raises(ps.StateError, match="open a new one from the last snapshot"):
+        session.advance(99)
+    again = ps.query(_QUERY).open(state=state).push(rows)
+    assert pl.DataFrame(again).equals(pl.DataFrame(expected))
+
+
+def test_results_that_are_lost_break_the_session(
+    session: ps.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sessions, "as_kind", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.push(_LATER)
+    with pytest.raises(ps.StateError, match="interrupted"):
+        session.push(_LATER)
+
+
+def test_an_interruption_before_the_state_changes_leaves_the_session_as_it_was(
+    session: ps.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = session.snapshot()
+    with monkeypatch.context() as patched:
+        patched.setattr(sessions, "as_polars", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.push(_LATER)
+    assert session.push(_LATER).equals(ps.query(_QUERY).open(state=state).push(_LATER))
+
+
+def test_a_refused_push_leaves_the_session_as_it_was(session: ps.Session) -> None:
+    with pytest.raises(ps.LateEventError):
+        session.push(_ROWS)
+    calm = ps.query(_QUERY).open()
+    calm.push(_ROWS)
+    assert session.push(_LATER).equals(calm.push(_LATER))
+
+
+def test_an_interruption_while_a_loop_hands_over_its_result_is_seen_as_it_is(
+    session: ps.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrapped(*_: object) -> None:
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    for rows in (_LATER, {"t": 30, "x": 0}):
+        fresh = ps.query(_QUERY).open(state=session.snapshot())
+        with monkeypatch.context() as patched:
+            patched.setattr(detector, "detect", wrapped)
+            with pytest.raises(KeyboardInterrupt):
+                fresh.push(rows)
+
+
+def test_threads_take_turns(session: ps.Session) -> None:
+    inside: list[int] = []
+    together: list[int] = []
+    kept = sessions.as_kind
+
+    def slow(kind: sessions.Kind, frame: pl.DataFrame) -> object:
+        inside.append(1)
+        together.append(len(inside))
+        threading.Event().wait(0.02)
+        inside.pop()
+        return kept(kind, frame)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sessions, "as_kind", slow)
+        threads = [threading.Thread(target=session.advance, args=(50,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert together == [1] * 4
+
+
+@pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_session_cannot_be_copied(session: ps.Session, take: object) -> None:
+    with pytest.raises(TypeError, match=r"take its snapshot\(\)"):
+        take(session)  # type: ignore[operator]
