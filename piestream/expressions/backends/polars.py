@@ -236,7 +236,7 @@ class _Writer:
         if not right.value:
             return quotient(dividend, math.nan)
         if math.frexp(right.value)[0] in (0.5, -0.5):
-            return dividend / right.value  # the reciprocal of a power of two is exact
+            return dividend / float(right.value)  # the reciprocal of a power of two is exact
         return quotient(dividend, float(right.value))
 
     def _arithmetic(
