@@ -257,19 +257,23 @@ def _flat(value: Any) -> list[int]:
 def assemble(header: type[Record], **values: int | Iterable[Any]) -> Array:
     """An array that begins with a record, behind which its tables lie one after the other.
 
-    A table's value is its words, in one list or in one a row. A word that is not given is 0.
+    A table's value is its words, in one array or list, or in a list a row. A word that is not given is 0.
     """
     words = np.zeros(header.size, np.int64)
-    body: list[int] = []
+    tables = [words]
+    size = header.size
     record = header.over(words)
     for name, value in values.items():
         field = header.fields[name]
         if field.kind == "table":
-            words[field.offset] = header.size + len(body)
-            body += _flat(value)
+            words[field.offset] = size
+            tables.append(
+                value if isinstance(value, np.ndarray) else np.array(_flat(value), np.int64)
+            )
+            size += tables[-1].size
         else:
             setattr(record, name, value)
-    return np.concatenate([words, np.array(body, np.int64)])
+    return np.concatenate(tables)
 
 
 # -- loops over records ----------------------------------------------------------------------------

@@ -34,8 +34,12 @@ NANOSECONDS = {
 }
 
 
-#: A duration is less than so many nanoseconds or ticks; a window of more than 64 bits holds all.
-LONGEST = 2**80
+#: A duration with a unit is less than so many nanoseconds.
+LONGEST_TIME = 2**63
+
+#: A duration without a unit is less than so many ticks; a window of more ticks than there are
+#: holds all.
+MOST_TICKS = 2**80
 
 #: Decimal numbers of any digits that a text may have.
 _EXACT = Context(prec=1000)
@@ -135,10 +139,11 @@ def duration_of(number: str, unit: str | None) -> Duration | str:
     Duration(amount=1500000000, in_ticks=False)
     """
     written = number if unit is None else f"{number} {unit}"
-    counted = "ticks" if unit is None else "nanoseconds"
     amount = Decimal(number)
-    too_long = f"{written} is longer than a 64-bit count of {counted} can say"
-    if amount and amount.adjusted() > 20:
+    too_long = f"{written} is longer than a duration can be"
+    if unit is not None:
+        too_long = f"{written} is longer than a 64-bit count of nanoseconds can say"
+    if amount and amount.adjusted() > 30:
         return too_long
     if unit is not None:
         amount = _EXACT.multiply(amount, Decimal(UNIT_SPELLINGS[unit.lower()]))
@@ -146,7 +151,7 @@ def duration_of(number: str, unit: str | None) -> Duration | str:
         if unit is None:
             return f"a duration without a unit counts ticks, and {number} is not a whole number"
         return f"{written} is not a whole number of nanoseconds"
-    if amount >= LONGEST:
+    if amount >= (MOST_TICKS if unit is None else LONGEST_TIME):
         return too_long
     return Duration(int(amount), in_ticks=unit is None)
 
@@ -206,7 +211,7 @@ def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
         microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
         if microseconds < 0:
             raise QueryError(f"{what} is negative: {value}")
-        if microseconds * 1_000 >= LONGEST:
+        if microseconds * 1_000 >= LONGEST_TIME:
             raise QueryError(
                 f"{what}: {value} is longer than a 64-bit count of nanoseconds can say"
             )
@@ -219,8 +224,8 @@ def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
     if isinstance(value, int):
         if value < 0:
             raise QueryError(f"{what} is negative")
-        if value >= LONGEST:
-            raise QueryError(f"{what} is longer than a 64-bit count of ticks can say")
+        if value >= MOST_TICKS:
+            raise QueryError(f"{what} is of more ticks than a duration can have")
         return Duration(value, in_ticks=True)
     match = _WRITTEN.fullmatch(value)
     if match is None:

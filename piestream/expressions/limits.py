@@ -30,10 +30,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: Characters of a query or of a predicate.
-MOST_CHARACTERS = 100_000
-#: Tokens of a query or of a predicate.
-MOST_TOKENS = 20_000
+#: Characters and tokens of a text: all pairs of 64 symbols fit into a query.
+MOST_CHARACTERS = {"a query": 400_000, "a predicate": 100_000}
+MOST_TOKENS = {"a query": 80_000, "a predicate": 20_000}
 #: Characters of a number.
 MOST_DIGITS = 400
 #: Brackets, CASEs and signs that may be open around a part of a predicate.
@@ -52,17 +51,19 @@ TOO_LARGE = "this predicate becomes too large when it is translated"
 
 def length_fault(text: str, what: str) -> Diagnostic | None:
     """What is wrong if a text is too long to be read."""
-    if len(text) <= MOST_CHARACTERS:
+    most = MOST_CHARACTERS[what]
+    if len(text) <= most:
         return None
-    message = f"{what} has at most {MOST_CHARACTERS:,} characters, this has {len(text):,}"
+    message = f"{what} has at most {most:,} characters, this has {len(text):,}"
     return Diagnostic(None, message)
 
 
 def token_fault(tokens: Sequence[Token], what: str) -> Diagnostic | None:
     """What is wrong if a text has too many tokens, or a number in it too many digits."""
-    if len(tokens) > MOST_TOKENS:
-        message = f"{what} has at most {MOST_TOKENS:,} words, numbers and signs"
-        return Diagnostic(tokens[MOST_TOKENS].span, message)
+    most = MOST_TOKENS[what]
+    if len(tokens) > most:
+        message = f"{what} has at most {most:,} words, numbers and signs"
+        return Diagnostic(tokens[most].span, message)
     for token in tokens:
         if token.kind is Kind.NUMBER and len(token.text) > MOST_DIGITS:
             return Diagnostic(token.span, f"a number has at most {MOST_DIGITS} characters")

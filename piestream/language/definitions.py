@@ -111,8 +111,9 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
     end = len(tokens)
     for index, token in enumerate(tokens):
         following = tokens[index + 1].upper if index + 1 < len(tokens) else ""
-        is_bound = following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST"))
-        if depth[index] == 0 and token.upper == "AT" and index and is_bound:
+        if not index or depth[index] or token.upper != "AT":
+            continue
+        if following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST")):
             end = index
             break
     start = _between(tokens[:end], depth, text)

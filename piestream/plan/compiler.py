@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+import numpy as np
+
 from piestream.automata import compile_pair, read_by_automaton
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Record, assemble
@@ -354,9 +356,9 @@ class _Compiler:
             incidents=self.incidents,
             constraints=[constraint.packed() for constraint in self.constraints],
             transitions=self.transitions,
-            seeds=[0] * len(orders) * records.Seed.size,
-            steps=[0] * n_steps * records.Step.size,
-            checks=[0] * n_checks * records.Check.size,
+            seeds=np.zeros(len(orders) * records.Seed.size, np.int64),
+            steps=np.zeros(n_steps * records.Step.size, np.int64),
+            checks=np.zeros(n_checks * records.Check.size, np.int64),
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import or_
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Up to so many symbols to bind, all orders are costed; beyond, the cheapest next one is taken.
 _ALL_ORDERS = 7
@@ -45,7 +50,7 @@ class Check:
     other: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """Bind ``target`` to the partners that ``constraint`` gives for the symbol on ``side``."""
 
@@ -53,6 +58,11 @@ class Step:
     constraint: int
     side: int
     checks: tuple[Check, ...]
+
+    @cached_property
+    def needs(self) -> int:
+        """The symbols that the checks look at, a bit each."""
+        return reduce(or_, (1 << check.other for check in self.checks), 0)
 
 
 class SideSample(Protocol):
@@ -130,8 +140,14 @@ class JoinOrders:
 
     def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
         """The steps of every seed."""
+        writer = _StepWriter(self.edges, self.same_predicate_pairs, estimate)
+        symbols = {s for edge in self.edges for s in (edge.x, edge.y)}
+        far = [bound for bound in self.seeds.values() if len(symbols) - len(bound) > _ALL_ORDERS]
+        greedy = dict(zip(far, greedy_orders(far, self.edges, estimate), strict=True))
         return {
-            name: steps_from(bound, self.edges, self.same_predicate_pairs, estimate)
+            name: steps_from(
+                bound, self.edges, self.same_predicate_pairs, estimate, greedy.get(bound), writer
+            )
             for name, bound in self.seeds.items()
         }
 
@@ -141,29 +157,144 @@ def steps_from(
     edges: Sequence[Edge],
     same_predicate_pairs: Sequence[frozenset[int]],
     estimate: Estimate | None = None,
+    order: Sequence[int] | None = None,
+    writer: _StepWriter | None = None,
 ) -> tuple[Step, ...]:
     """The steps that bind all remaining symbols once ``bound`` are, at the least estimated work.
 
     ``same_predicate_pairs`` are pairs of symbols that no constraint prevents from binding the same
-    interval.
+    interval. An ``order`` that was found already is taken, and steps are shared by whoever asks the
+    same ``writer``.
     """
-    search = _Search(edges, estimate or Estimate(), bound)
-    remaining = len({s for edge in edges for s in (edge.x, edge.y)}) - len(bound)
-    order = search.best(frozenset(bound)) if remaining <= _ALL_ORDERS else search.greedy(bound)
-    if search.is_tree and not any(edge.ranged for edge in edges):
-        order = search.branch_by_branch(order, bound)  # any order is as good
-    done = list(bound)
-    steps = []
-    for target in order:
-        via, others, _, _ = search.cost(target, done)
-        checks = [Check(e, edges[e].side(target), edges[e].other(target)) for e in others]
-        checks += [
-            Check(None, 0, s) for s in done if frozenset((s, target)) in same_predicate_pairs
+    estimate = estimate or Estimate()
+    symbols = {s for edge in edges for s in (edge.x, edge.y)} if order is None else ()
+    if order is None and len(symbols) - len(bound) > _ALL_ORDERS:
+        (order,) = greedy_orders([bound], edges, estimate)
+    if order is None or len(edges) <= len(order) + len(bound):
+        search = _Search(edges, estimate, bound)
+        order = search.best(frozenset(bound)) if order is None else order
+        if search.is_tree and not any(edge.ranged for edge in edges):
+            order = search.branch_by_branch(order, bound)  # any order is as good
+    writer = writer or _StepWriter(edges, same_predicate_pairs, estimate)
+    return writer.steps(bound, order)
+
+
+class _StepWriter:
+    """Writes orders as steps. Orders that come to the same symbols from different seeds share them."""
+
+    def __init__(
+        self,
+        edges: Sequence[Edge],
+        same_predicate_pairs: Sequence[frozenset[int]],
+        estimate: Estimate,
+    ) -> None:
+        self.edges = edges
+        self.estimate = estimate
+        self.written: dict[tuple[int, int, int], Step] = {}
+        #: By target, in order of the constraints: a bit for the other symbol, the constraint, and its
+        #: check.
+        self.incident: dict[int, list[tuple[int, int, Check]]] = {}
+        for number, edge in enumerate(edges):
+            for target in (edge.x, edge.y):
+                other = edge.other(target)
+                check = Check(number, edge.side(target), other)
+                self.incident.setdefault(target, []).append((1 << other, number, check))
+        self.same: dict[int, list[int]] = {}
+        for pair in same_predicate_pairs:
+            for target in pair:
+                (other,) = pair - {target}
+                self.same.setdefault(target, []).append(other)
+
+    def steps(self, bound: Sequence[int], order: Sequence[int]) -> tuple[Step, ...]:
+        """The steps that bind symbols in an order, once ``bound`` are."""
+        seed = done = sum(1 << symbol for symbol in bound)
+        # What is assumed of a constraint is the same whether or not the seed is there.
+        of_seed = seed if self.estimate.partners else 0
+        found = []
+        for target in order:
+            key = (target, done, of_seed)
+            step = self.written.get(key)
+            if step is None:
+                step = self.written[key] = self._step(*key)
+            found.append(step)
+            done |= 1 << target
+        return tuple(found)
+
+    def _step(self, target: int, done: int, seed: int) -> Step:
+        applicable = [entry for entry in self.incident[target] if entry[0] & done]
+
+        def work(entry: tuple[int, int, Check]) -> tuple[float, bool, int]:
+            bit, number, check = entry
+            edge = self.edges[number]
+            tried = self.estimate.partners_of(edge, number, 1 - check.side, bool(bit & seed))
+            return tried, edge.ranged, number
+
+        _, via, check = via_entry = min(applicable, key=work)
+        checks = [entry[2] for entry in applicable if entry is not via_entry]
+        checks += [Check(None, 0, s) for s in self.same.get(target, ()) if done >> s & 1]
+        return Step(target, via, 1 - check.side, tuple(checks))
+
+
+def greedy_orders(
+    seeds: Sequence[Sequence[int]], edges: Sequence[Edge], estimate: Estimate
+) -> list[tuple[int, ...]]:
+    """For each seed an order that always takes the symbol of which the fewest bindings remain.
+
+    All orders grow together, a symbol a round.
+    """
+    costs = _Costs(edges, estimate)
+    n = costs.n_symbols
+    everyone = np.arange(len(seeds))
+    done = np.zeros((len(seeds), n), bool)
+    via = np.full((len(seeds), n), costs.none)  # the best constraint that reaches each symbol
+    others = np.ones((len(seeds), n))  # the product of the shares of all others
+
+    def bind(which: NDArray[np.intp], symbols: NDArray[np.intp], of_seed: bool) -> None:
+        done[which, symbols] = True
+        more, known = costs.ranks[int(of_seed)][symbols], via[which]
+        new = more != costs.none
+        others[which] *= np.where(new, costs.shares[np.maximum(more, known)], 1.0)
+        via[which] = np.minimum(more, known)
+
+    for at in range(max(map(len, seeds), default=0)):
+        which = np.array([g for g, seed in enumerate(seeds) if len(seed) > at], np.intp)
+        bind(which, np.array([seeds[g][at] for g in which], np.intp), of_seed=True)
+    orders: list[list[int]] = [[] for _ in seeds]
+    while True:
+        open_ones = ~done & (via != costs.none)
+        kept = np.where(open_ones, costs.partners[via] * others, np.inf)
+        targets = kept.argmin(axis=1)
+        which = everyone[open_ones[everyone, targets]]
+        if not which.size:
+            return [tuple(order) for order in orders]
+        for g, target in zip(which.tolist(), targets[which].tolist(), strict=True):
+            orders[g].append(target)
+        bind(which, targets[which], of_seed=False)
+
+
+class _Costs:
+    """How dear it is to reach a symbol from another: each way has a rank, the best one 0."""
+
+    def __init__(self, edges: Sequence[Edge], estimate: Estimate) -> None:
+        self.n_symbols = 1 + max((max(edge.x, edge.y) for edge in edges), default=-1)
+        ways = [
+            (estimate.partners_of(edge, number, side, of_seed), edge.ranged, number, side, of_seed)
+            for number, edge in enumerate(edges)
+            for side in range(2)
+            for of_seed in (False, True)
         ]
-        source = edges[via].other(target)
-        steps.append(Step(target, via, edges[via].side(source), tuple(checks)))
-        done.append(target)
-    return tuple(steps)
+        ways.sort()
+        #: The rank of no way at all.
+        self.none = len(ways)
+        self.partners = np.array([*(way[0] for way in ways), np.inf])
+        self.shares = np.ones(len(ways) + 1)
+        #: By whether the source is of the seed, by source, by target.
+        self.ranks = np.full((2, self.n_symbols, self.n_symbols), self.none)
+        for rank, (_, _, number, side, of_seed) in enumerate(ways):
+            edge = edges[number]
+            source, target = (edge.y, edge.x) if side else (edge.x, edge.y)
+            self.ranks[int(of_seed), source, target] = rank
+            self.shares[rank] = estimate.share_of(edge, number, side, of_seed)
 
 
 def independent_suffix(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
@@ -171,14 +302,15 @@ def independent_suffix(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
 
     The matches are then the product of what these find and of what those before them find.
     """
-    for first in range(1, len(steps)):
-        earlier = {step.target for step in steps[:first]}
-        needed = {edges[s.constraint].other(s.target) for s in steps[first:]} | {
-            check.other for s in steps[first:] for check in s.checks
-        }
+    earlier = sum(1 << step.target for step in steps)
+    independent, needed = len(steps), 0
+    for first in range(len(steps) - 1, 0, -1):
+        step = steps[first]
+        earlier &= ~(1 << step.target)
+        needed |= step.needs | 1 << edges[step.constraint].other(step.target)
         if not needed & earlier:
-            return first
-    return len(steps)
+            independent = first
+    return independent
 
 
 class _Search:
@@ -250,16 +382,6 @@ class _Search:
                 choices.append((tried + kept * work, (target, *order)))
             self.memo[bound] = min(choices, default=(0.0, ()))
         return self.memo[bound]
-
-    def greedy(self, bound: Sequence[int]) -> tuple[int, ...]:
-        """An order that always takes the symbol of which the fewest bindings remain."""
-        done = list(bound)
-        order: list[int] = []
-        while candidates := self.candidates(done):
-            target = min(candidates, key=lambda s: (self.cost(s, done)[3], s))
-            order.append(target)
-            done.append(target)
-        return tuple(order)
 
 
 def spanning_tree(n_symbols: int, edges: Sequence[Edge]) -> tuple[int, ...]:

@@ -20,7 +20,6 @@ from piestream.joins.records import (
 )
 from piestream.joins.waiting import WaitingStore
 from piestream.plan.join_order import (
-    Check,
     Estimate,
     JoinOrders,
     Step,
@@ -101,40 +100,55 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
     view = Program.over(program)
 
     @cache
-    def bind(constraint: int, side: int) -> dict[str, int]:
-        """The fields of a step that binds the other side of a constraint."""
+    def bind(constraint: int, side: int) -> list[int]:
+        """A step that binds the other side of a constraint, but for its checks."""
         entry = view.constraints[constraint]
         source, target = entry.sides[side], entry.sides[1 - side]
-        return {
-            "source": entry.symbols[side],
-            "target": entry.symbols[1 - side],
-            "width": view.symbols[entry.symbols[1 - side]].width,
-            "partners": source.partners,
-            "last_ended_before": source.last_ended_before,
-            "first_starting_after": source.first_starting_after,
-            "scan": source.scan,
-            "allowed": source.allowed,
-            "target_last_ended_before": target.last_ended_before,
-        }
+        return records.Step.packed(
+            source=entry.symbols[side],
+            target=entry.symbols[1 - side],
+            width=view.symbols[entry.symbols[1 - side]].width,
+            partners=source.partners,
+            last_ended_before=source.last_ended_before,
+            first_starting_after=source.first_starting_after,
+            scan=source.scan,
+            allowed=source.allowed,
+            target_last_ended_before=target.last_ended_before,
+            check=0,
+            check_end=0,
+        )
 
-    tables: dict[str, list[list[int]]] = {"seeds": [], "steps": [], "checks": []}
-    seeds, steps, checks = tables.values()
-    for order in join_orders.steps(estimate).values():
+    @cache
+    def packed(constraint: int | None, side: int, other: int) -> tuple[int, ...]:
+        number = NONE if constraint is None else constraint
+        return tuple(records.Check.packed(constraint=number, side=side, other=other))
+
+    seeds: list[list[int]] = []
+    steps: list[list[int]] = []
+    checks: list[Words] = []
+    n_checks = 0
+    check_at, check_end_at = records.Step.offset("check"), records.Step.offset("check_end")
+    orders = join_orders.steps(estimate)
+    checks_of: dict[int, Words] = {}  # by the identity of a step, for many orders share steps
+    for order in orders.values():
         first = len(steps)
         for step in order:
-            first_check = len(checks)
-            checks += [_packed_check(check) for check in step.checks]
-            ends = {"check": first_check, "check_end": len(checks)}
-            steps.append(records.Step.packed(**bind(step.constraint, step.side), **ends))
+            words = bind(step.constraint, step.side).copy()
+            words[check_at] = n_checks
+            n_checks += len(step.checks)
+            words[check_end_at] = n_checks
+            steps.append(words)
+            if id(step) not in checks_of:
+                rows = [packed(c.constraint, c.side, c.other) for c in step.checks]
+                checks_of[id(step)] = np.array(rows, np.int64).reshape(-1)
+            checks.append(checks_of[id(step)])
         independent = first + independent_suffix(order, join_orders.edges)
         ends = {"step": first, "step_end": len(steps), "independent": independent}
         seeds.append(records.Seed.packed(**ends))
-    for name, rows in tables.items():
+    for name, rows in (("seeds", seeds), ("steps", steps)):
+        table = np.array(rows, np.int64).reshape(-1)
         first = program[Program.offset(name)]
-        words = [word for row in rows for word in row]
-        program[first : first + len(words)] = words
-
-
-def _packed_check(check: Check) -> list[int]:
-    constraint = NONE if check.constraint is None else check.constraint
-    return records.Check.packed(constraint=constraint, side=check.side, other=check.other)
+        program[first : first + table.size] = table
+    if checks:
+        first = program[Program.offset("checks")]
+        np.concatenate(checks, out=program[first : first + n_checks * records.Check.size])

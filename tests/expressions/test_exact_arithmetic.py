@@ -86,8 +86,8 @@ def test_nesting_takes_bounded_time_and_size(name: str, depth: int) -> None:
         try:
             result = translated()
         except QueryError as error:
-            assert depth > 3
-            assert "too large" in str(error)
+            if depth <= 3 or "too large" not in str(error):
+                raise
         else:
             assert not isinstance(result, str) or len(result) < 3_000_000
     assert time.process_time() - before < 10
