@@ -2,8 +2,8 @@
 # make demo-spark  the same query as a streaming job on Spark (needs Java 17)
 # make test    install what the tests need, and run them all
 # make check   ruff, the layers, and mypy
-# make experiments  piestream beside its peers: EXPERIMENTS='fig4a gain', or all; ARGS=--full
-# make bench   measure: BENCH='fig4 push', or all; ARGS=--full writes benchmarks/results/
+# make experiments  measure: EXPERIMENTS='fig4a gain', a group, or all; ARGS=--full
+# make bench   measure the engine by itself: make experiments EXPERIMENTS=benchmarks
 #
 # PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
 # JOBS=2       how many processes run the tests
@@ -13,7 +13,6 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
-BENCH ?= all
 EXPERIMENTS ?= all
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -94,9 +93,6 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed
-	@$(BIN)/python -m benchmarks $(BENCH) $(ARGS)
-
 $(VENV)/.installed-experiments: $(BIN)/python $(RECIPES)
 	@echo 'installing piestream and what its experiments need'
 	@$(PIP_INSTALL) -e '.[duckdb,plot]'
@@ -104,6 +100,9 @@ $(VENV)/.installed-experiments: $(BIN)/python $(RECIPES)
 
 experiments: $(VENV)/.installed-experiments
 	@$(BIN)/python -m experiments $(EXPERIMENTS) $(ARGS)
+
+bench: $(VENV)/.installed-experiments
+	@$(BIN)/python -m experiments benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -34,7 +34,7 @@ from piestream.joins.records import Program, ResultRow
 from piestream.language.options import SparkOptions
 from piestream.plan.binding import Binding, bind
 from piestream.plan.join_order import Check, Estimate, JoinOrders, Step
-from piestream.plan.program import CompiledQuery, write_join_orders
+from piestream.plan.program import write_join_orders
 from piestream.relations import Relation
 
 __all__ = [
@@ -63,13 +63,13 @@ __all__ = [
 ]
 
 
-_ROW_TIME, _ROW_OUTPUTS = ResultRow.offset("time"), ResultRow.offset("outputs")
-_MASK, _DUE, _LAST_TIME = (Partition.offset(name) for name in ("mask", "due", "last_time"))
-
-
 def bind_query(query: ps.Query, schema: Mapping[str, Any]) -> Binding:
     """A query compiled for the schema of its input."""
     return bind(query, dict(schema))
+
+
+#: Where the time of the report and the words of RETURN begin in a result row.
+_TIME, _OUTPUTS = (ResultRow.offset(field) for field in ("time", "outputs"))
 
 
 # -- the detector on packed bits --------------------------------------------------------------------
@@ -109,7 +109,7 @@ def detect_bits(
     ``peak_stored`` and ``peak_bytes``, the most that was held between two of them.
     """
     detector = Detector(binding.compiled, binding.bit_of_symbol)
-    detector.adaption.enabled = detector.adaption.enabled and adapts
+    detector.adaption.enabled &= adapts
     only = detector.add_partitions(1)
     no_columns, no_flags = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.uint8)
     found, count, peak_intervals, peak_bytes = [], 0, 0, 0
@@ -136,7 +136,7 @@ def detect_bits(
 
 def reports_and_outputs(rows: Ints) -> Ints:
     """Of the detector's rows, the time of the report and the words of RETURN."""
-    chosen: Ints = rows[:, [_ROW_TIME, *range(_ROW_OUTPUTS, rows.shape[1])]]
+    chosen: Ints = rows[:, [_TIME, *range(_OUTPUTS, rows.shape[1])]]
     return chosen
 
 
@@ -151,41 +151,50 @@ def detect_paced(binding: Binding, times: Ints, masks: Ints, pace: Ints) -> Ints
     of_symbol = np.zeros(len(masks), np.int64)
     for symbol, bit in enumerate(binding.bit_of_symbol):
         of_symbol |= (masks >> bit & 1) << symbol
+    state = (detector.partitions.words, detector.pool, detector.waiting)
     found: Ints = _detect_each(
-        (detector.program, detector.partitions.words, detector.pool, detector.waiting),
-        detector.result_columns, times, of_symbol, pace,
-    )  # fmt: skip
+        detector.program, state, detector.result_columns, times, of_symbol, pace
+    )
     return found
 
 
+_MASK, _DUE, _LAST_TIME = (Partition.offset(field) for field in ("mask", "due", "last_time"))
+
+
+# Not kept on disk: Numba would not notice a change in the loops of the package.
 @njit(nogil=True)
 def _detect_each(
-    state: tuple[Ints, Ints, Ints, Ints], width: int, times: Ints, masks: Ints, pace: Ints
+    program: Ints,
+    state: tuple[Ints, Ints, Ints],
+    columns: int,
+    times: Ints,
+    masks: Ints,
+    pace: Ints,
 ) -> Ints:
     """What `Detector.detect_event` does, without the way through Python."""
-    program, partition_words, pool, waiting = state
+    partition, pool, waiting = state
     clock = np.zeros(3, np.int64)
-    out = np.empty((room_of(pace), 1 + width - _ROW_OUTPUTS), np.int64)
+    out = np.empty((room_of(pace), 1 + columns - _OUTPUTS), np.int64)
     reported = 0
-    partitions, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    numbers, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
     offsets = np.array([0, 1], np.int64)
-    columns, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
+    values, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
     rows = np.empty(1 << 10, np.int64)
     for row in range(len(times)):
         await_due(pace, row, clock)
-        if partition_words[_MASK] == masks[row] and partition_words[_DUE] > times[row]:
-            partition_words[_LAST_TIME] = times[row]
+        if partition[_MASK] == masks[row] and partition[_DUE] > times[row]:
+            partition[_LAST_TIME] = times[row]
             continue
         pool, waiting, rows, count, _, _ = detect(
-            program, (partition_words, pool, waiting),
-            (partitions, offsets, times[row : row + 1], columns, known),
+            program, (partition, pool, waiting),
+            (numbers, offsets, times[row : row + 1], values, known),
             (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False,
         )  # fmt: skip
-        room = rows.size // width
+        room = rows.size // columns
         for match in range(count):
-            out[reported, 0] = rows[_ROW_TIME * room + match]
-            for word in range(width - _ROW_OUTPUTS):
-                out[reported, 1 + word] = rows[(_ROW_OUTPUTS + word) * room + match]
+            out[reported, 0] = rows[_TIME * room + match]
+            for word in range(columns - _OUTPUTS):
+                out[reported, 1 + word] = rows[(_OUTPUTS + word) * room + match]
             reported += 1
     await_due(pace, len(times), clock)
     return out[:reported]
@@ -194,26 +203,22 @@ def _detect_each(
 # -- join orders -------------------------------------------------------------------------------------
 
 
-def _with_program(
-    binding: Binding, program: Ints, join_orders: JoinOrders | None = None
-) -> Binding:
-    orders = join_orders or binding.compiled.join_orders
-    compiled: CompiledQuery = replace(binding.compiled, program=program, join_orders=orders)
-    return replace(binding, compiled=compiled)
+def _with_program(binding: Binding, program: Ints, **changes: Any) -> Binding:
+    return replace(binding, compiled=replace(binding.compiled, program=program, **changes))
 
 
 def with_order(binding: Binding, order: Sequence[int]) -> Binding:
     """The same query, its symbols joined in this order wherever there is a choice."""
     program: Ints = binding.compiled.program.copy()
-    orders = binding.compiled.join_orders
+    join_orders = binding.compiled.join_orders
     rank = {symbol: 10.0 ** (2 * at) for at, symbol in enumerate(order)}
     partners = {
         (number, side, of_seed): rank[edge.y if side == 0 else edge.x]
-        for number, edge in enumerate(orders.edges)
+        for number, edge in enumerate(join_orders.edges)
         for side in (0, 1)
         for of_seed in (False, True)
     }
-    write_join_orders(program, orders, Estimate(partners))
+    write_join_orders(program, join_orders, Estimate(partners))
     return _with_program(binding, program)
 
 
@@ -272,12 +277,13 @@ def every_order(adaptive: Binding) -> Mapping[str, Binding]:
             program = adaptive.compiled.program.copy()
             write_join_orders(program, fixed, Estimate())
             name = f"{''.join(names[s] for s in symbols)} by {', '.join(pairs[c] for c in constraints)}"
-            found.setdefault(program.tobytes(), (name, _with_program(adaptive, program, fixed)))
+            same = _with_program(adaptive, program, join_orders=fixed)
+            found.setdefault(program.tobytes(), (name, same))
     return dict(found.values())
 
 
 def orders_taken(binding: Binding, pushes: Iterable[pl.DataFrame]) -> list[Ints]:
-    """The program that each push of an adapting run is worked on with."""
+    """The program with which each push of an adapting run is processed."""
     stream = Stream(binding, lateness=0)
     taken = []
     for rows in pushes:
@@ -305,9 +311,9 @@ def run_in_session(
     With ``programs``, one a push, these are used and the join order does not adapt.
     """
     stream = Stream(binding, lateness=0)
-    detector: Any = stream.detector
-    adaption = detector.adaption
-    adaption.enabled = adaption.enabled and not programs
+    detector = stream.detector
+    adaption: Any = detector.adaption
+    adaption.enabled &= not programs
     given = iter(programs)
     adapt = adaption.adapt
     spent = 0.0
@@ -341,10 +347,10 @@ def pairs_only(binding: Binding) -> Binding:
     """
     words = binding.compiled.program.copy()
     program = Program.over(words)
-    for symbol in range(program.n_symbols):
-        entry = program.symbols[symbol]
-        entry.seed = NONE
-        entry.bound_end = entry.bound
+    for number in range(program.n_symbols):
+        symbol = program.symbols[number]
+        symbol.seed = NONE
+        symbol.bound_end = symbol.bound
     for number in range(program.n_constraints):
         constraint = program.constraints[number]
         constraint.seed = NONE

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.harness.conclusions import EVEN, factor, ratio
 from experiments.harness.experiment import Experiment
-from experiments.harness.figures import legend_below
+from experiments.harness.figures import few_ticks, legend_below
 from experiments.harness.isolation import isolated
 from experiments.harness.measure import Row, Rows, Size
 from experiments.harness.sweep import work_of
@@ -268,11 +268,13 @@ def draw(rows: Rows, figure: Figure) -> None:
         for place, row in enumerate(here):
             system = "TPStream" if row["plan"].startswith("TPStream") else "piestream"
             kind = f"{system}, {'order forced' if 'order' in row else 'by itself'}"
-            axes.barh(place, row["work"], color=_COLOURS[kind], label=kind)
+            axes.plot([row["work"]], [place], "o" if "order" in row else "D", linestyle="",
+                      color=_COLOURS[kind], markersize=6, label=kind)  # fmt: skip
         axes.set_yticks(range(len(here)), [row.get("order", row["plan"]) for row in here])
         axes.tick_params(axis="y", labelsize=7)
         axes.set(xscale="log", xlabel="steps of search", title=query.split(":")[0])
-        axes.grid(False, axis="y")
+        axes.margins(x=0.15)
+        few_ticks(axes.xaxis, *axes.get_xlim())
     for axes in panels[len(queries) :]:
         axes.set_axis_off()
     legend_below(figure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["curves", "legend_below", "save", "ticks_at", "time_curves"]
+__all__ = ["curves", "few_ticks", "legend_below", "save", "ticks_at", "time_curves"]
 
 #: A tick at each measured value, as long as there are not more of them.
 _MOST_TICKS = 7
@@ -89,29 +90,37 @@ def time_curves(axes: Axes, rows: Iterable[Row], x: str, *, log_x: bool = False)
     for peer in dict.fromkeys(row["peer"] for row in rows):
         line = _line(peer)
         of_peer = sorted(select(rows, peer=peer), key=lambda row: row[x])
-        warm = [(row[x], 1e3 * row["cpu_s"]) for row in of_peer if row.get("cpu_s")]
-        cold = [
-            (row[x], 1e3 * row["cold_cpu_s"])
-            for row in of_peer
-            if row.get("cold_cpu_s") and not row.get("cpu_s")
-        ]
+        points = [point for row in of_peer if (point := _time_point(row, x)) is not None]
         over = [row for row in of_peer if "over" in row][:1]
-        if not warm and not cold and not over:
+        if not points and not over:
             continue
-        axes.plot(*(zip(*warm, strict=True) if warm else ([], [])), label=title(peer), **line)
+        warm = [(at, time) for at, time, is_warm in points if is_warm]
+        cold = [(at, time) for at, time, is_warm in points if not is_warm]
+        axes.plot([], [], label=title(peer), **line)
+        if warm:
+            axes.plot(*zip(*warm, strict=True), **line | {"linestyle": "" if cold else "-"})
         if cold:
-            joined = [*warm[-1:], *cold]
-            axes.plot(*zip(*joined, strict=True), linestyle="--", color=line["color"])
-            axes.plot(*zip(*cold, strict=True), linestyle="", markerfacecolor="white", **line)
+            for (*one, first_warm), (*other, second_warm) in pairwise(points):
+                style = "-" if first_warm and second_warm else "--"
+                axes.plot(*zip(one, other, strict=True), linestyle=style, color=line["color"])
+            axes.plot(
+                *zip(*cold, strict=True), **line | {"linestyle": "", "markerfacecolor": "white"}
+            )
             _note(axes, _COLD, marker="o", markerfacecolor="white", color="grey", linestyle="--")
         for row in over:
             limit = 1e3 * row.get("over_s", 60.0)
-            last = [*warm, *cold][-1:]
+            last = [(at, time) for at, time, _ in points[-1:]]
             axes.plot(*zip(*last, (row[x], limit), strict=True), ":", color=line["color"])
             axes.plot([row[x]], [limit], linestyle="", marker=r"$\uparrow$", markersize=9,
                       color=line["color"])  # fmt: skip
             _note(axes, _ENDED, marker=r"$\uparrow$", markersize=9, color="grey", linestyle=":")
     _scales(axes, rows, x, log_x, log_y=True)
+
+
+def _time_point(row: Row, x: str) -> tuple[float, float, bool] | None:
+    """Where a row lies, in milliseconds, and whether that is of warm runs."""
+    seconds = row.get("cpu_s") or row.get("cold_cpu_s")
+    return (row[x], 1e3 * seconds, bool(row.get("cpu_s"))) if seconds else None
 
 
 def _line(peer: str) -> dict[str, Any]:
@@ -145,7 +154,17 @@ def ticks_at(
     axes.set_xticks(shown, [(text or _short)(value) for value in shown])
     axes.minorticks_off()
     if axes.get_yscale() == "log":
-        axes.yaxis.set_minor_locator(_no_ticks())
+        few_ticks(axes.yaxis, *axes.get_ylim())
+
+
+def few_ticks(axis: Any, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis: at powers of ten, and between them where there are few of these."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_minor_locator(NullLocator())
+    if high < 30 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
 
 
 def _short(value: float) -> str:
@@ -158,13 +177,7 @@ def _short(value: float) -> str:
         return thousands(value).replace(".0 ", " ")
     if value >= 1_000:
         return f"{value / 1e3:g} k" if value % 100 == 0 else f"{value / 1e3:.1f} k"
-    return f"{value:g}" if value == int(value) else f"{value:.1f}"
-
-
-def _no_ticks() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
+    return f"{value:.3g}" if value < 1 or value == int(value) else f"{value:.1f}"
 
 
 def legend_below(figure: Figure, columns: int = 4) -> None:

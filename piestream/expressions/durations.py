@@ -34,8 +34,8 @@ NANOSECONDS = {
 }
 
 
-#: A duration is less than so many nanoseconds or ticks.
-LONGEST = 2**63
+#: A duration is less than so many nanoseconds or ticks; a window of more than 64 bits holds all.
+LONGEST = 2**80
 
 #: Decimal numbers of any digits that a text may have.
 _EXACT = Context(prec=1000)

@@ -25,7 +25,7 @@ from experiments.harness.tables import select
 from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, run, sorted_matches
 from experiments.peers.pattern import Pattern
 from experiments.spark import cores
-from experiments.streams import of_bits, one_after_another, query_of, restless
+from experiments.streams import booleans, of_bits, one_after_another, query_of, restless
 from piestream.relations import Relation
 from tests.experiments import brute
 
@@ -308,3 +308,10 @@ def test_an_interval_that_is_open_at_the_end_of_its_partition_adds_nothing() -> 
     keys, times, masks = np.array([1, 1]), np.array([0, 5]), np.array([1, 3])
     pattern = Pattern(2, ((0, 1, Relation.FINISHED_BY),), 5)
     assert run("tpstream", pattern, *one_after_another(keys, times, masks, 5)).count == 0
+
+
+def test_without_extension_intervals_and_pairs_are_found_and_no_match() -> None:
+    frame = booleans(4, 3_000, 1)
+    binding = engine.bind_query(query_of(Pattern.chain(4)), frame.schema)
+    assert engine.run_whole(binding, frame) > 10
+    assert engine.run_whole(engine.pairs_only(binding), frame) == 0
