@@ -12,13 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    InTreeCacheLocator,
-    UserProvidedCacheLocator,
-    UserWideCacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 _PACKAGE = Path(__file__).parents[1]
 #: What kernels are made of, besides the file that each stands in.
@@ -53,20 +47,12 @@ class _WithAllSources:
         return "kernel"  # not the line, whose change would leave the old file behind
 
 
-class _Provided(_WithAllSources, UserProvidedCacheLocator):
-    pass
-
-
-class _InTree(_WithAllSources, InTreeCacheLocator):
-    pass
-
-
-class _UserWide(_WithAllSources, UserWideCacheLocator):
-    pass
-
-
 class _KernelCacheImpl(CompileResultCacheImpl):
-    _locator_classes = [_Provided, _InTree, _UserWide]  # noqa: RUF012
+    #: Numba's own places, whose names differ between its versions.
+    _locator_classes = [  # noqa: RUF012
+        type(place.__name__, (_WithAllSources, place), {})
+        for place in CompileResultCacheImpl._locator_classes
+    ]
 
 
 class KernelCache(FunctionCache):

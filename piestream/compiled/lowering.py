@@ -21,7 +21,7 @@ from numba.extending import (
     register_model,
 )
 
-from piestream.compiled.compiler import Address
+from piestream.compiled.compiler import Address, machine_code
 from piestream.compiled.intrinsics import WORDS
 
 if TYPE_CHECKING:
@@ -78,15 +78,16 @@ class _Attributes(AttributeTemplate):
     def generic_resolve(self, this: RecordType, name: str) -> Any:
         record = this.record
         if name in record.methods:
-            what = {"key": (record, name), "declared": record.methods[name]}
+            loop = machine_code(record.methods[name])
+            what = {"key": loop.entry_point, "loop": loop}
             return types.BoundFunction(type(name, (_Method,), what), this)
         return record.fields[name].type if name in record.fields else record.carried.get(name)
 
 
 class _Method(AbstractTemplate):
     def generic(self, arguments: Any, keywords: Any) -> Any:
-        this, *expected = self.declared.args
-        return signature(self.declared.return_type, *expected, recvr=this)
+        this, *expected = self.loop.signature.args
+        return signature(self.loop.signature.return_type, *expected, recvr=this)
 
 
 class _New(AbstractTemplate):

@@ -46,7 +46,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from piestream.compiled.compiler import compile_loop, lower_inner_loop
+from piestream.compiled.compiler import compile_loop
 from piestream.compiled.interpreted import (
     INTERPRETED,
     BitWords,
@@ -148,7 +148,7 @@ class Record(Words):
     type: ClassVar[RecordType]
     fields: ClassVar[dict[str, Field]]
     carried: ClassVar[dict[str, Any]]
-    methods: ClassVar[dict[str, Any]]  # their signatures
+    methods: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls) -> None:
         cls.type, cls.fields, cls.carried, cls.size = RecordType(cls), {}, {}, 0
@@ -158,20 +158,15 @@ class Record(Words):
                 assert not hasattr(Record, name), f"a record has something else called {name}"
                 cls._declare(name, hint)
         register(cls)
-        cls.methods = {}
-        for base in reversed(cls.__mro__):
-            for name, function in vars(base).items():
-                if hasattr(function, "is_method"):
-                    cls._compile_method(name, function)
-
-    @classmethod
-    def _compile_method(cls, name: str, function: Callable[..., Any]) -> None:
-        result, arguments = _types_of(function, cls)
+        cls.methods = {
+            name: _loop(function, cls)
+            for base in reversed(cls.__mro__)
+            for name, function in vars(base).items()
+            if hasattr(function, "is_method")
+        }
         if INTERPRETED:
-            setattr(cls, name, _in_python(function, arguments))
-        else:
-            cls.methods[name] = numba_type(result)(*map(numba_type, arguments))
-            lower_inner_loop((cls, name), function, cls.methods[name])
+            for name, function in cls.methods.items():
+                setattr(cls, name, function)
 
     @classmethod
     def _declare(cls, name: str, hint: Any) -> None:
@@ -295,29 +290,23 @@ def method(function: F) -> F:
     return function
 
 
-def _loop(function: Callable[..., Any], inline: bool = False) -> Any:
-    result, arguments = _types_of(function)
+def _loop(function: Callable[..., Any], owner: Any = None, inline: bool = False) -> Any:
+    names = {owner.__name__: owner} if owner else None
+    hints = get_type_hints(function, localns=names, include_extras=True)
+    result = hints.pop("return")
+    arguments = [owner, *hints.values()] if owner else [*hints.values()]
     if INTERPRETED:
-        return _in_python(function, arguments)
+        return _in_python(function, [hint is int for hint in arguments])
     signature = numba_type(result)(*map(numba_type, arguments))
     return compile_loop(function, signature, inline)
 
 
-def _types_of(function: Callable[..., Any], owner: Any = None) -> tuple[Any, list[Any]]:
-    """What a loop is annotated to give, and to take."""
-    names = {owner.__name__: owner} if owner else None
-    hints = get_type_hints(function, localns=names, include_extras=True)
-    result = hints.pop("return")
-    return result, [owner, *hints.values()] if owner else [*hints.values()]
-
-
-def _in_python(function: Callable[..., Any], arguments: list[Any]) -> Callable[..., Any]:
+def _in_python(function: Callable[..., Any], is_int: list[bool]) -> Callable[..., Any]:
     """The function itself, which reckons in 64 bits as the compiled one does."""
-    is_int = [hint is int for hint in arguments]
 
     @wraps(function)  # which also keeps the mark of a method
-    def interpreted(*given: Any) -> Any:
-        words = (np.int64(a) if i else a for a, i in zip(given, is_int, strict=True))
+    def interpreted(*arguments: Any) -> Any:
+        words = (np.int64(a) if i else a for a, i in zip(arguments, is_int, strict=True))
         return function(*words)
 
     return interpreted
