@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from threading import RLock
-from typing import Any, NoReturn, Unpack, cast, overload
+from typing import Any, NoReturn, Unpack, cast, get_args, overload
 
 import polars as pl
 
@@ -22,6 +22,7 @@ from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
+from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
 from piestream.language.options import OrderKeywords, OrderOptions, takes_options
@@ -63,8 +64,10 @@ class Session:
         self._lock = RLock()  # a signal's handler may call while a call is under way
         if state is not None:
             stored, kind = schema_of(state)
+            if kind not in get_args(Kind):
+                raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
             self._kind = cast(Kind, kind)
-            self._stream = restore(bound(query, stored), state)
+            self._stream = restore(_bound_again(query, stored), state)
             self._note_untyped()
             self._refuse_other_options(options, schema)
         elif schema is not None:
@@ -360,6 +363,17 @@ class Session:
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this session is closed")
+
+
+def _bound_again(query: Query, stored: Mapping[str, pl.DataType]) -> Binding:
+    """The query bound to the columns that a state says it was taken with."""
+    try:
+        return bound(query, stored)
+    except (QueryError, SchemaError) as error:
+        raise StateError(
+            "this state belongs to another query: this one cannot read the columns that it was "
+            f"taken with: {error}"
+        ) from error
 
 
 def _types(schema: Mapping[str, Any]) -> pl.Schema:

@@ -100,3 +100,22 @@ class BitSet(Record):
             looked += 1
             number = (number << 6) + signed(trailing_zeros(np.uint64(self[first + number])))
         return number, looked
+
+    @method
+    def is_consistent(self) -> bool:
+        """Whether every level says which words of the one below have a bit, and none is too high."""
+        first = 0
+        n_bits = self.n_bits
+        while True:
+            words = _words_of(n_bits)
+            last = np.uint64(self[first + words - 1])
+            if n_bits & 63 and last >> np.uint64(n_bits & 63):
+                return False
+            if n_bits <= 64:
+                return True
+            above = first + words
+            for word in range(words):
+                if (self[first + word] != 0) != (self[above + (word >> 6)] >> (word & 63) & 1 != 0):
+                    return False
+            first = above
+            n_bits = words

@@ -295,17 +295,23 @@ class Detector:
         )
 
     def restore_state(self, state: DetectorState) -> Words:
-        """Take over an exported state, in a detector without partitions; gives their numbers."""
-        if state.layout != self._layout:
-            raise StateError(
-                "this state was written by another version of piestream, laid out otherwise"
-            )
+        """Take over an exported state, which must be sound, in a detector without partitions.
+
+        Gives the partitions' numbers.
+        """
         partitions = self.add_partitions(state.partitions.size // self.partitions.width)
         self.partitions.rows[:] = state.partitions.reshape(self.partitions.rows.shape)
         self.pool = state.pool
         self.waiting = state.waiting
         self.timers.earliest = state.next_timeout
         return partitions
+
+    def check_layout(self, layout: tuple[int, ...]) -> None:
+        """Refuse a state whose words are laid out otherwise."""
+        if layout != self._layout:
+            raise StateError(
+                "this state was written by another version of piestream, laid out otherwise"
+            )
 
     @property
     def _waiting_store(self) -> WaitingStore:

@@ -62,10 +62,27 @@ class Projection:
             elif attribute.form != CODE:
                 value = value.to_physical().cast(pl.Int64)
             columns.append(value.alias(f"{ATTRIBUTE}{number}"))
-        if self.ordered_predicates:
-            raw = dict.fromkeys((*binding.predicate_columns, *binding.previous))
-            columns += [pl.col(name).alias(RAW + name) for name in raw]
+        columns += [pl.col(name).alias(RAW + name) for name in self._raw]
         return columns
+
+    @cached_property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The types of projected rows."""
+        binding = self.binding
+        types = {KEY + name: binding.schema[name] for name in binding.query.partition_by}
+        types[TIME] = pl.Int64()
+        types |= {f"{PREDICATE}{i}": pl.Boolean() for i in self.row_predicates}
+        for number, attribute in enumerate(binding.attributes):
+            forms = {FLOAT: pl.Float64(), CODE: binding.schema[attribute.name]}
+            types[f"{ATTRIBUTE}{number}"] = forms.get(attribute.form, pl.Int64())
+        return types | {RAW + name: binding.schema[name] for name in self._raw}
+
+    @cached_property
+    def _raw(self) -> tuple[str, ...]:
+        """The columns that predicates with PREV read."""
+        binding = self.binding
+        read = (*binding.predicate_columns, *binding.previous) if self.ordered_predicates else ()
+        return tuple(dict.fromkeys(read))
 
     def check_times(self, times: pl.Series) -> None:
         """Refuse rows without a usable time."""

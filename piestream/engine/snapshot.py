@@ -11,18 +11,23 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.engine.arrow_stream import check_stream
 from piestream.engine.state import DetectorState, StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
+from piestream.engine.validation import damaged
 from piestream.errors import StateError
+from piestream.language.options import OnLate, Ties
 from piestream.plan.binding import Binding
 
 Words = NDArray[np.int64]
@@ -37,6 +42,18 @@ _HEAD_BYTES = len(_MAGIC) + _VERSION.size + _FINGERPRINT_BYTES + 1
 #: Sections longer than this are packed: to a fifth, at less than it costs to write them.
 _PLAIN_BYTES = 1 << 14
 _WORD = np.dtype("<i8")
+#: What JSON, Arrow and Polars raise of bytes that they cannot read, and what is missing in them.
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    OverflowError,
+    RecursionError,
+    OSError,
+    struct.error,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+)
 
 
 def snapshot(stream: Stream, pushed: str = "polars") -> bytes:
@@ -46,33 +63,43 @@ def snapshot(stream: Stream, pushed: str = "polars") -> bytes:
     contents["facts"] |= {"bound": _schema_text(stream.binding), "pushed": pushed}
     sections = [write(contents[name]) for name, (write, _) in _SECTIONS.items()]
     sections += [_columns(values.to_frame("value")) for values in state.dictionaries]
-    body = b"".join(_LENGTH.pack(len(section)) + section for section in sections)
-    packed = len(body) > _PLAIN_BYTES
-    head = _MAGIC + _VERSION.pack(VERSION) + stream.binding.fingerprint + bytes([packed])
-    content = head + (_packed(body) if packed else body)
-    return content + _checksum(content)
+    return with_sections(stream.binding.fingerprint, sections)
 
 
 def restore(binding: Binding, state: bytes) -> Stream:
     """The stream that a snapshot was taken of. Refuses what is not one of this query."""
-    sections = _sections(state)
-    fingerprint = state[len(_MAGIC) + _VERSION.size : _HEAD_BYTES - 1]
-    if fingerprint != binding.fingerprint:
-        raise StateError(
-            "this state belongs to another query, or to columns of other types; "
-            "open it with the query that it was taken with"
-        )
-    named = zip(_SECTIONS.items(), sections, strict=False)
-    contents = {name: read(section) for (name, (_, read)), section in named}
-    dictionaries = [_from_columns(section) for section in sections[len(_SECTIONS) :]]
-    return Stream.restore_state(binding, _state_of(contents, dictionaries))
+    with _damage_refused():
+        fingerprint, sections = sections_of(state)
+        if fingerprint != binding.fingerprint:
+            raise StateError(
+                "this state belongs to another query, or to columns of other types; "
+                "open it with the query that it was taken with"
+            )
+        named = zip(_SECTIONS.items(), sections, strict=False)
+        contents = {name: read(section) for (name, (_, read)), section in named}
+        dictionaries = [_from_columns(section) for section in sections[len(_SECTIONS) :]]
+        return Stream.restore_state(binding, _state_of(contents, dictionaries))
 
 
 def schema_of(state: bytes) -> tuple[dict[str, pl.DataType], str]:
     """The columns that the stored stream was bound to, and the kind of what was pushed last."""
-    facts = _from_json(_sections(state)[0])
-    empty = pl.DataFrame.deserialize(io.BytesIO(bytes.fromhex(facts["bound"])))
-    return dict(empty.schema), facts["pushed"]
+    with _damage_refused():
+        facts = _from_json(sections_of(state)[1][0])
+        stored = bytes.fromhex(facts["bound"])
+        check_stream(memoryview(stored))
+        empty = pl.DataFrame.deserialize(io.BytesIO(stored))
+        return dict(empty.schema), str(facts["pushed"])
+
+
+@contextmanager
+def _damage_refused() -> Iterator[None]:
+    """Whatever the readers of the formats raise, the state is damaged."""
+    try:
+        yield
+    except StateError:
+        raise
+    except _UNREADABLE as error:
+        raise damaged("what it holds cannot be read") from error
 
 
 # -- what is stored -------------------------------------------------------------------------------
@@ -105,18 +132,18 @@ def _state_of(contents: dict[str, Any], dictionaries: list[pl.DataFrame]) -> Str
     """The state whose `_contents_of` these are."""
     facts = contents["facts"]
     return StreamState(
-        ties=facts["ties"],
-        lateness=facts["lateness"],
-        on_late=facts["on_late"],
-        latest=facts["latest"],
-        compacted_at=facts["swept"],
-        since_compaction=facts["unswept"],
-        counts=Statistics(**facts["seen"]),
+        ties=_one_of(facts["ties"], get_args(Ties)),
+        lateness=None if facts["lateness"] is None else _count(facts["lateness"]),
+        on_late=_one_of(facts["on_late"], get_args(OnLate)),
+        latest=_word(facts["latest"]),
+        compacted_at=_word(facts["swept"]),
+        since_compaction=_count(facts["unswept"]),
+        counts=Statistics(**{name: _count(number) for name, number in dict(facts["seen"]).items()}),
         detector=DetectorState(
             partitions=contents["partitions"],
             pool=contents["pool"],
             waiting=contents["waiting"],
-            next_timeout=facts["next_silence"],
+            next_timeout=_word(facts["next_silence"]),
             layout=tuple(facts["layout"]),
         ),
         keys=contents["keys"],
@@ -126,12 +153,29 @@ def _state_of(contents: dict[str, Any], dictionaries: list[pl.DataFrame]) -> Str
     )
 
 
+def _one_of(value: Any, known: tuple[Any, ...]) -> Any:
+    if value not in known:
+        raise damaged(f"{value!r} is none of {', '.join(map(str, known))}")
+    return value
+
+
+def _word(value: Any, lowest: int = INT64_MIN) -> int:
+    """A number of 64 bits."""
+    if type(value) is not int or not lowest <= value <= INT64_MAX:
+        raise damaged("a number is out of its range")
+    return value
+
+
+def _count(value: Any) -> int:
+    return _word(value, 0)
+
+
 def _json(facts: dict[str, Any]) -> bytes:
     return json.dumps(facts).encode()
 
 
-def _from_json(section: bytes) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(section)
+def _from_json(section: memoryview) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(bytes(section))
     return facts
 
 
@@ -139,7 +183,7 @@ def _words(array: Words) -> bytes:
     return np.ascontiguousarray(array, _WORD).tobytes()
 
 
-def _from_words(section: bytes) -> Words:
+def _from_words(section: memoryview) -> Words:
     return np.frombuffer(section, _WORD).astype(np.int64)
 
 
@@ -151,12 +195,15 @@ def _columns(frame: pl.DataFrame | None) -> bytes:
     return out.getvalue()
 
 
-def _from_columns(section: bytes) -> pl.DataFrame:
-    return pl.read_ipc_stream(io.BytesIO(section)) if section else pl.DataFrame()
+def _from_columns(section: memoryview) -> pl.DataFrame:
+    if not section:
+        return pl.DataFrame()
+    check_stream(section)
+    return pl.read_ipc_stream(io.BytesIO(section))
 
 
 #: The sections in their order, each with how it is written and read; dictionaries follow.
-_SECTIONS: dict[str, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]] = {
+_SECTIONS: dict[str, tuple[Callable[[Any], bytes], Callable[[memoryview], Any]]] = {
     "facts": (_json, _from_json),
     "partitions": (_words, _from_words),
     "pool": (_words, _from_words),
@@ -176,38 +223,52 @@ def _schema_text(binding: Binding) -> str:
 # -- the bytes ------------------------------------------------------------------------------------
 
 
-def _checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+def with_sections(fingerprint: bytes, sections: Sequence[bytes | memoryview]) -> bytes:
+    """A state of these sections, with its head and its checksum."""
+    parts = [part for section in sections for part in (_LENGTH.pack(len(section)), section)]
+    body = b"".join(parts)
+    packed = len(body) > _PLAIN_BYTES
+    head = _MAGIC + _VERSION.pack(VERSION) + fingerprint + bytes([packed])
+    content = head + (_packed(body) if packed else body)
+    return content + _checksum(content)
 
 
-def _sections(state: bytes) -> list[bytes]:
+def sections_of(state: bytes) -> tuple[bytes, list[memoryview]]:
+    """The fingerprint and the sections of a state that is whole."""
     if not isinstance(state, bytes | bytearray | memoryview):
         raise StateError(f"a state is bytes, as snapshot() gives them, not {type(state).__name__}")
-    state = bytes(state)
-    head = len(_MAGIC)
-    if state[:head] != _MAGIC:
+    whole = memoryview(bytes(state))
+    if whole[: len(_MAGIC)] != _MAGIC:
         raise StateError("these bytes are not a piestream state")
-    if len(state) < head + _VERSION.size:
-        raise StateError("this state is damaged: it is cut short")
-    (version,) = _VERSION.unpack_from(state, head)
+    if len(whole) < len(_MAGIC) + _VERSION.size:
+        raise damaged("it is cut short")
+    (version,) = _VERSION.unpack_from(whole, len(_MAGIC))
     if version != VERSION:
         raise StateError(
             f"this state has version {version}; this piestream reads version {VERSION}"
         )
-    if len(state) < _HEAD_BYTES + _CHECKSUM_BYTES or (
-        _checksum(state[:-_CHECKSUM_BYTES]) != state[-_CHECKSUM_BYTES:]
+    if len(whole) < _HEAD_BYTES + _CHECKSUM_BYTES or (
+        _checksum(whole[:-_CHECKSUM_BYTES]) != whole[-_CHECKSUM_BYTES:]
     ):
-        raise StateError("this state is damaged: its checksum does not agree with its content")
-    body = state[_HEAD_BYTES:-_CHECKSUM_BYTES]
-    if state[_HEAD_BYTES - 1]:
+        raise damaged("its checksum does not agree with its content")
+    body = whole[_HEAD_BYTES:-_CHECKSUM_BYTES]
+    if whole[_HEAD_BYTES - 1]:
         body = _unpacked(body)
     sections, start = [], 0
     while start < len(body):
         (length,) = _LENGTH.unpack_from(body, start)
         start += _LENGTH.size
+        if length > len(body) - start:
+            raise damaged("a section is longer than the whole")
         sections.append(body[start : start + length])
         start += length
-    return sections
+    if len(sections) < len(_SECTIONS):
+        raise damaged("sections are missing")
+    return bytes(whole[_HEAD_BYTES - 1 - _FINGERPRINT_BYTES : _HEAD_BYTES - 1]), sections
+
+
+def _checksum(content: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
 
 
 def _packed(body: bytes) -> bytes:
@@ -216,5 +277,9 @@ def _packed(body: bytes) -> bytes:
     return out.getvalue()
 
 
-def _unpacked(body: bytes) -> bytes:
-    return pl.read_ipc_stream(io.BytesIO(body))["body"].to_numpy().tobytes()
+def _unpacked(body: memoryview) -> memoryview:
+    check_stream(body, packed_bytes=True)
+    column = pl.read_ipc_stream(io.BytesIO(body)).to_series()
+    if column.dtype != pl.UInt8 or column.null_count():
+        raise damaged("what is packed are no bytes")
+    return memoryview(column.to_numpy())

@@ -29,6 +29,7 @@ from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
+from piestream.engine.validation import check_state, damaged
 from piestream.errors import OrderError, SchemaError
 from piestream.joins.records import Phase, ResultRow
 from piestream.language.options import OnLate, Ties
@@ -261,14 +262,13 @@ class Stream:
             dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
             projection = Projection(binding)
             if self._buffer.rows is not None:
-                typed = projection.project(pl.DataFrame(schema=dict(binding.schema))).schema
                 source = {
                     f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
                     for n, a in enumerate(binding.attributes)
                 }
                 self._buffer.rows = self._buffer.rows.select(
                     pl.col(source.get(name, name)).cast(dtype).alias(name)
-                    for name, dtype in typed.items()
+                    for name, dtype in projection.schema.items()
                 )
             self.binding = binding
             self._projection = self._buffer.projection = projection
@@ -306,10 +306,17 @@ class Stream:
 
     @classmethod
     def restore_state(cls, binding: Binding, state: StreamState) -> Stream:
-        """The stream that a state was exported from, of the same query and types."""
+        """The stream that a state was exported from, of the same query and types.
+
+        What cannot be such a state is refused, whoever made it.
+        """
         stream = cls(binding, ties=state.ties, lateness=state.lateness, on_late=state.on_late)
+        stream.detector.check_layout(state.detector.layout)
+        check_state(binding, state, stream._projection.schema)
         assert isinstance(stream._partitions, Partitions)
         stream._partitions.restore(state.keys, stream.detector.restore_state(state.detector))
+        if len(stream._partitions.number_of) != stream.detector.n_partitions:
+            raise damaged("two partitions have one key")
         stream._buffer.latest = state.latest
         stream._buffer.rows = state.buffered
         stream._buffer.dropped = state.counts.late

@@ -22,7 +22,7 @@ __all__ = [
     "MOST_WRITTEN",
     "TOO_DEEP",
     "TOO_LARGE",
-    "expanded_size",
+    "is_too_large",
     "length_fault",
     "nesting_fault",
     "token_fault",
@@ -41,8 +41,8 @@ MOST_NESTED = 30
 _FOREIGN_CALL = 5
 #: Operations that may stand inside each other; a run of ANDs or ORs is one.
 MOST_LEVELS = 100
-#: Operations of a predicate, counted as often as a translation mentions them.
-MOST_NODES = 200_000
+#: Operations of a predicate as often as a translation mentions them, besides some for each.
+MOST_NODES = 20_000
 #: Characters of a predicate translated to Python or Spark SQL.
 MOST_WRITTEN = 2_000_000
 
@@ -69,8 +69,13 @@ def token_fault(tokens: Sequence[Token], what: str) -> Diagnostic | None:
     return None
 
 
-def expanded_size(root: T, operands: Callable[[T], Sequence[T]]) -> int:
-    """The number of nodes of a tree in which a node may be shared, each counted where it stands."""
+def is_too_large(
+    root: T, operands: Callable[[T], Sequence[T]], mentions: Callable[[T], int] = lambda _: 1
+) -> bool:
+    """Whether a tree in which nodes are shared becomes too large where every mention is written out.
+
+    ``mentions`` says how often the translation of a node mentions its operands.
+    """
     sizes: dict[int, int] = {}
     pending = [root]
     while pending:
@@ -81,8 +86,8 @@ def expanded_size(root: T, operands: Callable[[T], Sequence[T]]) -> int:
             pending += missing
         else:
             pending.pop()
-            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in below)
-    return sizes[id(root)]
+            sizes[id(node)] = 1 + mentions(node) * sum(sizes[id(child)] for child in below)
+    return sizes[id(root)] > MOST_NODES + 8 * len(sizes)
 
 
 def nesting_fault(tokens: Sequence[Token], functions: Container[str]) -> Diagnostic | None:

@@ -19,7 +19,7 @@ from piestream.expressions.backends.python import (
 from piestream.expressions.backends.spark import spark_sql
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
-from piestream.expressions.limits import MOST_NODES, TOO_DEEP, TOO_LARGE, expanded_size
+from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
 from piestream.expressions.parse import canonical_fault, read_predicate
 from piestream.expressions.syntax import Node, children, columns_of
 from piestream.expressions.typecheck import lowered
@@ -158,7 +158,9 @@ class Predicate:
         return spark_sql(self._lowered(schema), PREVIOUS_PREFIX)
 
     def to_python(self, schema: Mapping[str, Any]) -> PredicateFunction | None:
-        """A fast function of (event, previous event or None); None for a Polars expression.
+        """A fast function of (event, previous event or None).
+
+        None for a Polars expression, and for a predicate that is too large for one function.
 
         An event that lacks a column raises KeyError.
 
@@ -180,7 +182,7 @@ class Predicate:
 
 def _checked(tree: Node) -> tuple[list[Diagnostic], str]:
     """What is wrong with a tree before there is a schema, and its canonical text."""
-    if expanded_size(tree, children) > MOST_NODES:
+    if is_too_large(tree, children):
         return [Diagnostic(None, TOO_LARGE)], ""
     _, diagnostics = lowered(tree, None)
     if diagnostics:
@@ -193,7 +195,7 @@ def _checked(tree: Node) -> tuple[list[Diagnostic], str]:
 def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> MaskFunction | None:
     """One function of (event, previous event) whose bit i is set where predicate i holds.
 
-    None if one of them is a Polars expression.
+    None if one of them is a Polars expression, or if they are too large for one function.
 
     >>> mask = compile_mask([Predicate.parse("x > 1"), Predicate.parse("x > 5")], {"x": int})
     >>> mask({"x": 7}, None)

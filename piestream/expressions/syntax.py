@@ -251,9 +251,12 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def columns_of(node: Node) -> Iterator[Column]:
     """The columns of a predicate in the order in which they are written."""
-    pending = [node]
+    pending, seen = [node], set()
     while pending:
         current = pending.pop()
+        if id(current) in seen:
+            continue  # an operand that is shared
+        seen.add(id(current))
         if isinstance(current, Column):
             yield current
         else:

@@ -12,7 +12,7 @@ from piestream.expressions.diagnostics import Diagnostic, did_you_mean
 from piestream.expressions.functions import FUNCTIONS, Function
 from piestream.expressions.functions.record import Operand, WholeNumber
 from piestream.expressions.like import like_parts
-from piestream.expressions.limits import MOST_NODES, TOO_LARGE, expanded_size
+from piestream.expressions.limits import TOO_LARGE, is_too_large
 from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator, Form
 from piestream.expressions.typed import (
     And,
@@ -58,7 +58,7 @@ def lowered(
     lowering = _Lowering(schema)
     expression = lowering.lower(node)
     expression = lowering.require(expression, BOOL, node, "a predicate must be true or false")
-    if expanded_size(expression, children) > MOST_NODES:
+    if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
     return expression, lowering.diagnostics
 

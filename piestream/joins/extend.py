@@ -11,7 +11,7 @@ from enum import IntEnum
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
-from piestream.joins.pairs import is_pair, possible_relations
+from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
@@ -81,12 +81,7 @@ def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> boo
             cursor.lo = lo
             cursor.hi = hi
             cursor.last = hi
-            first = max(lo, head)
-            if first > lo and step.scan == ScanMode.ENDS:
-                first = hi
-            elif first > lo + 1 and step.scan == ScanMode.ENDS_CHECKED:
-                first = max(first, hi - 1)
-            cursor.next = first
+            cursor.next = first_live_partner(step.scan, partners, head)
             return True
         if cursor.range == ScanRange.EARLIER:
             if step.last_ended_before == NONE:

@@ -63,6 +63,17 @@ def add_partner(partners: Partners, slot_id: int) -> None:
 
 
 @kernel
+def first_live_partner(scan: int, partners: Partners, head: int) -> int:
+    """The lowest partner that is still held, where there are partners; behind the highest, none is."""
+    first = max(partners.lo, head)
+    if first > partners.lo and scan == ScanMode.ENDS:
+        first = max(first, partners.hi)
+    elif first > partners.lo + 1 and scan == ScanMode.ENDS_CHECKED:
+        first = max(first, partners.hi - 1)
+    return first
+
+
+@kernel
 def drop_partner(partners: Partners, scan: int, slot_id: int) -> None:
     """Forget the latest partner, whose run turned out not to be there."""
     if partners.hi != slot_id:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import kernel
-from piestream.joins.pairs import possible_relations
+from piestream.joins.pairs import first_live_partner, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     UNBOUNDED,
@@ -119,16 +119,12 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
 
         partners = slot.partners(mine.partners)
         if partners.lo != NONE:
-            other_id = partners.lo
+            other_id = first_live_partner(mine.scan, partners, others.head)
             while other_id <= partners.hi:
                 visits += 1
                 other = others.slot(other_id)
                 bound = min(given, other.start)
-                if (
-                    bound > other[theirs.bound]
-                    and other_id >= others.head
-                    and _may_be_pair(slot, mine, other)
-                ):
+                if bound > other[theirs.bound] and _may_be_pair(slot, mine, other):
                     other[theirs.bound] = bound
                     visits += propagate_bound(
                         partition, floor, s_other, other_id, incident.constraint

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, assert_never
 
 import polars as pl
 
+from piestream.expressions.backends.polars_runtime import quotient
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
+from piestream.expressions.diagnostics import QueryError
+from piestream.expressions.functions.record import Implementation
 from piestream.expressions.like import like_regex
+from piestream.expressions.limits import TOO_LARGE, is_too_large
 from piestream.expressions.syntax import ArithmeticOperator
 from piestream.expressions.typed import (
     And,
@@ -39,6 +45,8 @@ def polars_expression(
     expression: Expression, previous_prefix: str, schema: Mapping[str, Any]
 ) -> pl.Expr:
     """The predicate as a Boolean expression in which NULL is false."""
+    if is_too_large(expression, children, _mentions):
+        raise QueryError(TOO_LARGE)
     condition = _Writer(previous_prefix, schema).true(expression).fill_null(False)
     return for_every_row(condition) if _may_fold(expression) else condition
 
@@ -59,6 +67,33 @@ def _may_fold(expression: Expression) -> bool:
             has_columns |= part.type.kind is not Kind.NULL
         pending += children(part)
     return not has_columns
+
+
+def _mentions(expression: Expression) -> int:
+    """How often the Polars expression of a node mentions its operands, at most."""
+    match expression:
+        case Arithmetic("%"):
+            return 6
+        case Convert(operand, type):
+            number_in_text = operand.type.kind is Kind.STRING and type.kind is not Kind.STRING
+            return 2 if number_in_text or type.kind is Kind.STRING else _cleaned(operand)
+        case Case() | Coalesce() | Extreme():
+            return max(map(_cleaned, children(expression)))
+        case Call(function, operands, numbers):
+            return _mentions_of(function, len(operands), numbers)
+        case _:
+            return 1
+
+
+def _cleaned(operand: Expression) -> int:
+    return 3 if operand.type.kind is Kind.FLOAT and not isinstance(operand, _NAN_FREE) else 1
+
+
+@lru_cache
+def _mentions_of(function: Implementation, count: int, numbers: tuple[int, ...]) -> int:
+    column = pl.col("x")
+    leaves = len(function.polars(*[column] * count, *numbers).meta.root_names())
+    return -(-leaves // count)
 
 
 class _Writer:
@@ -105,6 +140,8 @@ class _Writer:
             case Field(name, previous) if expression.type.kind is Kind.FLOAT:
                 column = pl.col(self.previous_prefix + name if previous else name)
                 return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
+            case Arithmetic("/", left, right):
+                return self._quotient(left, right)
             case Arithmetic(operator, left, right, type) if type.kind is Kind.FLOAT:
                 a, b = self._with_nan(left), self._with_nan(right)
                 return self._arithmetic(operator, a, b, type)
@@ -117,6 +154,8 @@ class _Writer:
                 return self._field(name, previous, type)
             case Const(value, type):
                 return self._const(value, type)
+            case Arithmetic("/", left, right):
+                return self._quotient(left, right)
             case Arithmetic(operator, left, right, type):
                 return self._arithmetic(operator, self.write(left), self.write(right), type)
             case Comparison(operator, left, right):
@@ -159,10 +198,8 @@ class _Writer:
     def clean(self, expression: Expression) -> pl.Expr:
         """The expression with a NaN made NULL."""
         written = self.write(expression)
-        nan_free = isinstance(expression, (Field, Const, Case, Coalesce, Extreme))
-        if expression.type.kind is Kind.FLOAT and not nan_free:
-            return written.fill_nan(None)
-        return written
+        # Polars writes fill_nan with three mentions of its operand.
+        return written.fill_nan(None) if _cleaned(expression) > 1 else written
 
     def _field(self, name: str, previous: bool, type: Type) -> pl.Expr:
         column = pl.col(self.previous_prefix + name if previous else name)
@@ -192,19 +229,27 @@ class _Writer:
             return instant.dt.replace_time_zone("UTC").dt.convert_time_zone(type.zone)
         return pl.lit(value, dtype=self.dtype(type))
 
+    def _quotient(self, left: Expression, right: Expression) -> pl.Expr:
+        dividend = self._with_nan(left)
+        if not isinstance(right, Const):
+            return quotient(dividend, self._with_nan(right))
+        if not right.value:
+            return quotient(dividend, math.nan)
+        if math.frexp(right.value)[0] in (0.5, -0.5):
+            return dividend / right.value  # the reciprocal of a power of two is exact
+        return quotient(dividend, float(right.value))
+
     def _arithmetic(
         self, operator: ArithmeticOperator, left: pl.Expr, right: pl.Expr, type: Type
     ) -> pl.Expr:
         match operator:
-            case "/":
-                return left / pl.when(right != 0).then(right)
             case "%":
                 divisor = pl.when(right != 0).then(right)
                 floored = left % divisor
                 # SQL's remainder has the sign of the dividend, Polars' that of the divisor.
                 wrong = (floored != 0) & ((left < 0) != (divisor < 0))
                 return pl.when(wrong).then(floored - divisor).otherwise(floored)
-            case "+" | "-" | "*":
+            case "+" | "-" | "*" | "/":
                 if type.kind is Kind.FLOAT:
                     return _ARITHMETIC[operator](left, right)
                 wide = _ARITHMETIC[operator](left.cast(pl.Int128), right.cast(pl.Int128))
@@ -240,8 +285,14 @@ class _Writer:
         raise AssertionError(f"no conversion from {operand.type} to {type}")
 
     def _call(self, call: Call) -> pl.Expr:
-        result = call.function.polars(*(self.clean(o) for o in call.operands), *call.numbers)
+        # Every function of floats gives NaN or NULL for a NaN.
+        operands = (self._with_nan(operand) for operand in call.operands)
+        result = call.function.polars(*operands, *call.numbers)
         return result.cast(pl.Int64, strict=False) if call.type.kind is Kind.INT else result
+
+
+#: What is never a calculated NaN.
+_NAN_FREE = (Field, Const, Case, Coalesce, Extreme)
 
 
 def _balanced(parts: list[pl.Expr], join: Callable[[Any, Any], Any]) -> pl.Expr:

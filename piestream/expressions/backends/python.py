@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from piestream.expressions.backends import python_runtime as runtime
 from piestream.expressions.functions.record import Inline
 from piestream.expressions.like import like_regex
+from piestream.expressions.limits import MOST_WRITTEN
 from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator
 from piestream.expressions.typed import (
     And,
@@ -44,24 +45,50 @@ PredicateFunction = Callable[[Event, Event | None], bool]
 MaskFunction = Callable[[Event, Event | None], int]
 
 
-def truth_function(expression: Expression) -> PredicateFunction:
-    """A function of (event, previous event) that is true where the predicate is."""
+def truth_function(expression: Expression) -> PredicateFunction | None:
+    """A function of (event, previous event) that is true where the predicate is.
+
+    None if it would be too large, or its source too deep for Python.
+    """
     writer = _Writer()
-    condition = writer.true(expression)
-    compiled: PredicateFunction = writer.compiled(
-        [*writer.loads(), f"return True if {condition} else False"]
-    )
+    try:
+        condition = writer.true(expression)
+        compiled: PredicateFunction = writer.compiled(
+            [*writer.loads(), f"return True if {condition} else False"]
+        )
+    except _TOO_LARGE:
+        return None
     return compiled
 
 
-def mask_function(expressions: Sequence[Expression]) -> MaskFunction:
-    """A function of (event, previous event): bit i is set where predicate i is true."""
+def mask_function(expressions: Sequence[Expression]) -> MaskFunction | None:
+    """A function of (event, previous event): bit i is set where predicate i is true.
+
+    None if it would be too large, or its source too deep for Python.
+    """
     writer = _Writer()
     body = ["mask = 0"]
-    for bit, expression in enumerate(expressions):
-        body.append(f"if {writer.true(expression)}: mask |= {1 << bit}")
-    compiled: MaskFunction = writer.compiled([*writer.loads(), *body, "return mask"])
+    try:
+        for bit, expression in enumerate(expressions):
+            body.append(f"if {writer.true(expression)}: mask |= {1 << bit}")
+        compiled: MaskFunction = writer.compiled([*writer.loads(), *body, "return mask"])
+    except _TOO_LARGE:
+        return None
     return compiled
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+#: Python's compiler finds sources with many brackets inside each other wrong, or too deep.
+_TOO_LARGE = (_TooLargeError, SyntaxError, RecursionError, MemoryError)
+
+
+def _bounded(source: str) -> str:
+    if len(source) > MOST_WRITTEN:
+        raise _TooLargeError
+    return source
 
 
 class _Writer:
@@ -97,6 +124,9 @@ class _Writer:
 
     def true(self, expression: Expression) -> str:
         """An expression that is truthy exactly where the condition is TRUE."""
+        return _bounded(self._true(expression))
+
+    def _true(self, expression: Expression) -> str:
         match expression:
             case And(operands):
                 return "(" + " and ".join(self.true(o) for o in operands) + ")"
@@ -122,6 +152,9 @@ class _Writer:
 
     def false(self, expression: Expression) -> str:
         """An expression that is truthy exactly where the condition is FALSE."""
+        return _bounded(self._false(expression))
+
+    def _false(self, expression: Expression) -> str:
         match expression:
             case And(operands):
                 return "(" + " or ".join(self.false(o) for o in operands) + ")"
@@ -181,6 +214,9 @@ class _Writer:
 
     def maybe(self, expression: Expression) -> str:
         """An expression for the value, None where it is NULL or a NaN."""
+        return _bounded(self._maybe(expression))
+
+    def _maybe(self, expression: Expression) -> str:
         if isinstance(expression, Const):
             return "None" if expression.value is None else self.value(expression)[1]
         if expression.type.kind is Kind.NULL:

@@ -12,7 +12,9 @@ from typing import Any, assert_never
 
 from piestream.expressions.backends import spark_text
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
+from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.like import LikeParts
+from piestream.expressions.limits import MOST_WRITTEN, TOO_LARGE
 from piestream.expressions.syntax import ArithmeticOperator
 from piestream.expressions.typed import (
     And,
@@ -58,6 +60,12 @@ class _Writer:
 
     def write(self, expression: Expression) -> str:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
+        written = self._written(expression)
+        if len(written) > MOST_WRITTEN:
+            raise QueryError(TOO_LARGE)
+        return written
+
+    def _written(self, expression: Expression) -> str:
         match expression:
             case Field(name, previous, type):
                 return self._field(name, previous, type.kind)

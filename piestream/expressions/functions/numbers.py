@@ -65,8 +65,10 @@ def _rounded(value: float, digits: int = 0) -> float:
 def _rounded_polars(x: pl.Expr, digits: int = 0) -> pl.Expr:
     if not digits:
         return x.round(0, mode="half_away_from_zero")
+    from piestream.expressions.backends.polars_runtime import quotient
+
     scale = 10.0**digits
-    return (x * scale).round(0, mode="half_away_from_zero") / scale
+    return quotient((x * scale).round(0, mode="half_away_from_zero"), scale)
 
 
 def _rounded_spark(x: str, digits: int = 0) -> str:
@@ -92,6 +94,45 @@ def _power(base: float, exponent: float) -> float | None:
         return None
     is_odd = exponent % 2 == 1
     return math.copysign(math.inf, base) if is_odd else math.inf
+
+
+def _power_polars(base: pl.Expr, exponent: pl.Expr) -> pl.Expr:
+    from piestream.expressions.backends.polars_runtime import power
+
+    return power(base, exponent)
+
+
+def _power_spark(base: str, exponent: str) -> str:
+    # Java finds no number for 1 to an infinite power, IEEE 1. So large powers do as well as infinite.
+    bounded = (
+        f"CASE WHEN abs({exponent}) > 1e300D THEN sign({exponent}) * 1e300D ELSE {exponent} END"
+    )
+    return f"power({base}, {bounded})"
+
+
+# The logarithm is a quotient everywhere, for the engines' own functions of base 10 differ in last
+# digits; of a power of ten it is whole.
+
+
+def _log10(x: float) -> float | None:
+    if not x > 0:
+        return None
+    quotient = math.log(x) / _LN_10
+    if math.isinf(quotient):
+        return quotient
+    nearest = round(quotient)
+    return float(nearest) if float(f"1e{nearest}") == x else quotient
+
+
+def _log10_spark(x: str) -> str:
+    is_whole = f"log10({x}) = round(log10({x}))"
+    return f"(CASE WHEN {is_whole} THEN log10({x}) ELSE ln({x}) / {_LN_10!r}D END)"
+
+
+def _log10_polars(x: pl.Expr) -> pl.Expr:
+    from piestream.expressions.backends.polars_runtime import decimal_logarithm
+
+    return decimal_logarithm(x)
 
 
 def _exponential(value: float) -> float:
@@ -160,7 +201,8 @@ NUMBER_FUNCTIONS = (
         gives=FLOAT,
         polars=lambda x: _only_where(x > 0, x).log(),
         python=lambda x: math.log(x) if x > 0 else None,
-        spark=lambda x: f"(CASE WHEN {x} > 0 THEN ln({x}) END)",
+        # NULL unless its operand is positive.
+        spark=lambda x: f"ln({x})",
     ),
     Function(
         name="LOG10",
@@ -168,10 +210,9 @@ NUMBER_FUNCTIONS = (
         meaning="the decimal logarithm; NULL unless x is positive",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
-        # As a quotient everywhere, for the engines' own functions of base 10 differ in last digits.
-        polars=lambda x: _only_where(x > 0, x).log() / _LN_10,
-        python=lambda x: math.log(x) / _LN_10 if x > 0 else None,
-        spark=lambda x: f"(CASE WHEN {x} > 0 THEN ln({x}) / {_LN_10!r}D END)",
+        polars=_log10_polars,
+        python=_log10,
+        spark=_log10_spark,
     ),
     Function(
         name="POWER",
@@ -180,9 +221,9 @@ NUMBER_FUNCTIONS = (
         meaning="x to the power of y; NULL where that is not a real number",
         takes=(Operand.FLOAT, Operand.FLOAT),
         gives=FLOAT,
-        polars=lambda x, y: x.pow(y),
+        polars=_power_polars,
         python=_power,
-        spark=lambda x, y: f"power({x}, {y})",
+        spark=_power_spark,
     ),
     Function(
         name="ROUND",
@@ -213,8 +254,8 @@ NUMBER_FUNCTIONS = (
         meaning="the square root; NULL if x is negative",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
-        polars=lambda x: _only_where(x >= 0, x).sqrt(),
+        polars=lambda x: x.sqrt(),  # a NaN of a negative, which counts as NULL
         python=lambda x: math.sqrt(x) if x >= 0 else None,
-        spark=lambda x: f"(CASE WHEN {x} >= 0 THEN sqrt({x}) END)",
+        spark=lambda x: f"sqrt({x})",
     ),
 )
