@@ -22,7 +22,7 @@ DUE, DONE = range(2)
 #: Due before the clock of a pace begins.
 AT_ONCE = -1
 #: Rather than to turn on the spot, a loop sleeps while the next event is further away than this; a
-#: sleep may last so much longer than was asked for.
+#: sleep may last so much longer than it should.
 _SLACK = 400_000
 #: Matches for which a loop with a pace has room from the beginning: to copy them into larger arrays
 #: as they become more is not what is measured. What is not touched takes no memory.

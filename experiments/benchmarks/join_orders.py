@@ -1,4 +1,4 @@
-"""A stream whose rates change, worked on with every fixed join order and with the one that adapts."""
+"""A stream whose rates change: every fixed join order, and the one that adapts."""
 
 from __future__ import annotations
 

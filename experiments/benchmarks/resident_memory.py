@@ -44,7 +44,7 @@ def flowing(n: int, events: int) -> Callable[[], Row]:
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """A row a case; nothing where the system does not tell of memory."""
+    """A row a case; none elsewhere than on Linux."""
     if not sys.platform.startswith("linux"):
         return
     stream = size.of(20_000, 2_000_000, 100_000_000)

@@ -52,8 +52,8 @@ def _chain(size: Size, n: int, events: int, folder: Path) -> Iterator[Row]:
     frame = booleans(n, events, SEED)
     pattern = Pattern.chain(n)
     about: Row = {"query": "chain", "n": n}
-    for returns, asked in (("a1.ts", "a1.ts"), ("default", "")):
-        yield measured(running, query_of(pattern, returns=asked), frame, size=size, events=events,
+    for returns, clause in (("a1.ts", "a1.ts"), ("default", "")):
+        yield measured(running, query_of(pattern, returns=clause), frame, size=size, events=events,
                        yardstick=frame, source="memory", returns=returns, **about)  # fmt: skip
     numbers = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8))
     yield measured(running, query_of(pattern, returns="a1.ts", holds="{0} = 1"), numbers, size=size,

@@ -143,7 +143,7 @@ def tables(rows: Rows) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """Where the work of piestream grows faster than its output, and who grows slower than it."""
+    """Where piestream's work grows faster than its output, and where another method's grows slower."""
     work, output = fitted(rows, "work"), fitted(rows, "matches")
     within: list[str] = []
     beyond: list[str] = []

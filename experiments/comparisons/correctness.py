@@ -113,7 +113,7 @@ def tables(rows: Rows) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """Who is exact, who is late, and what each reading gets wrong."""
+    """Which methods are exact, which are late, and the faults of each reading."""
     exact = [row["reading"] for row in rows if not any(row[fault] for fault in _FAULTS[:3])]
     on_time = [row["reading"] for row in rows if row["reading"] in exact and not row["late"]]
     wrong = [

@@ -72,7 +72,7 @@ def case_of(variant: str, frame: pl.DataFrame, predicates: tuple[str, str, str])
         f"AND a before c WITHIN {_WITHIN} s "
         "RETURN FIRST(b.car_id) AS id, AVG(b.speed) AS avg_speed, a.ts"
     )
-    return Case(pattern, frame, predicates, tick=1_000_000, key="car_id", asked=query)
+    return Case(pattern, frame, predicates, tick=1_000_000, key="car_id", explicit_query=query)
 
 
 def rows(size: Size) -> Iterator[Row]:

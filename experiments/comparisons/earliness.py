@@ -134,7 +134,7 @@ def _delay(row: Row) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """Who is at the optimum, who is late, and on which sets."""
+    """Which methods are at the optimum, which are late, and on how many sets."""
     texts = []
     for peer in METHODS:
         found = [row for row in select(rows, peer=peer) if "refused" not in row]

@@ -18,7 +18,7 @@ __all__ = ["certain", "earliest", "outlooks", "runs"]
 #: Rows of the first event of a run, and of the first one after it; None: still open.
 Run = tuple[int, int | None]
 
-#: What is open can end first, second, or both at once: told apart by two letters. Three leave
+#: What is open can end first, second, or both at once: two letters distinguish these. Three leave
 #: room for being wrong about that.
 _AHEAD = 3
 _WORDS = tuple(product(range(4), repeat=_AHEAD))
@@ -45,7 +45,7 @@ def runs(masks: Ints, bit: int) -> list[Run]:
 
 @cache
 def _holding(xs: int, xe: int, ys: int, ye: int, quiet: bool) -> Relation:
-    """The relation of ``[xs, xe)`` to ``[ys, ye)``, word for word from its definition."""
+    """The relation of ``[xs, xe)`` to ``[ys, ye)``, straight from its definition."""
     precise = Relation.FOLLOWED_BY if quiet else Relation(0)
     if xe < ys:
         return Relation.BEFORE | precise

@@ -92,7 +92,7 @@ def tables(rows: Rows) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """Where something is gained, who gains more, and where piestream gains less than another."""
+    """Where something is gained, and where piestream gains more or less than another method."""
     mine = [row for row in select(rows, peer="piestream") if "gain" in row]
     known = [row["relative"] for row in mine]
     nothing = _relations(row for row in mine if row["gain"] <= _SAME)

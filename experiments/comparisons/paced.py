@@ -81,9 +81,9 @@ def feeding(
 ) -> Callable[[], Row]:
     """Runs in which a method is fed at a rate, after ``before`` events that come at once.
 
-    The stream goes on behind the events that count, so that who waits for the end of an interval
-    can say what they decided. What is loaded when it is first needed is loaded before. Of several
-    runs, the one counts whose matches were least late: others were held up by the machine.
+    The stream goes on after the events that count, for methods that report at the end of an
+    interval. Code is loaded beforehand. Of several runs the one counts whose matches were least
+    late: other processes delayed the others.
     """
     ways: dict[str, Callable[[Case, Ints], Fed]] = {
         SESSION: partial(_pushed, most=1), FRAMES: partial(_pushed, most=1 << 16),

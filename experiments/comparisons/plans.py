@@ -55,7 +55,7 @@ QUERIES: Mapping[str, tuple[tuple[int, int, Relation], ...]] = {
 FIRST, ADAPTING, OWN = "TPStream, first plan", "TPStream, adapting", "piestream, adapting"
 #: And how the names of plans begin with an order forced upon each of them.
 THEIRS, FORCED_OURS = "TPStream, ", "piestream, "
-#: D waits for rare A, many B and some C: who begins with B tries them all.
+#: D comes after rare A, many B and some C: an order that begins with B tries all of them.
 SKEWED = "Q4, skewed: A overlaps B, B overlaps C, A, B, C before D"
 _SKEW = (
     (0, 1, _R.OVERLAPS | _R.CONTAINS),
@@ -82,7 +82,7 @@ FORCED = (SKEWED, *IN_TURN)
 def forced(case: Case, how: str, order: tuple[int, ...], keep: bool = True) -> Callable[[], Result]:
     """TPStream, corrected, with an order forced upon it: of the constraints, or of the symbols.
 
-    The planner believes what it is told of selectivities and never learns better: it joins in the
+    The planner keeps the selectivities that it is given: it joins in the
     given order wherever there is a choice.
     """
     shares = np.zeros((case.pattern.n_symbols, case.pattern.n_symbols))
@@ -215,7 +215,7 @@ def _time_and_work(row: Row) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """What each system chooses among its own orders, and who is quicker."""
+    """What each system chooses among its own orders, and which one is quicker."""
     chosen, against, losses = [], [], []
     for query in (*QUERIES, *FORCED):
         here = select(rows, query=query)
@@ -239,7 +239,7 @@ def conclusions(rows: Rows) -> str:
 
 
 def _among(rows: Rows, system: str, plans: tuple[str, ...]) -> str:
-    """Where what a system chooses lies among the orders that can be forced upon it."""
+    """The rank of what a system chooses among the orders that can be forced upon it."""
     orders = sorted(row["work"] for row in forced_orders(rows, system) if "work" in row)
     if not orders or not orders[0]:
         return ""

@@ -97,7 +97,7 @@ def tables(rows: Rows) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """How far each keeps up, what it costs to wait for an end, and whose median is lowest."""
+    """The rates with which each keeps up, the cost of waiting for an end, and the lowest median."""
     most = {
         row["peer"]: max(r["achieved"] for r in select(rows, peer=row["peer"]) if "achieved" in r)
         for row in rows
@@ -107,13 +107,13 @@ def conclusions(rows: Rows) -> str:
     return "\n\n".join([
         f"**Rate.** The most events a second that each got through: {reached}.",
         f"**Waiting for the end.** {_waiting(rows)}",
-        f"**Whose median is lowest.** {_lowest(rows)}",
+        f"**Lowest median.** {_lowest(rows)}",
         f"**Where piestream loses.** {_lost(rows, OURS)} {_lost(rows, SESSION)}",
     ])  # fmt: skip
 
 
 def _waiting(rows: Rows) -> str:
-    """For how many events those wait that report when all intervals have ended."""
+    """How many events pass before the methods report that do so at completion."""
     lowest = min(row["rate"] for row in rows)
     texts = [
         f"at {lowest:,} events a second the median match of {title(row['peer'])} is out "
@@ -136,7 +136,7 @@ def _lowest(rows: Rows) -> str:
             best = min(here, key=lambda row: row["p50"])
             texts.append(f"{rate:,}/s: {_name(best['peer'])} ({duration(best['p50'])})")
         else:
-            texts.append(f"{rate:,}/s: nobody keeps up")
+            texts.append(f"{rate:,}/s: no method keeps up")
     return "; ".join(texts) + "."
 
 

@@ -63,7 +63,7 @@ def query(then: str, source: str = "tank") -> ps.Query:
 
 
 def true_alarms(starts: Ints, truth: pl.DataFrame) -> tuple[int, int]:
-    """Of matches (starts of A, B, C, D): how many tell of a planted rollover, and how many of them.
+    """Of matches (starts of A, B, C, D): how many are of a planted rollover, and of how many rollovers.
 
     Such a match has the rise of this very surge as its A, and its fall as its C.
     """
@@ -94,8 +94,13 @@ def rows(size: Size) -> Iterator[Row]:
     frame = rollover(days=days, seed=SEED, rollovers=planted)
     truth = rollover_truth(days=days, seed=SEED, rollovers=planted)
     for then in ("followed-by", "before"):
-        asked = query(then)
-        case = Case(Pattern.of(asked), frame, tuple(_PREDICATES.values()), asked=asked)
+        rollover_query = query(then)
+        case = Case(
+            Pattern.of(rollover_query),
+            frame,
+            tuple(_PREDICATES.values()),
+            explicit_query=rollover_query,
+        )
         for form in INPUTS:
             for peer in METHODS:
                 yield {"then": then, "peer": peer, "input": form, "events": frame.height,
@@ -124,7 +129,7 @@ def tables(rows: Rows) -> str:
 
 
 def conclusions(rows: Rows) -> str:
-    """False alarms, who cannot ask the precise question, and who is quicker."""
+    """False alarms, which methods cannot express the precise relation, and which are quicker."""
     alarms = []
     for then in ("followed-by", "before"):
         counts = {(row["matches"], row["false"], row["found"])
@@ -134,8 +139,8 @@ def conclusions(rows: Rows) -> str:
             f"{found} of {rows[0]['planted']} rollovers found"
             for matches, false, found in sorted(counts)
         ]
-        who = "all methods that answer" if len(counts) == 1 else "**the methods differ**"
-        alarms.append(f"`{then}`: {'; '.join(texts)} ({who})")
+        agreed = "all methods that answer" if len(counts) == 1 else "**the methods differ**"
+        alarms.append(f"`{then}`: {'; '.join(texts)} ({agreed})")
     refused = dict.fromkeys(title(row["peer"]) for row in rows if "refused" in row)
     cannot = f" Cannot express `followed-by`: {', '.join(refused)}." if refused else ""
     return "\n\n".join([

@@ -126,7 +126,7 @@ def _factors(compared: Sequence[Comparison], index: Sequence[str]) -> str:
 
 
 def _wins(compared: Sequence[Comparison], index: Sequence[str]) -> str:
-    """In how many cases nobody is quicker, and how far behind the next one is."""
+    """In how many cases no method is quicker, and the time of the next best over piestream's."""
     cases = list(dict.fromkeys(found.case for found in compared))
     next_best = [
         min((found for found in compared if found.case == case), key=lambda found: found.times)

@@ -118,7 +118,7 @@ def time_curves(axes: Axes, rows: Iterable[Row], x: str, *, log_x: bool = False)
 
 
 def _time_point(row: Row, x: str) -> tuple[float, float, bool] | None:
-    """Where a row lies, in milliseconds, and whether that is of warm runs."""
+    """The point of a row, in milliseconds, and whether it is of warm runs."""
     seconds = row.get("cpu_s") or row.get("cold_cpu_s")
     return (row[x], 1e3 * seconds, bool(row.get("cpu_s"))) if seconds else None
 

@@ -136,7 +136,7 @@ class _Measurement:
 
 
 class _ColdRun(Growth):
-    """Looks at memory, and tells the waiting process when the run begins and that it is over.
+    """Measures memory, and signals the waiting process when the run begins and when it has ended.
 
     (A limit on CPU time that the system enforces would be simpler, but makes its clock coarse.)
     """
@@ -197,7 +197,7 @@ def _await_answer(process: Any, here: Connection, size: Size, wall_limit: float)
 
 
 def _descendants(process: int | None) -> list[int]:
-    """The processes that a process has started, and those that they have; where the system tells."""
+    """The processes that a process has started, and those that they have; on Linux."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended

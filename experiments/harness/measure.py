@@ -175,7 +175,7 @@ class Yardstick:
 
 
 #: Parameters of glibc's mallopt: above how much at the top it is given back, and how many large
-#: blocks are asked of the system each by itself.
+#: blocks come from the system, each by itself.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 
 
@@ -194,7 +194,7 @@ def keep_freed_memory() -> None:
 class Growth:
     """While it is entered: the bytes by which the most that is held in RAM exceeds that before.
 
-    Only Linux tells; elsewhere ``bytes`` stays None.
+    On Linux; elsewhere ``bytes`` stays None.
     """
 
     def __init__(self) -> None:
@@ -215,7 +215,7 @@ class Growth:
 
 
 def memory_of(process: int | str, entry: str = "VmRSS") -> int | None:
-    """Bytes of RAM that a process holds (``VmHWM``: held at most); None where no system tells."""
+    """Bytes of RAM that a process holds (``VmHWM``: held at most); None elsewhere than on Linux."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:  # no such system, or the process has ended
@@ -227,7 +227,7 @@ def memory_of(process: int | str, entry: str = "VmRSS") -> int | None:
 
 
 def cpu_used_by(process: int) -> float:
-    """CPU seconds that a process has used; 0 where the system does not tell."""
+    """CPU seconds that a process has used; 0 elsewhere than on Linux."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""The report: a page made of the results there are, with what each of them is worth."""
+"""The report: a page of all results, each with its provenance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Groups = Mapping[str, Mapping[str, Experiment]]
 
 
 def figure_path(found: Document, folder: Path = FOLDER) -> Path:
-    """Where the figure of a document lies."""
+    """The path of a document's figure."""
     return folder / "figures" / found.size.value / f"{found.head['experiment']}.svg"
 
 

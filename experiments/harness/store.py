@@ -23,7 +23,7 @@ from experiments.streams import SEED
 
 __all__ = ["FOLDER", "Document", "best", "document", "is_measured", "path_of", "read", "write"]
 
-#: Results, figures and the report lie here unless another folder is named.
+#: The folder of results, figures and the report, unless another is named.
 FOLDER = Path(__file__).parents[1]
 
 
@@ -65,7 +65,7 @@ def document(experiment: Experiment, size: Size, rows: Rows, **about: Any) -> Do
 
 
 def path_of(name: str, size: Size, folder: Path = FOLDER) -> Path:
-    """Where the results of an experiment lie."""
+    """The path of an experiment's results."""
     return folder / "results" / size.value / f"{name}.json"
 
 

@@ -122,7 +122,7 @@ class Pattern:
         predicates = [s.predicate for s in query.symbols if s.predicate is not None]
         if len(set(predicates)) < len(predicates):
             raise UnsupportedPatternError(
-                "two symbols have equal predicates; no other method tells an interval of the one "
+                "two symbols have equal predicates; no other method distinguishes an interval of the one "
                 "from the same interval of the other"
             )
         if query.max_gap is not None:

@@ -150,7 +150,7 @@ def _tables(clauses: list[tuple[int, int, Relation]], n: int) -> Ints:
 def _machines(
     clauses: list[tuple[int, int, Relation]],
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The automata of all single relations in one table, and who needs the lists of ends."""
+    """The automata of all single relations in one table, and which clauses need the lists of ends."""
     follows: list[Ints] = []
     decides: list[Ints] = []
     begins: list[int] = []

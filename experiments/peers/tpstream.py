@@ -81,7 +81,7 @@ def published_matcher(
     The defaults of the ``reading`` are those under which the printed text is right, apart from being
     exponential in the number of open symbols. Each can be turned back to what is printed:
 
-    - ``ends_first``: intervals that end are worked through before those that start;
+    - ``ends_first``: intervals that end are processed before those that start;
     - ``open_end``: ``"unknown"`` (later than everything) or ``"now"``, the current time;
     - ``unrelated_only``: no two open intervals of a combination are of related symbols;
     - ``purge_open``: what is open, or ends, beyond the window is left out, as what is finished;

@@ -72,7 +72,7 @@ def one_after_another(keys: Ints, times: Ints, masks: Ints, window: int) -> tupl
 
     Each partition's stream, whose rows are in order of time, is moved behind the one before it by
     more than the window, and ends with a row of silence beyond its own window: no match spans two
-    of them, and none is added. Keys are whole numbers that lie close together.
+    of them, and none is added. Keys are whole numbers from a small range.
 
     >>> one_after_another(np.array([1, 2, 1]), np.array([0, 0, 1]), np.array([1, 1, 2]), window=5)
     (array([ 0,  1,  7, 13, 19]), array([1, 2, 0, 1, 0]))

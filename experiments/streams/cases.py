@@ -34,13 +34,13 @@ class Case:
     predicates: tuple[str, ...]
     tick: int = 1
     key: str | None = None
-    #: The query, where it says more than the pattern.
-    asked: ps.Query | None = None
+    #: The query, where it is more than the pattern.
+    explicit_query: ps.Query | None = None
 
     @cached_property
     def query(self) -> ps.Query:
         """The pattern as a user writes it."""
-        return self.asked or query_of(self.pattern)
+        return self.explicit_query or query_of(self.pattern)
 
     @property
     def events(self) -> int:

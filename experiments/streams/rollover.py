@@ -2,7 +2,7 @@
 
 What is going on in the tank (the levels are stylised, the logic is that of real rollovers):
 
-- *Boil-off* ``BOR`` lies near 10, a little more at noon, with bounded sensor noise. ``SOBOR`` is
+- *Boil-off* ``BOR`` is near 10, a little more at noon, with bounded sensor noise. ``SOBOR`` is
   the slope of its trend as the instrument reports it: steps of 0.005 per second, so a slope
   that is too small to measure is exactly 0.
 - The liquid is *stratified*: the density difference ``DD`` of the layers is near 5. When they mix,

@@ -131,7 +131,7 @@ def _only(result: object) -> Row:
     return {"result": result}
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only on Linux")
 def test_a_method_is_ended_at_its_limits_and_takes_nothing_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,8 +8,8 @@ what makes that instant special:
    with it is new;
 2. a pair that is decided now by the end of one of its intervals: every match with that pair is.
 
-Both are worked through one after the other, and what was worked through is left out of what
-follows: no match is found twice.
+They are processed in this order, and what was processed is left out of what follows: no match is
+found twice.
 """
 
 from __future__ import annotations
