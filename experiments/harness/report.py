@@ -11,7 +11,7 @@ from experiments.harness.measure import PROTOCOL, Row, Rows
 from experiments.harness.provenance import engine_fingerprint
 from experiments.harness.store import FOLDER, Document, best
 from experiments.harness.tables import by_input, markdown_table, select, times_of
-from experiments.peers import OURS, PEERS, Reports, title
+from experiments.peers import OURS, PEERS, title
 
 __all__ = ["figure_path", "report"]
 
@@ -79,11 +79,7 @@ def _head(documents: Sequence[Document]) -> str:
 
 
 def _methods() -> str:
-    lines = [
-        [peer.title, peer.description, peer.reports.value]
-        for peer in PEERS.values()
-        if peer.reports is not Reports.UNKNOWN or peer.description
-    ]
+    lines = [[peer.title, peer.description, peer.reports.value] for peer in PEERS.values()]
     return "## Methods\n\n" + markdown_table(["method", "what it is", "reports a match"], lines)
 
 

@@ -139,8 +139,8 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
             words[check_end_at] = n_checks
             steps.append(words)
             if id(step) not in checks_of:
-                rows = [packed(c.constraint, c.side, c.other) for c in step.checks]
-                checks_of[id(step)] = np.array(rows, np.int64).reshape(-1)
+                packed_checks = [packed(c.constraint, c.side, c.other) for c in step.checks]
+                checks_of[id(step)] = np.array(packed_checks, np.int64).reshape(-1)
             checks.append(checks_of[id(step)])
         independent = first + independent_suffix(order, join_orders.edges)
         ends = {"step": first, "step_end": len(steps), "independent": independent}
