@@ -242,6 +242,8 @@ def greedy_orders(
 
     All orders grow together, a symbol a round.
     """
+    if not seeds:
+        return []
     costs = _Costs(edges, estimate)
     n = costs.n_symbols
     everyone = np.arange(len(seeds))
