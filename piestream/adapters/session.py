@@ -167,7 +167,7 @@ class Session:
                 raise
 
     def _push(self, rows: Any) -> Any:
-        if isinstance(rows, Mapping):
+        if type(rows) is dict or isinstance(rows, Mapping):  # the first is many times faster
             self._kind = "events"
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
@@ -209,7 +209,7 @@ class Session:
                 values = reader.attributes(event)
                 known = stream.process_event(*read, values, reader.attribute_floats)
                 if known is not None:
-                    return self._as_pushed(known) if len(known) else []
+                    return [] if known is stream.no_results else self._as_pushed(known)
         return self._as_pushed(stream.process(events_frame([event], stream.binding)))
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:

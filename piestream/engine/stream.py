@@ -91,7 +91,8 @@ class Stream:
         self._since_compaction = 0  # events and advances
         self._rows_since_compaction = 0
         self._counts = Statistics()
-        self._no_results = pl.DataFrame(schema=binding.result_schema)
+        #: This very frame is given for an event that completes no match.
+        self.no_results = pl.DataFrame(schema=binding.result_schema)
         self._change = ChangeGuard()
 
     # -- rows in ----------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class Stream:
             found = self.detector.detect_event(partition, time, mask, values, is_float)
         except SystemError as error:
             raise cause_of(error) from None
-        result = self._no_results if found is None else self._results(found)
+        result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
         self._change.changing = False
@@ -272,7 +273,7 @@ class Stream:
                 )
             self.binding = binding
             self._projection = self._buffer.projection = projection
-            self._no_results = pl.DataFrame(schema=binding.result_schema)
+            self.no_results = pl.DataFrame(schema=binding.result_schema)
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._dictionaries = {
@@ -435,7 +436,7 @@ class Stream:
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
         some = [result for result in results if len(result)]
         if not some:
-            return self._no_results.clear()
+            return self.no_results.clear()
         return some[0] if len(some) == 1 else pl.concat(some)
 
     # -- the clock --------------------------------------------------------------------------------
@@ -455,9 +456,9 @@ class Stream:
 
     def _compaction_due(self, now: int) -> bool:
         """Whether half a window has gone by, and enough has come for it to be worth it."""
-        enough = max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
-        half_window = self.detector.window // 2
-        return self._since_compaction >= enough and now - self._compacted_at > half_window
+        if now - self._compacted_at <= self.detector.window // 2:
+            return False
+        return self._since_compaction >= max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
 
     def _compact(self, now: int) -> None:
         """Free what can no longer take part in a match: state is bounded by the window."""

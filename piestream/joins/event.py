@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.primitives import trailing_zeros
-from piestream.compiled.records import kernel
+from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, Matches, extend
@@ -170,9 +170,10 @@ def apply_event(
         scratch.aggregated[s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off
-    _enqueue_ranges(partition, scratch, started & program.in_ranges, mask, kept)
-    # after those that start now, which they only meet
-    _enqueue_ranges(partition, scratch, kept & program.in_ranges, mask, kept)
+    if (started | kept) & program.in_ranges:
+        _enqueue_ranges(partition, scratch, started & program.in_ranges, mask, kept)
+        # after those that start now, which they only meet
+        _enqueue_ranges(partition, scratch, kept & program.in_ranges, mask, kept)
 
     rest = changed
     while rest:
@@ -264,9 +265,11 @@ def _slot_of(partition: Partition, item: Item, side: int) -> Slot:
     return partition.ring(s).slot(item.ids[side])
 
 
-@kernel
-def _raise_bound(partition: Partition, item: Item, side: int, floor: int) -> int:
-    """Raise the bound of the interval on one side of a pair to what the other one gives it.
+@inline_kernel
+def _raise_bound(
+    partition: Partition, item: Item, side: int, slot: Slot, partner: Slot, floor: int
+) -> int:
+    """Raise the bound of the interval on one side of a pair to what its partner gives it.
 
     Gives how many partners' bounds were looked at.
     """
@@ -276,12 +279,7 @@ def _raise_bound(partition: Partition, item: Item, side: int, floor: int) -> int
     bound_word = constraint.sides[side].bound
     if bound_word == NONE or not partition.is_valid(other, item.ids[1 - side]):
         return 0
-    slot = _slot_of(partition, item, side)
-    given = bound_excluding(
-        program.symbols[other],
-        _slot_of(partition, item, 1 - side),
-        constraint.sides[1 - side].bound,
-    )
+    given = bound_excluding(program.symbols[other], partner, constraint.sides[1 - side].bound)
     bound = min(given, slot.start)
     if bound <= slot[bound_word]:
         return 0
@@ -312,8 +310,8 @@ def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int)
         return NONE
     add_partner(x_slot.partners(x_side.partners), item.ids[1])
     add_partner(y_slot.partners(y_side.partners), item.ids[0])
-    for side in range(2):
-        scratch.visits += _raise_bound(partition, item, side, floor)
+    scratch.visits += _raise_bound(partition, item, 0, x_slot, y_slot, floor)
+    scratch.visits += _raise_bound(partition, item, 1, y_slot, x_slot, floor)
     for side in range(2):
         s = constraint.symbols[side]
         if not partition.is_valid(s, item.ids[side]):
