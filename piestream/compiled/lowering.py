@@ -21,7 +21,7 @@ from numba.extending import (
     register_model,
 )
 
-from piestream.compiled.compiler import Address, machine_code
+from piestream.compiled.compiler import Address, compiled_part
 from piestream.compiled.intrinsics import WORDS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class _Attributes(AttributeTemplate):
     def generic_resolve(self, this: RecordType, name: str) -> Any:
         record = this.record
         if name in record.methods:
-            loop = machine_code(record.methods[name])
+            loop = compiled_part(record.methods[name])
             what = {"key": loop.entry_point, "loop": loop}
             return types.BoundFunction(type(name, (_Method,), what), this)
         return record.fields[name].type if name in record.fields else record.carried.get(name)
