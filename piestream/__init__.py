@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from piestream.engine.statistics import Statistics
     from piestream.errors import (
         FileError,
+        IntervalError,
         LateEventError,
         OrderError,
         SchemaError,
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
         TimeError,
     )
     from piestream.expressions.diagnostics import QueryError
+    from piestream.interval_tables.coverage import coverage, depth
+    from piestream.interval_tables.joining import join, join_pieces, relate
+    from piestream.interval_tables.merging import merge
     from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
@@ -40,10 +44,17 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "join": ("piestream.interval_tables.joining", "join"),
+    "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
+    "relate": ("piestream.interval_tables.joining", "relate"),
+    "coverage": ("piestream.interval_tables.coverage", "coverage"),
+    "depth": ("piestream.interval_tables.coverage", "depth"),
+    "merge": ("piestream.interval_tables.merging", "merge"),
     **{
         name: ("piestream.errors", name)
         for name in (
             "FileError",
+            "IntervalError",
             "LateEventError",
             "OrderError",
             "SchemaError",
@@ -58,6 +69,7 @@ _PLACES = {
 __all__ = [
     "Explanation",
     "FileError",
+    "IntervalError",
     "LateEventError",
     "OrderError",
     "Query",
@@ -70,9 +82,15 @@ __all__ = [
     "TieError",
     "TimeError",
     "__version__",
+    "coverage",
     "define",
+    "depth",
+    "join",
+    "join_pieces",
+    "merge",
     "pattern",
     "query",
+    "relate",
 ]
 
 

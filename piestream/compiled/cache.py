@@ -16,7 +16,13 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 _PACKAGE = Path(__file__).parents[1]
 #: What kernels are made of, besides the file that each stands in.
-_SOURCES = ("relations.py", "compiled/*.py", "intervals/*.py", "joins/*.py")
+_SOURCES = (
+    "relations.py",
+    "compiled/*.py",
+    "intervals/*.py",
+    "joins/*.py",
+    "interval_tables/loops/*.py",
+)
 
 
 @cache
