@@ -113,9 +113,7 @@ def _sides(rectangle: _Rectangle) -> Iterator[tuple[int, int, int]]:
 def _of_distance(distance: Distance) -> Iterator[tuple[int, int, int]]:
     """The bounds on y that a distance is."""
     time = START if distance.x_which == "ts" else END
-    first, last = (
-        (FIRST_START, LAST_START) if distance.y_which == "ts" else (FIRST_END, LAST_END)
-    )
+    first, last = (FIRST_START, LAST_START) if distance.y_which == "ts" else (FIRST_END, LAST_END)
     if distance.least is not None:
         yield first, time, distance.least
     if distance.most is not None:

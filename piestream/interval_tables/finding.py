@@ -54,7 +54,9 @@ def _blocks(others: Array) -> tuple[list[int], Array]:
     """Where the levels of blocks begin, and in two rows the lowest and the highest of each block."""
     size = 1 << BLOCK_BITS
     lowest, highest = others, others
-    levels, levels_at, at = [], [], 0
+    levels: list[Array] = []
+    levels_at: list[int] = []
+    at = 0
     while not levels or len(lowest) > 1:
         full = -(-max(len(lowest), 1) // size) * size - len(lowest)
         edge = lowest[-1:] if len(lowest) else np.zeros(1, np.int64)
@@ -126,9 +128,7 @@ class PairFinder:
         self.indexes = _indexes(self.y, np.repeat(np.arange(n_groups), np.diff(self.y.offsets)))
         self.most = INT64_MAX if nearest is None else nearest
 
-    def _neighbours(
-        self, x: Table, y: Table, groups: Sequence[Array], n_groups: int
-    ) -> Array:
+    def _neighbours(self, x: Table, y: Table, groups: Sequence[Array], n_groups: int) -> Array:
         """For each row of x, the start of what follows it at once, the end of what it follows."""
         from piestream.interval_tables.loops.neighbours import find_neighbours, running_latest
 

@@ -13,15 +13,13 @@ from piestream.compiled.constants import NONE
 from piestream.compiled.records import Array
 from piestream.interval_tables.conditions import RelationsLike, read_distances, read_relations
 from piestream.interval_tables.finding import PairFinder, Piece
+from piestream.interval_tables.keys import Keys, group_keys, key_names
 from piestream.interval_tables.naming import relation_names
 from piestream.interval_tables.tables import (
     Given,
-    Keys,
     Side,
     Table,
     checked_names,
-    group_keys,
-    key_names,
     read_frame,
     read_tables,
     suffixed,
@@ -119,9 +117,7 @@ def _prepared(
     return _Join(given, x_table, y_table, finder, wanted, how, relation, x_names, y_names)
 
 
-def _check(
-    nearest: int | None, how: str, relation: str | None, suffixes: tuple[str, str]
-) -> None:
+def _check(nearest: int | None, how: str, relation: str | None, suffixes: tuple[str, str]) -> None:
     if how not in _HOWS:
         raise ValueError(f"how is one of {', '.join(_HOWS)}, not {how!r}")
     if nearest is not None and (isinstance(nearest, bool) or not isinstance(nearest, int)):

@@ -32,13 +32,9 @@ _POSITIONS = np.array([*map(_position, RELATIONS_BY_ORDER), len(ALL_NAMES)])
 _NAMES = pl.Series([*ALL_NAMES, None], dtype=pl.String)
 
 
-def relation_names(
-    piece: Piece, x_times: Array, y: _Intervals, relations: Relation
-) -> pl.Series:
+def relation_names(piece: Piece, x_times: Array, y: _Intervals, relations: Relation) -> pl.Series:
     """The name of each pair's relation: the precise one, where ``relations`` has it and it holds."""
-    numbers = orders_of(
-        piece.x_rows, piece.y_places, x_times, np.stack([y.starts, y.ends])
-    )
+    numbers = orders_of(piece.x_rows, piece.y_places, x_times, np.stack([y.starts, y.ends]))
     found = _POSITIONS[numbers]
     if relations & Relation.FOLLOWED_BY:
         _put_precise(found, Relation.BEFORE, x_times[NEXT_START], y.starts, piece)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Union
 
-import numpy as np
 import polars as pl
 
 from piestream.adapters.event_columns import event_list
@@ -19,10 +18,17 @@ from piestream.expressions.diagnostics import did_you_mean
 from piestream.expressions.durations import NANOSECONDS
 from piestream.plan.columns import TimeColumn
 
-__all__ = ["Given", "Keys", "Side", "Table", "group_keys", "key_names", "read_frame", "read_tables"]
+__all__ = [
+    "Given",
+    "Side",
+    "Table",
+    "checked_names",
+    "read_frame",
+    "read_tables",
+    "stretches",
+    "suffixed",
+]
 
-#: The keys of a join: a column of both frames, several, or the name in y by that in x.
-Keys = Union[str, Sequence[str], Mapping[str, str], None]
 #: A column's name, or one for x and one for y.
 Side = Union[str, tuple[str, str]]
 
@@ -96,9 +102,7 @@ def read_tables(
             columns.append(column_of(frame, _of_side(given, side, option), name, option))
     names = [name for name, _ in frames for _ in range(2)]
     scale = _common_scale(list(zip(names, columns, strict=True)))
-    ticks = [
-        _ticks(name, column, scale.dtype) for name, column in zip(names, columns, strict=True)
-    ]
+    ticks = [_ticks(name, column, scale.dtype) for name, column in zip(names, columns, strict=True)]
     tables = []
     for side, (name, frame) in enumerate(frames):
         s, e = columns[2 * side : 2 * side + 2]
@@ -180,68 +184,36 @@ def _check_order(table: Table) -> None:
         )
 
 
-# -- keys --------------------------------------------------------------------------------------------
-def key_names(on: Keys) -> tuple[list[str], list[str]]:
-    """The key columns of x, and those of y."""
-    if on is None:
-        return [], []
-    if isinstance(on, str):
-        return [on], [on]
-    if isinstance(on, Mapping):
-        return list(on.keys()), list(on.values())
-    return list(on), list(on)
-
-
-def group_keys(
-    tables: Sequence[Table], names: Sequence[Sequence[str]], *, null_is_key: bool = False
-) -> tuple[list[Array], int]:
-    """The number of each row's group of equal keys, frame by frame, and how many numbers there are.
-
-    Groups are numbered from 1 in order of first appearance; 0 have the rows in which a key is NULL or NaN,
-    unless that is a key like others.
-    """
-    if not names[0]:
-        return [np.ones(len(table.frame), np.int64) for table in tables], 2
-    keys = [
-        table.frame.select(column_of(table.frame, key, table.name, "on") for key in of_table)
-        for table, of_table in zip(tables, names, strict=True)
-    ]
-    try:
-        both = pl.concat([_comparable(frame) for frame in keys], how="vertical_relaxed")
-    except pl.exceptions.PolarsError:
-        types = " and ".join(str(list(frame.dtypes)) for frame in keys)
-        raise SchemaError(f"keys cannot be compared: their types are {types}") from None
-    numbers = _group_numbers(both, null_is_key)
-    cuts = np.cumsum([len(frame) for frame in keys])
-    parts: list[Array] = np.split(numbers, cuts[:-1])
-    return parts, int(numbers.max(initial=0)) + 1
-
-
-def _comparable(keys: pl.DataFrame) -> pl.DataFrame:
-    """Keys under names that tell their place, with what is missing as NULL."""
-    texts = [pl.Categorical, pl.Enum]
-    return keys.select(
-        (
-            pl.col(name).fill_nan(None)
-            if dtype.is_float()
-            else pl.col(name).cast(pl.String)
-            if dtype in texts
-            else pl.col(name)
-        ).alias(str(place))
-        for place, (name, dtype) in enumerate(keys.schema.items())
+def stretches(
+    table: Table,
+    scale: TimeColumn,
+    keys: list[str],
+    rows: Array,
+    starts: Array,
+    ends: Array,
+    counts: Array,
+) -> pl.DataFrame:
+    """A result of stretches of time: the keys of some rows, start, end and count."""
+    names = checked_names(
+        [*keys, table.start, table.end, "count"], "give start, end and on different columns"
     )
+    found = table.frame.select(
+        pl.col(key).fill_nan(None) if table.frame[key].dtype.is_float() else pl.col(key)
+        for key in keys
+    )
+    numbers = pl.Series(rows).cast(pl.get_index_type())
+    times = [_times(table, scale, ticks) for ticks in (starts, ends)]
+    columns = [*found.select(pl.all().gather(numbers)), *times, pl.Series(counts)]
+    return pl.DataFrame([column.alias(n) for column, n in zip(columns, names, strict=True)])
 
 
-def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
-    """The number of each row's group, in order of first appearance."""
-    groups = keys.unique(maintain_order=True).with_row_index("number", offset=1)
-    if len(groups) == 1 and (null_is_key or not any(groups.row(0)[i] is None for i in range(1, groups.width))):
-        return np.ones(len(keys), np.int64)
-    if not null_is_key:
-        groups = groups.drop_nulls()
-    found = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    numbers: Array = found["number"].fill_null(0).cast(pl.Int64).to_numpy()
-    return numbers
+def _times(table: Table, scale: TimeColumn, ticks: Array) -> pl.Series:
+    """Ticks as times of the type of the start, or of the finer one of start and end."""
+    own, other = table.frame[table.start].dtype, table.frame[table.end].dtype
+    times = scale.as_times(pl.Series(ticks))
+    if isinstance(own, pl.Datetime):
+        times = pl.Series(ticks).cast(pl.Datetime(scale.dtype.time_unit, own.time_zone))  # type: ignore[attr-defined]
+    return times.cast(own) if own == other else times
 
 
 def suffixed(columns: Sequence[str], others: Sequence[str], suffix: str) -> Iterator[str]:

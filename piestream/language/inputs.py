@@ -61,9 +61,7 @@ class _Spark(Protocol):
 Frame = TypeVar("Frame", bound=Union[_Pandas, _Arrow, _DuckDB])
 
 #: A frame of any kind but Spark's.
-AnyFrame = TypeVar(
-    "AnyFrame", bound="Union[pl.DataFrame, pl.LazyFrame, _Pandas, _Arrow, _DuckDB]"
-)
+AnyFrame = TypeVar("AnyFrame", bound="Union[pl.DataFrame, pl.LazyFrame, _Pandas, _Arrow, _DuckDB]")
 
 #: A Spark DataFrame, bounded or streaming.
 SparkFrame = TypeVar("SparkFrame", bound=_Spark)

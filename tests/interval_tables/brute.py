@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Distance", "HOLDS", "Row", "coverage", "depth", "join", "merge", "relation_of"]
+__all__ = ["HOLDS", "Distance", "Row", "coverage", "depth", "join", "merge", "relation_of"]
 
 #: Relations as their definitions say, of [xs, xe) and [ys, ye).
 HOLDS: dict[str, Callable[[int, int, int, int], bool]] = {
@@ -28,7 +28,13 @@ HOLDS: dict[str, Callable[[int, int, int, int], bool]] = {
     "met-by": lambda xs, xe, ys, ye: ye == xs,
     "after": lambda xs, xe, ys, ye: ye < xs,
 }
-_COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 
 
 @dataclass(frozen=True)

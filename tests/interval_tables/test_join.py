@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
-import pytest
-
 import piestream as ps
 from tests.interval_tables import brute
 from tests.interval_tables.cases import frame_of, random_case

@@ -60,9 +60,7 @@ def _set_limits(box: Box, times: Words, stride: int, limits: Words) -> bool:
 
 
 @kernel
-def _take(
-    index: Index, place: int, end: int, first: int, last: int, most: int, out: Words
-) -> int:
+def _take(index: Index, place: int, end: int, first: int, last: int, most: int, out: Words) -> int:
     """The ranks of the first ``most`` intervals in ``[place, end)`` whose other endpoint fits."""
     found = 0
     if first == INT64_MIN and last == INT64_MAX:
@@ -161,7 +159,7 @@ def _nearer(by_start: Index, ends: Words, times: Words, stride: int, late: int, 
     """Whether the later partner is nearer than the earlier one; of equals, the first by rank."""
     to_late = np.uint64(by_start.times[late]) - np.uint64(times[END * stride])
     to_early = np.uint64(times[START * stride]) - np.uint64(ends[early])
-    return to_late < to_early
+    return bool(to_late < to_early)
 
 
 @kernel
