@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
+    from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
     from piestream.show.explain import Explanation
 
@@ -35,6 +36,7 @@ _PLACES = {
     "query": ("piestream.language", "parse"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
+    "stream": ("piestream.language.stream_builder", "stream"),
     "Query": ("piestream.language.model", "Query"),
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
@@ -73,6 +75,7 @@ __all__ = [
     "define",
     "pattern",
     "query",
+    "stream",
 ]
 
 

@@ -72,7 +72,7 @@ def event_types(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]
 
 def _columns_of(query: Query) -> set[str | None]:
     """The columns that a query names."""
-    names: set[str | None] = {*query.partition_by, query.order_by}
+    names: set[str | None] = {*query.partition_by, query.streams[0].order_by}
     for symbol in query.symbols:
         names.update(symbol.predicate.columns, symbol.predicate.previous)
     return names | {item.column for item in query.returns if isinstance(item, Aggregate)}

@@ -174,7 +174,7 @@ def check(
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
-        if names or parsed.path:
+        if names or parsed.streams[0].path:
             from piestream.cli.work import Input, file_options, opened
             from piestream.plan.binding import bind
 
