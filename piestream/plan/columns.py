@@ -115,7 +115,7 @@ class InputColumns:
         if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
             unit = query.time_unit
             return TimeColumn(name, dtype, None if unit is None else NANOSECONDS[unit])
-        if not _is_moment(dtype):
+        if not is_moment(dtype):
             raise query.fault(
                 ("order_by",),
                 f"the time column {name} has type {dtype}; it must be an integer, "
@@ -158,7 +158,7 @@ class InputColumns:
         )
 
     def _moments(self) -> list[str]:
-        return [name for name, dtype in self.schema.items() if _is_moment(dtype)]
+        return [name for name, dtype in self.schema.items() if is_moment(dtype)]
 
 
 def own_form(dtype: pl.DataType) -> str:
@@ -172,7 +172,8 @@ def own_form(dtype: pl.DataType) -> str:
     return CODE
 
 
-def _is_moment(dtype: pl.DataType) -> bool:
+def is_moment(dtype: pl.DataType) -> bool:
+    """Whether a type is one of dates or datetimes."""
     return isinstance(dtype, pl.Datetime) or dtype == pl.Date
 
 
