@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import NANOSECONDS
+from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.language.model import Query, Where
 
 P = ParamSpec("P")
@@ -30,6 +30,15 @@ class TimeColumn:
     name: str
     dtype: pl.DataType
     nanoseconds_per_tick: int | None
+
+    @property
+    def needs_units(self) -> bool:
+        """Whether durations need a unit: only of an integer column a number alone counts ticks."""
+        return not self.dtype.is_integer()
+
+    def ticks(self, duration: Duration, what: str) -> int:
+        """A duration in ticks of this column; ``what`` it is begins the error."""
+        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units)
 
     @property
     def length_dtype(self) -> pl.DataType:
