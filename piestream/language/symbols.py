@@ -48,9 +48,9 @@ def define(
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
-    (``"5s"``), a timedelta, or an int that counts ticks. A symbol reads the first stream of its
-    query, or the ``stream`` that `piestream.stream` made; of a stream of intervals it takes all
-    where there is no predicate.
+    (``"5s"``), a timedelta, or an int that counts ticks of integers. A symbol reads the first
+    stream of its query, or the ``stream`` that `piestream.stream` made; of a stream of intervals it
+    takes all where there is no predicate.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")

@@ -153,7 +153,7 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
     time = stream.order_by or "time"
     while stream.order_by is None and time in columns:
         time += "_"
-    columns[time] = pl.Int64() if stream.time_unit else pl.Datetime("ns")
+    columns[time] = pl.Int64()
     column = "predicate"
     while column in columns:
         column += "_"
@@ -162,7 +162,9 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         replace(s, predicate=Predicate.parse(f"{column} = {number[s.predicate]}"))
         for s in query.symbols
     )
-    return replace(query, symbols=symbols, streams=(replace(stream, order_by=time),)), columns
+    # integers with a unit take durations with and without one
+    clock = replace(stream, order_by=time, time_unit=stream.time_unit or "ns")
+    return replace(query, symbols=symbols, streams=(clock,)), columns
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
