@@ -105,7 +105,9 @@ def _ticks(query: Query, time: TimeColumn) -> Ticks:
     def of(where: Where, duration: Duration | None) -> int | None:
         if duration is None:
             return None
-        return errors.attempt(query.ticks, where, duration, time.nanoseconds_per_tick)
+        return errors.attempt(
+            query.ticks, where, duration, time.nanoseconds_per_tick, time.needs_units
+        )
 
     at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
