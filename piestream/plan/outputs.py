@@ -54,17 +54,17 @@ class ResultRows:
     dictionaries: Mapping[int, pl.Series]  # the values that the codes of an attribute stand for
 
     def __getitem__(self, word: OutputWord) -> Words:
-        return self.rows[:, records.ResultRow.offset("outputs") + self.place[word]]
+        return records.ResultRow.column_of(self.rows, "outputs", self.place[word])
 
     @property
     def times(self) -> Words:
         """The time of each report."""
-        return self.rows[:, records.ResultRow.offset("time")]
+        return records.ResultRow.column_of(self.rows, "time")
 
     @property
     def phases(self) -> Words:
         """What each row reports."""
-        return self.rows[:, records.ResultRow.offset("phase")]
+        return records.ResultRow.column_of(self.rows, "phase")
 
 
 @dataclass(frozen=True)
