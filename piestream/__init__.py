@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.engine.statistics import Statistics
+    from piestream.engine.warm import warm
     from piestream.errors import (
         FileError,
         LateEventError,
@@ -42,6 +43,7 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
         for name in (
@@ -76,6 +78,7 @@ __all__ = [
     "pattern",
     "query",
     "stream",
+    "warm",
 ]
 
 

@@ -220,6 +220,17 @@ def demo(
         show_demo(cars, seconds, out)
 
 
+@app.command()
+def warm() -> None:
+    """Compile all loops now, so that no query waits for it: for images and CI."""
+    from piestream.engine.warm import warm as compile_all
+
+    warmed = compile_all()
+    typer.echo(str(warmed))
+    if warmed.compiled and warmed.directory is None:
+        raise typer.Exit(BAD_INPUT)
+
+
 app.command()(stream)
 
 
