@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.engine.statistics import Statistics
+    from piestream.engine.warm import warm
     from piestream.errors import (
         FileError,
         IntervalError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
+    from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
     from piestream.show.explain import Explanation
 
@@ -39,6 +41,7 @@ _PLACES = {
     "query": ("piestream.language", "parse"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
+    "stream": ("piestream.language.stream_builder", "stream"),
     "Query": ("piestream.language.model", "Query"),
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
@@ -50,6 +53,7 @@ _PLACES = {
     "coverage": ("piestream.interval_tables.coverage", "coverage"),
     "depth": ("piestream.interval_tables.coverage", "depth"),
     "merge": ("piestream.interval_tables.merging", "merge"),
+    "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
         for name in (
@@ -91,6 +95,8 @@ __all__ = [
     "pattern",
     "query",
     "relate",
+    "stream",
+    "warm",
 ]
 
 

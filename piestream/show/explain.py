@@ -149,10 +149,11 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         if isinstance(item, Aggregate) and item.column is not None
     }
     columns |= {name: pl.Int64() for name in query.partition_by}
-    time = query.order_by or "time"
-    while query.order_by is None and time in columns:
+    (stream,) = query.streams
+    time = stream.order_by or "time"
+    while stream.order_by is None and time in columns:
         time += "_"
-    columns[time] = pl.Int64() if query.time_unit else pl.Datetime("ns")
+    columns[time] = pl.Int64()
     column = "predicate"
     while column in columns:
         column += "_"
@@ -161,11 +162,13 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         replace(s, predicate=Predicate.parse(f"{column} = {number[s.predicate]}"))
         for s in query.symbols
     )
-    return replace(query, symbols=symbols, order_by=time), columns
+    # integers with a unit take durations with and without one
+    clock = replace(stream, order_by=time, time_unit=stream.time_unit or "ns")
+    return replace(query, symbols=symbols, streams=(clock,)), columns
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
-    return query.symbol(constraint.x).predicate == query.symbol(constraint.y).predicate
+    return query.same_predicate(query.symbol(constraint.x), query.symbol(constraint.y))
 
 
 def _constraint_text(constraint: Constraint) -> str:
