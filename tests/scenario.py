@@ -1,6 +1,6 @@
-"""A scenario: a query said in parts, events, and the options to run it with.
+"""A scenario: a query in parts, events, and the options to run it with.
 
-The parts can be said in other ways (a clause turned round, the clauses in another order, another
+The parts can be written in other ways (a clause turned round, the clauses in another order, another
 clock), which is what the laws do. The query value is put together here by hand, so the oracle
 does not depend on the parser.
 """
@@ -22,6 +22,7 @@ from piestream.language.model import (
     Query,
     RelationOf,
     Return,
+    Source,
     Symbol,
 )
 from piestream.relations import ALL_NAMES, Relation, intersect, inverse
@@ -230,11 +231,15 @@ class Scenario:
             constraints=tuple(Constraint(x, y, set_) for (x, y), set_ in allowed.items()),
             within=self.clock.duration(self.within),
             returns=self.returns or tuple(default),
-            source="events",
+            streams=(
+                Source(
+                    name="events",
+                    order_by="ts",
+                    time_unit=self.clock.declared_unit,
+                    max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
+                ),
+            ),
             partition_by=self.keys,
-            order_by="ts",
-            time_unit=self.clock.declared_unit,
-            max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
             emit=self.emit,
         )
 

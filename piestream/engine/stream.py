@@ -39,7 +39,6 @@ from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
 
-_PARTITION, _PHASE = (ResultRow.offset(field) for field in ("partition", "phase"))
 
 #: Behind an event of this time there is room for both of the instants at which intervals are closed.
 _LAST_CLOSABLE = INT64_MAX - 1 - Closing.TICK_LATER
@@ -470,8 +469,10 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int((found[:, _PHASE] % 2 == Phase.TRIGGER).sum())
-        keys = self._partitions.keys(found[:, _PARTITION])
+        self._counts.matches += int(
+            (ResultRow.column_of(found, "phase") % 2 == Phase.TRIGGER).sum()
+        )
+        keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
         rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
         return result_frame(self.binding.outputs, rows)
