@@ -237,7 +237,12 @@ class QueryBuilder:
                 if symbol is not None and found.setdefault(symbol.name, symbol) != symbol:
                     raise QueryError(f"two different symbols are named {symbol.name}")
         ordered = sorted(found.values(), key=lambda symbol: symbol.serial)
-        return [SymbolSpec(s.name, s.predicate, s.at_least, s.at_most) for s in ordered]
+        return [
+            SymbolSpec(
+                s.name, s.predicate, s.at_least, s.at_most, s.at_least_events, s.at_most_events
+            )
+            for s in ordered
+        ]
 
     run = _of_the_query(Query.run)
     open = _of_the_query(Query.open)

@@ -21,6 +21,8 @@ class SymbolSpec:
     predicate: Predicate | None
     at_least: Duration | None = None
     at_most: Duration | None = None
+    at_least_events: int | None = None
+    at_most_events: int | None = None
     span: Span | None = None
 
 

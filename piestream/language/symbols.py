@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import Duration, DurationLike, as_duration
+from piestream.expressions.durations import Duration, DurationLike, as_duration, event_count
 from piestream.expressions.predicate import Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
@@ -42,11 +42,14 @@ def define(
     predicate: str | Predicate | pl.Expr,
     at_least: DurationLike | None = None,
     at_most: DurationLike | None = None,
+    at_least_events: int | None = None,
+    at_most_events: int | None = None,
 ) -> SymbolBuilder:
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
-    (``"5s"``), a timedelta, or an int that counts ticks of integers.
+    (``"5s"``), a timedelta, or an int that counts ticks of integers. Bounds on the number of an
+    interval's events are ints.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")
@@ -71,7 +74,14 @@ def define(
         predicate = Predicate.from_polars(predicate)
     least = None if at_least is None else as_duration(at_least, f"at_least of {name}")
     most = None if at_most is None else as_duration(at_most, f"at_most of {name}")
-    return SymbolBuilder(name, predicate, least, most, next(_serial))
+    events = [
+        None if count is None else event_count(count, f"{which} of {name}")
+        for which, count in (
+            ("at_least_events", at_least_events),
+            ("at_most_events", at_most_events),
+        )
+    ]
+    return SymbolBuilder(name, predicate, least, most, *events, serial=next(_serial))
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,8 @@ class SymbolBuilder(AggregateMethods):
     predicate: Predicate
     at_least: Duration | None = None
     at_most: Duration | None = None
+    at_least_events: int | None = None
+    at_most_events: int | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
 

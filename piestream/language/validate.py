@@ -34,7 +34,14 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     if diagnostics:
         return None
     symbols = tuple(
-        Symbol(spec.name, spec.predicate, spec.at_least, spec.at_most)
+        Symbol(
+            spec.name,
+            spec.predicate,
+            spec.at_least,
+            spec.at_most,
+            spec.at_least_events,
+            spec.at_most_events,
+        )
         for spec in draft.symbols
         if spec.predicate is not None
     )
@@ -86,6 +93,17 @@ def _validate_definitions(validation: Validation) -> None:
                 ("at_most", spec.name),
                 f"{spec.name} must last at least {spec.at_least} and at most "
                 f"{spec.at_most}, which no interval can",
+            )
+        least, most = spec.at_least_events, spec.at_most_events
+        if most == 0:
+            validation.report_at(
+                ("at_most_events", spec.name), f"every interval of {spec.name} has an event"
+            )
+        elif least is not None and most is not None and least > most:
+            validation.report_at(
+                ("at_most_events", spec.name),
+                f"{spec.name} must have at least {least} events and at most {most}, which no "
+                "interval can",
             )
 
 
