@@ -110,10 +110,10 @@ class Session:
         types = _types(schema or {})
         for name in binding.columns:
             given[f"the type of {name}"] = (types.get(name), binding.schema[name])
-        for what, (asked, held) in given.items():
-            if asked is not None and asked != held:
+        for what, (value, held) in given.items():
+            if value is not None and value != held:
                 raise StateError(
-                    f"{what} is {held} in this state, not {asked}: a session goes on with the "
+                    f"{what} is {held} in this state, not {value}: a session goes on with the "
                     "options that it was opened with, so leave them out"
                 )
 

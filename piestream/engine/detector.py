@@ -21,12 +21,12 @@ from piestream.compiled.arrays import uninitialized
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
-from piestream.engine.partition_table import PartitionTable
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
+from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import PoolHeader, Program, ResultRow
 from piestream.joins.rings import ring_words
 from piestream.joins.waiting import WaitingStore
@@ -85,7 +85,7 @@ class Detector:
         self.gap = header.gap
         #: Nothing needs to be done at an event that changes no predicate.
         self.ignores_unchanged = not (self.gap != NONE or header.has_cells or header.counts_events)
-        self.result_columns = ResultRow.offset("outputs") + header.n_outputs
+        self.result_columns = ResultRow.words(header)
         self.partitions = PartitionTable(self.program)
         self.pool = _empty_pool(_POOL_WORDS)
         self.waiting = self._no_waiting_matches()
@@ -327,15 +327,15 @@ class Detector:
 
     def remap_codes(self, column: int, new_codes: Words) -> None:
         """Values of a column have other codes now: ``new_codes[old]``."""
-        self._visit_codes(column, new_codes, np.zeros(new_codes.size, np.int64), True)
+        self._map_codes(column, new_codes, np.zeros(new_codes.size, np.int64), True)
 
     def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
         """Which codes of a column occur in the state."""
         used = np.zeros(n_codes, np.int64)
-        self._visit_codes(column, used, used, False)
+        self._map_codes(column, used, used, False)
         return used > 0
 
-    def _visit_codes(self, column: int, new_codes: Words, used: Words, rename: bool) -> None:
+    def _map_codes(self, column: int, new_codes: Words, used: Words, rename: bool) -> None:
         state = (self.partitions.words, self.pool, self.waiting)
         _maintenance().remap_codes(
             self.program, state, self.n_partitions, column, new_codes, used, rename

@@ -125,6 +125,14 @@ def test_the_builder_says_the_same_as_the_text() -> None:
             ps.define("a", "a", at_least_events=wrong)
 
 
+def test_ready_made_intervals_have_no_events_to_count() -> None:
+    with pytest.raises(ps.QueryError, match="come ready-made and have no events to count"):
+        ps.query(
+            "FROM v ORDER BY t WITH i FROM a TO b DEFINE x AS v.x > 1, y AS i AT LEAST 2 EVENTS "
+            "PATTERN x during y WITHIN 60"
+        )
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
