@@ -171,8 +171,8 @@ def apply_event(
 ) -> int:
     """Apply the event at ``time``: its ends and starts, and a step of the automata they touch.
 
-    ``row`` is its own, or of the end of a silence the row after it: no event of its own. What becomes known by it is queued. Gives the symbols (as bits) whose intervals have ended with
-    an allowed duration.
+    ``row`` is its own; of the end of a silence or of the input, the row behind it. What becomes
+    known is queued. Gives the symbols (as bits) whose intervals have ended as their bounds allow.
     """
     program = partition.program
     scratch.n_items = 0
@@ -206,7 +206,8 @@ def apply_event(
         _step_automata(partition, scratch, s, mask)
 
     # intervals that become valid: at their end, at their start, or by their length
-    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time, event)
+    latest = event - 1 if scratch.closing else event  # the end of the input is no event
+    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time, latest)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:

@@ -148,3 +148,23 @@ def test_what_is_wrong_with_a_bound_is_said(bounds: str, message: str) -> None:
     with pytest.raises(ps.QueryError) as raised:
         query(bounds)
     assert message in str(raised.value)
+
+
+def test_the_end_of_the_input_is_no_event() -> None:
+    """One that begins with the last event is open behind it for a tick: it has one event."""
+    frame = pl.DataFrame({"ts": [1, 2, 3], "a": [True] * 3, "b": [False, False, True]})
+    text = "FROM s ORDER BY ts DEFINE a AS a {}, b AS b {} PATTERN a {} b WITHIN 9"
+    both = "overlaps; before; meets; contains; finished-by; during; starts; equals"
+    for of_a, of_b, rows in (
+        ("", "AT LEAST 1 EVENT", 1),
+        ("", "AT LEAST 2 EVENTS", 0),
+        ("", "AT MOST 1 EVENT", 1),
+        ("AT LEAST 3 EVENTS", "", 1),
+        ("AT LEAST 4 EVENTS", "", 0),
+        ("BETWEEN 3 AND 3 EVENTS", "", 1),
+    ):
+        query = ps.query(text.format(of_a, of_b, both) + " EMIT ON TRIGGER")
+        assert query.run(frame, at_end="close").height == rows, (of_a, of_b)
+        session = query.open(schema=frame.schema)
+        found = sum(session.push(frame[k : k + 1]).height for k in range(3))
+        assert found + session.close(at_end="close").height == rows, (of_a, of_b)
