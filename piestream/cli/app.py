@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
 import typer
 
 from piestream.adapters.formats import Format, TypeName, has_data_suffix
-from piestream.language.options import FileOptions, OnLate, Ties, help_of
+from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def run(
     on_late: Annotated[
         OnLate, typer.Option(help=help_of(FileOptions, "on_late"))
     ] = _DEFAULTS.on_late,
+    at_end: Annotated[AtEnd, typer.Option(help=help_of(FileOptions, "at_end"))] = _DEFAULTS.at_end,
     sort: Annotated[
         bool, typer.Option("--sort", help="Read everything and sort it by time first.")
     ] = False,
@@ -141,6 +142,7 @@ def run(
             ties=ties,
             lateness=lateness,
             on_late=on_late,
+            at_end=at_end,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
         )
@@ -174,7 +176,7 @@ def check(
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
-        if names or parsed.path:
+        if names or parsed.streams[0].path:
             from piestream.cli.work import Input, file_options, opened
             from piestream.plan.binding import bind
 

@@ -74,7 +74,8 @@ class RunRequest:
 
 def opened(query: Query, wanted: Input, live: bool = False) -> Source:
     """The data that the command line names, or else the files that the query's FROM names."""
-    data = wanted.data or ((query.path,) if query.path is not None else ())
+    path = query.streams[0].path
+    data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     types = {column: TYPES[name] for column, name in wanted.types.items()}
@@ -91,7 +92,7 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
 def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
-    _refuse_own_input(request.output, request.input.data or (query.path or "-",))
+    _refuse_own_input(request.output, request.input.data or (query.streams[0].path or "-",))
     with closing(opened(query, request.input, request.live)) as source:
         _work(query, source, request, format)
 
@@ -123,7 +124,10 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
             "-o FILE writes them",
             file=sys.stderr,
         )
-    print(summary(run.stream.statistics, seconds), file=sys.stderr)
+    seen = run.stream.statistics
+    print(summary(seen, seconds), file=sys.stderr)
+    if seen.incomplete:
+        print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
 def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
@@ -151,6 +155,19 @@ def summary(seen: Statistics, seconds: float) -> str:
         f"{seen.events:,} events, {seen.matches:,} {matches} in {seconds:.2f} s "
         f"({rate:,} events/s); {seen.late:,} late, {seen.ties:,} ties, "
         f"{seen.live_intervals:,} live {intervals}"
+    )
+
+
+def incomplete_rows(count: int) -> str:
+    """What is said of matches whose intervals are open when the data ends.
+
+    >>> incomplete_rows(1)
+    '1 row is missing, whose intervals are open where the data ends; --at-end close ends them there'
+    """
+    rows = "row is" if count == 1 else "rows are"
+    return (
+        f"{count:,} {rows} missing, whose intervals are open where the data ends; "
+        "--at-end close ends them there"
     )
 
 
