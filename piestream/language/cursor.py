@@ -19,7 +19,7 @@ from piestream.expressions.tokens import RESERVED, Kind, Token
 __all__ = ["Cursor"]
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
-_AFTER_DURATION = frozenset({"AND", "AT", "BETWEEN", "AS"})
+_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "AS"})
 
 #: What a bound on the number of events is written with.
 _EVENTS = ("EVENTS", "EVENT")
