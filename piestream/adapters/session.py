@@ -22,6 +22,7 @@ from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
+from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
@@ -222,7 +223,7 @@ class Session:
                     f"it had {binding.schema[name]} before"
                 )
         nulls = [name for name in binding.columns if frame.schema[name] == pl.Null]
-        return frame.with_columns(pl.col(n).cast(binding.schema[n]) for n in nulls)
+        return frame.with_columns(column_named(n).cast(binding.schema[n]) for n in nulls)
 
     def advance(self, time: Any) -> Any:
         """Move time on without events; gives the matches that became known.

@@ -9,10 +9,11 @@ from itertools import chain, islice
 
 import polars as pl
 
-from piestream.adapters.text_blocks import TextFile, TextPipe, whole_lines
+from piestream.adapters.text_blocks import TextFile, TextPipe, count_last_fields, whole_lines
 from piestream.adapters.text_faults import first_line, first_unreadable, place, reason
 from piestream.adapters.text_times import as_times, is_time, time_type
 from piestream.errors import FileError
+from piestream.expressions.columns import column_named
 
 __all__ = ["TextSource"]
 
@@ -97,7 +98,9 @@ class TextSource:
         self, part: TextFile | TextPipe, schema: Mapping[str, pl.DataType] | None = None
     ) -> _Opened:
         """Read the names and, if no schema is given yet, the types of the columns."""
-        blocks = whole_lines(part.blocks(self._csv), quotes=self._csv)
+        blocks = whole_lines(
+            part.blocks(self._csv), part.name, self._delimiter if self._csv else None
+        )
         first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
         head = b""
         if self._csv:
@@ -203,6 +206,8 @@ class TextSource:
     ) -> pl.DataFrame:
         if not block.strip():
             return pl.DataFrame(schema={column: opened.columns[column] for column in columns})
+        if self._csv and not block.endswith(b"\n"):
+            self._check_end(name, opened, block)
         try:
             return self._rows(opened, block, columns)
         except pl.exceptions.PolarsError as error:
@@ -221,9 +226,19 @@ class TextSource:
             )
             raise FileError(f"{place(name, row, before)}: {why}{hint}") from None
 
+    def _check_end(self, name: str, opened: _Opened, block: bytes) -> None:
+        """Refuse a text that ends in the middle of a row: what a row lacks before its line end is missing."""
+        last = block[block.rfind(b"\n") + 1 :]
+        found = count_last_fields(block, self._delimiter)
+        if found is not None and found < len(opened.columns) and last.strip():
+            raise FileError(
+                f"{name} ends in the middle of a row, after {found} of {len(opened.columns)} fields: "
+                "it seems to have been cut; if the row is meant so, end it with a line end"
+            )
+
     def _rows(self, opened: _Opened, block: bytes, columns: Sequence[str]) -> pl.DataFrame:
         if self._csv:
-            return self._scanned(block, opened.columns).select(columns).collect()
+            return self._scanned(block, opened.columns).select(map(column_named, columns)).collect()
         needed = {column: opened.columns[column] for column in columns}
         as_text = {n: pl.String() if is_time(t) else t for n, t in needed.items()}
         rows = pl.read_ndjson(block, schema=as_text)

@@ -12,6 +12,7 @@ import polars as pl
 
 from piestream.expressions.backends.polars_runtime import quotient
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
+from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.functions.record import Implementation
 from piestream.expressions.like import like_regex
@@ -138,7 +139,7 @@ class _Writer:
     def _with_nan(self, expression: Expression) -> pl.Expr:
         match expression:
             case Field(name, previous) if expression.type.kind is Kind.FLOAT:
-                column = pl.col(self.previous_prefix + name if previous else name)
+                column = column_named(self.previous_prefix + name if previous else name)
                 return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
             case Arithmetic("/", left, right):
                 return self._quotient(left, right)
@@ -202,7 +203,7 @@ class _Writer:
         return written.fill_nan(None) if _cleaned(expression) > 1 else written
 
     def _field(self, name: str, previous: bool, type: Type) -> pl.Expr:
-        column = pl.col(self.previous_prefix + name if previous else name)
+        column = column_named(self.previous_prefix + name if previous else name)
         own = self.schema[name]
         if type.kind is Kind.FLOAT:
             if own != pl.Float64:
