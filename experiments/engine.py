@@ -1,4 +1,4 @@
-"""What experiments reach into the engine for: everything that is not its public interface.
+"""What experiments use of the engine that is not its public interface.
 
 Whoever changes the engine's insides finds all uses of them by experiments here.
 """

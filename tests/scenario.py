@@ -1,6 +1,6 @@
-"""A scenario: a query said in parts, events, and the options to run it with.
+"""A scenario: a query in parts, events, and the options to run it with.
 
-The parts can be said in other ways (a clause turned round, the clauses in another order, another
+The parts can be written in other ways (a clause turned round, the clauses in another order, another
 clock), which is what the laws do. The query value is put together here by hand, so the oracle
 does not depend on the parser.
 """

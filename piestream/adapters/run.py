@@ -12,6 +12,7 @@ from piestream.adapters.event_columns import event_list, event_types, events_fra
 from piestream.adapters.file_run import run_files
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
+from piestream.adapters.read_columns import lazily_read
 from piestream.engine.stream import Stream
 from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
@@ -35,10 +36,10 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
     on how many there are.
     """
     if isinstance(rows, pl.LazyFrame):
-        return _matches(query, rows, options).lazy()
+        return _matches(query, lazily_read(query, rows), options).lazy()
     events = event_list(rows)
     if events is None:
-        frame, kind = as_polars(rows)
+        frame, kind = as_polars(rows, query)
         return as_kind(kind, _matches(query, frame, options))
     if not events:
         raise ValueError("an empty list has no columns: give a frame without rows instead")

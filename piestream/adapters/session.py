@@ -18,6 +18,7 @@ from piestream.adapters.event_columns import (
 )
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
+from piestream.adapters.read_columns import lazily_read
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -110,10 +111,10 @@ class Session:
         types = _types(schema or {})
         for name in binding.columns:
             given[f"the type of {name}"] = (types.get(name), binding.schema[name])
-        for what, (asked, held) in given.items():
-            if asked is not None and asked != held:
+        for what, (value, held) in given.items():
+            if value is not None and value != held:
                 raise StateError(
-                    f"{what} is {held} in this state, not {asked}: a session goes on with the "
+                    f"{what} is {held} in this state, not {value}: a session goes on with the "
                     "options that it was opened with, so leave them out"
                 )
 
@@ -172,12 +173,12 @@ class Session:
             self._kind = "events"
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
-            rows = rows.collect()
+            rows = lazily_read(self.query, rows).collect()
         events = event_list(rows)
         if events is not None:
             self._kind = "events"
             return self._push_events(events) if events else []
-        columns, self._kind = as_polars(rows)
+        columns, self._kind = as_polars(rows, self.query)
         stream = self._typed(columns.schema)
         return self._as_pushed(stream.process(self._checked(columns, stream.binding)))
 
@@ -202,7 +203,8 @@ class Session:
     def _push_event(self, event: Event) -> Any:
         stream = self._stream
         if stream is None or self._untyped:
-            stream = self._typed({name: value_type(value) for name, value in event.items()})
+            names = event if stream is None else (n for n in self._untyped if n in event)
+            stream = self._typed({name: value_type(event[name]) for name in names})
         reader = self._reader
         if reader is not None:
             read = reader.read(event)

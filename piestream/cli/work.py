@@ -58,7 +58,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What ``piestream run`` is asked for."""
+    """What ``piestream run`` is to do."""
 
     input: Input
     output: str | None = None

@@ -43,7 +43,7 @@ def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> 
 
 
 def compiled_part(dispatcher: Any) -> Any:
-    """What has been compiled of a loop that others call, which is done when it is first asked for."""
+    """What has been compiled of a loop that others call, which is done on its first use."""
     if not dispatcher.overloads:
         dispatcher.compile(dispatcher.declared)
         dispatcher.disable_compile()

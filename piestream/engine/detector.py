@@ -327,15 +327,15 @@ class Detector:
 
     def remap_codes(self, column: int, new_codes: Words) -> None:
         """Values of a column have other codes now: ``new_codes[old]``."""
-        self._visit_codes(column, new_codes, np.zeros(new_codes.size, np.int64), True)
+        self._map_codes(column, new_codes, np.zeros(new_codes.size, np.int64), True)
 
     def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
         """Which codes of a column occur in the state."""
         used = np.zeros(n_codes, np.int64)
-        self._visit_codes(column, used, used, False)
+        self._map_codes(column, used, used, False)
         return used > 0
 
-    def _visit_codes(self, column: int, new_codes: Words, used: Words, rename: bool) -> None:
+    def _map_codes(self, column: int, new_codes: Words, used: Words, rename: bool) -> None:
         state = (self.partitions.words, self.pool, self.waiting)
         _maintenance().remap_codes(
             self.program, state, self.n_partitions, column, new_codes, used, rename

@@ -65,15 +65,19 @@ class Duration:
         unit = next(u for u in reversed(NANOSECONDS) if self.amount % NANOSECONDS[u] == 0)
         return f"{self.amount // NANOSECONDS[unit]} {unit}"
 
-    def ticks(self, nanoseconds_per_tick: int | None, what: str) -> int:
+    def ticks(self, nanoseconds_per_tick: int | None, what: str, needs_unit: bool = False) -> int:
         """The duration as a count of ticks of a time column.
 
-        ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared.
+        ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared. Where
+        the column holds dates or timestamps, ``needs_unit``: nobody counts their ticks, and only 0
+        means the same in every unit.
 
         >>> Duration(5_000_000_000).ticks(1_000_000, "WITHIN")
         5000
         """
         if self.in_ticks:
+            if needs_unit and self.amount:
+                raise _without_unit(self.amount, nanoseconds_per_tick or 1, what)
             return self.amount
         if nanoseconds_per_tick is None:
             raise QueryError(
@@ -94,6 +98,20 @@ class Duration:
                 f"one tick is {Duration(nanoseconds_per_tick)}"
             )
         return whole
+
+
+def _without_unit(amount: int, nanoseconds_per_tick: int, what: str) -> QueryError:
+    """The error for a bare number where the time column holds dates or timestamps."""
+    lengths = {**NANOSECONDS, "w": 7 * NANOSECONDS["d"]}
+    units = [name for name, length in lengths.items() if length % nanoseconds_per_tick == 0]
+    usual = [name for name in ("s", "min", "h", "d", "w") if name in units][:4]
+    examples = [f"{amount} {name}" for name in usual]
+    hint = f"write {', '.join(examples[:-1])} or {examples[-1]}"
+    if usual != units:
+        hint += f"; the units are {', '.join(units)}"
+    kind = "dates" if nanoseconds_per_tick == NANOSECONDS["d"] else "timestamps"
+    message = f"{what} is {amount} without a unit, and the time column holds {kind}"
+    return QueryError((Diagnostic(None, message, hint),))
 
 
 #: Every way to write a unit, with its length in nanoseconds.

@@ -103,7 +103,7 @@ class QueryBuilder:
         return changed
 
     def within(self, window: DurationLike) -> QueryBuilder:
-        """The window: ``"5 minutes"``, a timedelta, or an int of ticks.
+        """The window: ``"5 minutes"``, a timedelta, or an int that counts ticks of integers.
 
         >>> import piestream as ps
         >>> ps.pattern(ps.define("a", "x > 1")).within("90 min")

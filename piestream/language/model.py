@@ -212,7 +212,13 @@ class Query:
             placed.append(located(Diagnostic(span, message, hint), text))
         return QueryError(placed, origin.text if origin is not None else None)
 
-    def ticks(self, where: Where, duration: Duration, nanoseconds_per_tick: int | None) -> int:
+    def ticks(
+        self,
+        where: Where,
+        duration: Duration,
+        nanoseconds_per_tick: int | None,
+        needs_unit: bool = False,
+    ) -> int:
         """`Duration.ticks` of a duration of this query; an error has carets at its place.
 
         >>> import piestream as ps
@@ -226,7 +232,7 @@ class Query:
         if len(where) > 1:
             what = f"{what} of {where[1]}"
         try:
-            return duration.ticks(nanoseconds_per_tick, what)
+            return duration.ticks(nanoseconds_per_tick, what, needs_unit)
         except QueryError as error:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None

@@ -125,7 +125,7 @@ class OrderOptions:
     lateness: DurationLike | None = field(
         default=None,
         metadata=_about(
-            "Events may be out of order by this much: 5s, 300ms, or a number of ticks.",
+            "Events may be out of order by this much: 5s, 300ms, or a number of ticks of integers.",
             check=_check_lateness,
         ),
     )

@@ -46,7 +46,7 @@ def define(
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
-    (``"5s"``), a timedelta, or an int that counts ticks.
+    (``"5s"``), a timedelta, or an int that counts ticks of integers.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import NANOSECONDS
+from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.language.model import Query, Where
 
 P = ParamSpec("P")
@@ -30,6 +30,15 @@ class TimeColumn:
     name: str
     dtype: pl.DataType
     nanoseconds_per_tick: int | None
+
+    @property
+    def needs_units(self) -> bool:
+        """Whether durations need a unit: only of an integer column a number alone counts ticks."""
+        return not self.dtype.is_integer()
+
+    def ticks(self, duration: Duration, what: str) -> int:
+        """A duration in ticks of this column; ``what`` it is begins the error."""
+        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units)
 
     @property
     def length_dtype(self) -> pl.DataType:
@@ -106,7 +115,7 @@ class InputColumns:
         if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
             unit = query.time_unit
             return TimeColumn(name, dtype, None if unit is None else NANOSECONDS[unit])
-        if not _is_moment(dtype):
+        if not is_moment(dtype):
             raise query.fault(
                 ("order_by",),
                 f"the time column {name} has type {dtype}; it must be an integer, "
@@ -149,7 +158,7 @@ class InputColumns:
         )
 
     def _moments(self) -> list[str]:
-        return [name for name, dtype in self.schema.items() if _is_moment(dtype)]
+        return [name for name, dtype in self.schema.items() if is_moment(dtype)]
 
 
 def own_form(dtype: pl.DataType) -> str:
@@ -163,7 +172,8 @@ def own_form(dtype: pl.DataType) -> str:
     return CODE
 
 
-def _is_moment(dtype: pl.DataType) -> bool:
+def is_moment(dtype: pl.DataType) -> bool:
+    """Whether a type is one of dates or datetimes."""
     return isinstance(dtype, pl.Datetime) or dtype == pl.Date
 
 

@@ -152,7 +152,7 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
     time = query.order_by or "time"
     while query.order_by is None and time in columns:
         time += "_"
-    columns[time] = pl.Int64() if query.time_unit else pl.Datetime("ns")
+    columns[time] = pl.Int64()
     column = "predicate"
     while column in columns:
         column += "_"
@@ -161,7 +161,9 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         replace(s, predicate=Predicate.parse(f"{column} = {number[s.predicate]}"))
         for s in query.symbols
     )
-    return replace(query, symbols=symbols, order_by=time), columns
+    # integers with a unit take durations with and without one
+    unit = query.time_unit or "ns"
+    return replace(query, symbols=symbols, order_by=time, time_unit=unit), columns
 
 
 def _same(query: Query, constraint: Constraint) -> bool:

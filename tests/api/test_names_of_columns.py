@@ -11,7 +11,7 @@ import pytest
 import piestream as ps
 
 NAMES = ["*", "^x.*$", "^x2$", "^a$", "^$", "^", "$", "a--b", "a.b", "a`b", 'a"b', "a'b", "😀", "é",
-         "${env:HOME}", "key:x", "predicate:0", "attribute:0", "raw:x", "time", "__previous__x", " "]  # fmt: skip
+         "${env:HOME}", "key:x", "predicate:0", "attribute:0", "raw:x", "time", "__previous__t", " "]  # fmt: skip
 #: Where a query names a column, and what a frame of `rows` gives.
 PLACES = {
     "a predicate": ("FROM z ORDER BY t DEFINE a AS {} > 1 PATTERN a WITHIN 9 RETURN a.ts", [(1, 1)]),
@@ -78,13 +78,46 @@ def test_a_name_is_a_name_in_csv_and_in_a_session(name: str, tmp_path: Path) -> 
     session = ps.query(text).open()
     assert session.push(rows(name))[name].to_list() == [1, 5]
     restored = ps.query(text).open(state=session.snapshot())
-    empty = rows(name).clear().cast({"x": pl.Null})
-    assert restored.push(empty).columns[0] == name
+    later = rows(name).with_columns(t=pl.col("t") + 5)
+    assert restored.push(later.with_columns(x=pl.Series([0, 0]))).is_empty()
+    assert restored.push(later.with_columns(t=pl.col("t") + 5))[name].to_list() == [1, 5]
+    assert restored.advance(20).columns[0] == name
+
+
+@pytest.mark.parametrize("name", ["*", "^x.*$", "^x2$", "^$"])
+def test_a_name_is_a_name_in_all_that_is_kept(name: str) -> None:
+    """Keys, values of PREV, texts of RETURN, the time, and what waits for the watermark."""
+    query = ps.query(
+        f"FROM z PARTITION BY {quoted(name + 'k')}, {quoted(name)} ORDER BY {quoted(name + 't')} "
+        f"DEFINE a AS PREV({quoted(name)}) = {quoted(name)} PATTERN a WITHIN 9 RETURN FIRST(a.s) AS "
+        f"{quoted(name + 's')}"
+    )
+    events = [
+        {name: key, name + "k": float(key), name + "t": time, "s": f"s{time}"}
+        for time in range(20)
+        for key in (1, 2)
+    ]
+    session = query.open(lateness=3)
+    found = session.push(events[:20])
+    session = query.open(state=session.snapshot())
+    found += session.push(pl.DataFrame(events[20:30])).to_dicts()
+    found += session.advance(15).to_dicts()
+    session = query.open(state=session.snapshot())
+    found += session.push(events[30:]) + session.close()
+    expected = query.run(events)
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert len(found) == 2
+
+
+def test_the_name_that_prev_has_inside_is_refused_beside_it() -> None:
+    query = ps.query("FROM z ORDER BY t DEFINE a AS PREV(x) = __previous__x PATTERN a WITHIN 9")
+    with pytest.raises(ps.SchemaError, match="rename it"):
+        query.run(pl.DataFrame({"t": [1], "x": [1], "__previous__x": [1]}))
 
 
 def test_a_polars_predicate_may_name_such_a_column_exactly() -> None:
     frame = pl.DataFrame({"t": [0, 1], "x2": [9.0, 0.0], "^x2$": [0.0, 9.0]})
-    with pytest.raises(ps.QueryError, match="one result"):
+    with pytest.raises(ps.QueryError, match="one expression with one result"):
         ps.define("a", pl.col("^x2$") > 1)
     query = ps.query('FROM z ORDER BY t DEFINE a AS "^x2$" > 1 PATTERN a WITHIN 9 RETURN a.ts')
     assert query.run(frame).rows() == [(1, 1)]

@@ -18,7 +18,7 @@ BUILT = ps.pattern(ps.define("a", "x > 1")).within(9).order_by("t")
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: QUERY.open(latness=3), r"open\(\) has no option latness: did you mean lateness\?"),
         (lambda: BUILT.open(latness=3), "did you mean lateness"),
@@ -34,9 +34,9 @@ BUILT = ps.pattern(ps.define("a", "x > 1")).within(9).order_by("t")
     ],
 )
 def test_an_option_that_there_is_not_is_answered_with_the_one_that_was_meant(
-    call: Callable[[], Any], told: str
+    call: Callable[[], Any], message: str
 ) -> None:
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         call()
 
 

@@ -1,4 +1,4 @@
-"""The strategies and laws that users are offered."""
+"""The strategies and laws that users can import."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["run"], "a query is missing"),
         (["run", "nowhere.sql"], "cannot read the query nowhere.sql"),
@@ -127,7 +127,7 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
 )
 def test_wrong_use_exits_with_2(
     arguments: list[str],
-    said: str,
+    message: str,
     rows: Path,
     piestream: Any,
     tmp_path: Path,
@@ -136,11 +136,11 @@ def test_wrong_use_exits_with_2(
     monkeypatch.chdir(tmp_path)
     result = piestream(*(rows if a == "ROWS" else a for a in arguments), stdin=GOOD)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
-    ("query", "content", "said"),
+    ("query", "content", "message"),
     [
         ("FROM", "t,x\n1,1\n", "line 1"),
         (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv, row 2: it has more fields"),
@@ -152,14 +152,14 @@ def test_wrong_use_exits_with_2(
     ],
 )
 def test_a_bad_query_or_bad_data_exits_with_1(
-    query: str, content: str | None, said: str, piestream: Any, tmp_path: Path
+    query: str, content: str | None, message: str, piestream: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.csv"
     data = [] if content is None else [path]
     path.write_text(content or "")
     result = piestream("run", "-q", query, *data)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
