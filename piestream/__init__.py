@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.engine.statistics import Statistics
+    from piestream.engine.warm import warm
     from piestream.errors import (
         FileError,
         LateEventError,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
+    from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
     from piestream.show.explain import Explanation
 
@@ -35,11 +37,13 @@ _PLACES = {
     "query": ("piestream.language", "parse"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
+    "stream": ("piestream.language.stream_builder", "stream"),
     "Query": ("piestream.language.model", "Query"),
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
         for name in (
@@ -73,6 +77,8 @@ __all__ = [
     "define",
     "pattern",
     "query",
+    "stream",
+    "warm",
 ]
 
 

@@ -193,7 +193,7 @@ def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None
 
     It does not hold for queries with MAX GAP: events of other partitions end silences.
     """
-    if query.max_gap is not None or not query.partition_by:
+    if query.streams[0].max_gap is not None or not query.partition_by:
         raise ValueError("this law is about queries with PARTITION BY and without MAX GAP")
     alone = [query.run(part) for part in frame.partition_by(query.partition_by)]
     _check(query, query.run(frame), alone, "each partition alone")

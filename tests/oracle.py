@@ -109,7 +109,7 @@ def matches(
         [{'detected_at': 6, 'a_ts': 4}]
     """
     clock = clock or Clock()
-    time = query.order_by or time
+    time = query.streams[0].order_by or time
     if until is None:
         until = max((row[time] for row in rows), default=0)
     partitions: dict[tuple[Any, ...], list[Row]] = {}
@@ -117,7 +117,8 @@ def matches(
         partitions.setdefault(tuple(row[name] for name in query.partition_by), []).append(row)
     out = []
     for key, members in partitions.items():
-        gap = None if query.max_gap is None else clock.ticks(query.max_gap)
+        max_gap = query.streams[0].max_gap
+        gap = None if max_gap is None else clock.ticks(max_gap)
         moments = _moments(_untied(members, time, ties), time, gap, until)
         partition = _Partition(query, clock, moments, truth)
         prefix = dict(zip(query.partition_by, key, strict=True))

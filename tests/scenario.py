@@ -22,6 +22,7 @@ from piestream.language.model import (
     Query,
     RelationOf,
     Return,
+    Source,
     Symbol,
 )
 from piestream.relations import ALL_NAMES, Relation, intersect, inverse
@@ -230,11 +231,15 @@ class Scenario:
             constraints=tuple(Constraint(x, y, set_) for (x, y), set_ in allowed.items()),
             within=self.clock.duration(self.within),
             returns=self.returns or tuple(default),
-            source="events",
+            streams=(
+                Source(
+                    name="events",
+                    order_by="ts",
+                    time_unit=self.clock.declared_unit,
+                    max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
+                ),
+            ),
             partition_by=self.keys,
-            order_by="ts",
-            time_unit=self.clock.declared_unit,
-            max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
             emit=self.emit,
         )
 

@@ -76,7 +76,7 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
     for seed in seeds:
         drawn = scenario(seed)
         query, wanted = parse(drawn.text()), drawn.query()
-        for part in ("constraints", "within", "returns", "partition_by", "max_gap", "emit"):
+        for part in ("constraints", "within", "returns", "partition_by", "streams", "emit"):
             found, expected = getattr(query, part), getattr(wanted, part)
             if part == "constraints":
                 found, expected = set(found), set(expected)

@@ -125,7 +125,7 @@ class Pattern:
                 "two symbols have equal predicates; no other method distinguishes an interval of the one "
                 "from the same interval of the other"
             )
-        if query.max_gap is not None:
+        if query.streams[0].max_gap is not None:
             raise UnsupportedPatternError(
                 "MAX GAP: the other methods know no silences; leave it out"
             )

@@ -74,7 +74,7 @@ class FileRun:
 
 def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
     """Every match in the files that a query's FROM names."""
-    if query.path is None:
+    if query.streams[0].path is None:
         raise query.fault(
             ("source",),
             "the query names no file to read",
@@ -83,7 +83,7 @@ def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
     bounded = replace(options, lateness=None)  # sorted: nothing in it is late
 
     def collected(sort: bool) -> pl.DataFrame:
-        source = open_source([str(query.path)], options=options)
+        source = open_source([str(query.streams[0].path)], options=options)
         with closing(source):
             run = FileRun(query, source, bounded, sort=sort)
             results = [result for result in run.results() if len(result)]

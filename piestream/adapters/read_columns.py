@@ -18,8 +18,8 @@ __all__ = ["columns_to_read", "lazily_read", "named_columns", "pandas_may_be_tim
 def named_columns(query: Query) -> set[str]:
     """The columns that a query names. One whose ORDER BY is left out reads its time besides."""
     names = set(query.partition_by)
-    if query.order_by is not None:
-        names.add(query.order_by)
+    if query.streams[0].order_by is not None:
+        names.add(query.streams[0].order_by)
     for symbol in query.symbols:
         names.update(symbol.predicate.columns, symbol.predicate.previous)
     returned = (item.column for item in query.returns if isinstance(item, Aggregate))
@@ -38,7 +38,7 @@ def columns_to_read(
     if not named <= set(names):
         return list(names)
     times: Collection[str] = ()
-    if query.order_by is None:
+    if query.streams[0].order_by is None:
         times = {name for name in names if name not in named and may_be_time(name)}
     return [name for name in names if name in named or name in times]
 

@@ -175,7 +175,7 @@ def check(
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
-        if names or parsed.path:
+        if names or parsed.streams[0].path:
             from piestream.cli.work import Input, file_options, opened
             from piestream.plan.binding import bind
 
@@ -219,6 +219,17 @@ def demo(
         from piestream.demo.command import show_demo
 
         show_demo(cars, seconds, out)
+
+
+@app.command()
+def warm() -> None:
+    """Compile all loops now, so that no query waits for it: for images and CI."""
+    from piestream.engine.warm import warm as compile_all
+
+    warmed = compile_all()
+    typer.echo(str(warmed))
+    if warmed.compiled and warmed.directory is None:
+        raise typer.Exit(BAD_INPUT)
 
 
 app.command()(stream)

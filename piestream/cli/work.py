@@ -75,7 +75,8 @@ class RunRequest:
 
 def opened(query: Query, wanted: Input, live: bool = False) -> Source:
     """The data that the command line names, or else the files that the query's FROM names."""
-    data = wanted.data or ((query.path,) if query.path is not None else ())
+    path = query.streams[0].path
+    data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     types = {column: TYPES[name] for column, name in wanted.types.items()}
@@ -94,7 +95,7 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
 def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
-    _refuse_own_input(request.output, request.input.data or (query.path or "-",))
+    _refuse_own_input(request.output, request.input.data or (query.streams[0].path or "-",))
     with closing(opened(query, request.input, request.live)) as source:
         _work(query, source, request, format)
 

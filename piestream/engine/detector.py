@@ -21,12 +21,12 @@ from piestream.compiled.arrays import uninitialized
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
-from piestream.engine.partition_table import PartitionTable
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
+from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import PoolHeader, Program, ResultRow
 from piestream.joins.rings import ring_words
 from piestream.joins.waiting import WaitingStore
@@ -85,7 +85,7 @@ class Detector:
         self.gap = header.gap
         #: Nothing needs to be done at an event that changes no predicate.
         self.ignores_unchanged = self.gap == NONE and not header.has_cells
-        self.result_columns = ResultRow.offset("outputs") + header.n_outputs
+        self.result_columns = ResultRow.words(header)
         self.partitions = PartitionTable(self.program)
         self.pool = _empty_pool(_POOL_WORDS)
         self.waiting = self._no_waiting_matches()

@@ -39,7 +39,6 @@ from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
 
-_PARTITION, _PHASE = (ResultRow.offset(field) for field in ("partition", "phase"))
 
 #: The state of a bounded input is compacted after so many rows.
 _COMPACT_ROWS = 1 << 22
@@ -427,8 +426,8 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int((found[:, _PHASE] == Phase.TRIGGER).sum())
-        keys = self._partitions.keys(found[:, _PARTITION])
+        self._counts.matches += int((ResultRow.column_of(found, "phase") == Phase.TRIGGER).sum())
+        keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
         rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
         return result_frame(self.binding.outputs, rows)

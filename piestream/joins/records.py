@@ -235,6 +235,11 @@ class ResultRow(Record):
     phase: int  # Phase
     outputs: Words  # the output words
 
+    @classmethod
+    def words(cls, program: Program) -> int:
+        """How many words, and columns, the result rows of a program have."""
+        return cls.size + program.n_outputs
+
 
 class SideSample(Record):
     """What a sample of live intervals says of one side of a constraint: sums over the sample."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from piestream.expressions import syntax as tree
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
-from piestream.expressions.predicate import Predicate
+from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
-from piestream.language.draft import SymbolSpec
+from piestream.language.draft import StreamDraft, SymbolSpec
 from piestream.language.model import Where
+from piestream.language.streams import stream_of_tokens
 
 __all__ = ["read_definitions"]
 
 
 def read_definitions(
-    cursor: Cursor, text: str, qualifiers: tuple[str, ...], spans: dict[Where, Span]
+    cursor: Cursor, text: str, streams: Sequence[StreamDraft], spans: dict[Where, Span]
 ) -> list[SymbolSpec]:
     """The definitions of a DEFINE clause; faults go to the cursor's list."""
     if cursor.at_end:
@@ -30,7 +33,7 @@ def read_definitions(
         if not item.tokens:
             cursor.report(item.end, "a definition is missing here", "write a AS speed > 70")
             continue
-        spec = _definition(item, text, qualifiers, names, spans)
+        spec = _definition(item, text, streams, names, spans)
         if spec is not None:
             found.append(spec)
     return found
@@ -59,7 +62,7 @@ def _split_at_missing_commas(item: Cursor) -> list[Cursor]:
 def _definition(
     item: Cursor,
     text: str,
-    qualifiers: tuple[str, ...],
+    streams: Sequence[StreamDraft],
     symbols: tuple[str, ...],
     spans: dict[Where, Span],
 ) -> SymbolSpec | None:
@@ -76,23 +79,40 @@ def _definition(
     bounds = Cursor(rest[cut:], item.end.span, item.diagnostics)
     least, most = _bounds(bounds, name.text, spans)
     predicate = None
+    stream: int | None = 0
     if not written:
         place = rest[0] if rest else item.end
         item.report(place, f"the predicate of {name.text} is missing")
+    elif (whole := _whole_stream(written, streams)) is not None:
+        predicate, stream = EVERY_INTERVAL, whole
     else:
-        predicate = _predicate(written, item, text, qualifiers, symbols)
+        stream = stream_of_tokens(written, streams, item)
+        if stream is not None:
+            predicate = _predicate(written, item, text, streams, symbols)
+    if written:
         span = written[0].span.joined(written[-1].span)
         spans.setdefault(("predicate", name.text), span)
-    return SymbolSpec(name.text, predicate, least, most, name.span)
+    return SymbolSpec(name.text, predicate, least, most, name.span, stream or 0)
+
+
+def _whole_stream(written: list[Token], streams: Sequence[StreamDraft]) -> int | None:
+    """The stream of intervals that ``a AS infusions`` takes whole; None if it is a condition."""
+    if len(written) != 1 or written[0].kind not in (Kind.WORD, Kind.QUOTED):
+        return None
+    for number, stream in enumerate(streams):
+        if stream.is_ready_made and written[0].text in stream.qualifiers:
+            return number
+    return None
 
 
 def _predicate(
     written: list[Token],
     item: Cursor,
     text: str,
-    qualifiers: tuple[str, ...],
+    streams: Sequence[StreamDraft],
     symbols: tuple[str, ...],
 ) -> Predicate | None:
+    qualifiers = tuple(name for stream in streams for name in stream.qualifiers)
     start, end = written[0].span.start, written[-1].span.end
     if written[0].is_sign("<") and len(written) > 1 and written[1].upper == "POLARS":
         hint = "only the builder takes Polars expressions"

@@ -162,7 +162,7 @@ class _Compiler:
     # -- constraints ------------------------------------------------------------------------------
 
     def _same_predicate(self, x: int, y: int) -> bool:
-        return self.query.symbols[x].predicate == self.query.symbols[y].predicate
+        return self.query.same_predicate(self.query.symbols[x], self.query.symbols[y])
 
     def _same_predicate_pairs(self) -> list[frozenset[int]]:
         """Pairs of symbols with one predicate that no constraint keeps apart."""

@@ -149,8 +149,9 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         if isinstance(item, Aggregate) and item.column is not None
     }
     columns |= {name: pl.Int64() for name in query.partition_by}
-    time = query.order_by or "time"
-    while query.order_by is None and time in columns:
+    (stream,) = query.streams
+    time = stream.order_by or "time"
+    while stream.order_by is None and time in columns:
         time += "_"
     columns[time] = pl.Int64()
     column = "predicate"
@@ -162,12 +163,12 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         for s in query.symbols
     )
     # integers with a unit take durations with and without one
-    unit = query.time_unit or "ns"
-    return replace(query, symbols=symbols, order_by=time, time_unit=unit), columns
+    clock = replace(stream, order_by=time, time_unit=stream.time_unit or "ns")
+    return replace(query, symbols=symbols, streams=(clock,)), columns
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
-    return query.symbol(constraint.x).predicate == query.symbol(constraint.y).predicate
+    return query.same_predicate(query.symbol(constraint.x), query.symbol(constraint.y))
 
 
 def _constraint_text(constraint: Constraint) -> str:

@@ -46,7 +46,7 @@ def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
     cut: Slices | None = None
     if not query.partition_by and options.slices is not None and options.slices > 1:
         cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), options.slices)
-    elif query.max_gap is not None:
+    elif query.streams[0].max_gap is not None:
         # An open run ends by MAX GAP if any partition has an event that is late enough.
         latest = source.selectExpr(f"max({time}) AS latest")
         source = source.crossJoin(sql_functions(frame).broadcast(latest))
@@ -102,7 +102,7 @@ class BoundedTask:
             if "latest" in chunk.columns:
                 latest = int(chunk["latest"][0])
             yield stream.process_projected(self.plan.input.decode(chunk))
-        if self.plan.query.max_gap is not None and latest is not None:
+        if self.plan.query.streams[0].max_gap is not None and latest is not None:
             stream.observe_time(latest)
         yield stream.finish()
 
