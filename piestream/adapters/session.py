@@ -17,6 +17,7 @@ from piestream.adapters.event_columns import (
     value_type,
 )
 from piestream.adapters.event_reader import EventReader
+from piestream.adapters.forks import refuse_after_fork
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.snapshot import restore, schema_of, snapshot
@@ -64,6 +65,7 @@ class Session:
         self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
         self._lock = RLock()  # a signal's handler may call while a call is under way
+        refuse_after_fork(self)
         if state is not None:
             stored, kind = schema_of(state)
             if kind not in get_args(Kind):

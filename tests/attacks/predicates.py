@@ -77,7 +77,8 @@ class _Hostile(Expressions):
 
 
 @cache
-def _rows(seed: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+def hostile_rows(seed: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    """Rows of hostile values, as a frame with the values of PREV and as events."""
     draw = random.Random(seed)
     events = [
         {name: None if draw.random() < 0.1 else draw.choice(_VALUES[name]) for name in SCHEMA}
@@ -97,7 +98,7 @@ def text_of(seed: int) -> str:
 def one(seed: int) -> str:
     """Evaluate a predicate in each way; all must say the same of each row."""
     text = text_of(seed)
-    frame, events = _rows(seed % 8)
+    frame, events = hostile_rows(seed % 8)
     try:
         predicate = Predicate.parse(text)
         expression = predicate.to_polars(SCHEMA)
