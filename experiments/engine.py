@@ -188,7 +188,7 @@ def _detect_each(
         pool, waiting, rows, count, _, _ = detect(
             program, (partition, pool, waiting),
             (numbers, offsets, times[row : row + 1], values, known),
-            (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False,
+            (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False, False,
         )  # fmt: skip
         room = rows.size // columns
         for match in range(count):

@@ -86,7 +86,7 @@ def draw(name: str, stream: Stream, rng: Random) -> Plan:
     return Plan(order, pushes, as_frames, restored, lateness, typed=typed)
 
 
-def play(query: Any, stream: Stream, plan: Plan) -> list[Rows]:
+def play(query: Any, stream: Stream, plan: Plan, at_end: str = "open") -> list[Rows]:
     """Feeds a session by a plan: the rows that each push gave, and last those of ``close``."""
     options: dict[str, Any] = {"ties": stream.ties, "on_late": plan.on_late}
     if plan.lateness:
@@ -106,7 +106,7 @@ def play(query: Any, stream: Stream, plan: Plan) -> list[Rows]:
                 given.append(plain(session.push(stream.event(row)), stream))
         if number in plan.restored:
             session = query.open(state=session.snapshot())
-    given.append(plain(session.close(), stream))
+    given.append(plain(session.close(at_end=at_end), stream))
     return given
 
 

@@ -38,7 +38,12 @@ class FileRun:
         lateness = options.lateness
         ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
         self.stream = Stream(
-            self.binding, ties=options.ties, lateness=ticks, on_late=options.on_late
+            self.binding,
+            ties=options.ties,
+            lateness=ticks,
+            on_late=options.on_late,
+            at_end=options.at_end,
+            closable=True,
         )
 
     def results(self) -> Iterator[pl.DataFrame]:

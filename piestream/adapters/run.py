@@ -57,7 +57,10 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
     if threads is None:
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
-    stream = Stream(binding, ties=options.ties, lateness=None, whole=not cut, threads=threads)
+    stream = Stream(
+        binding, ties=options.ties, lateness=None, whole=not cut, threads=threads,
+        at_end=options.at_end,
+    )  # fmt: skip
     results = _in_pieces(stream, needed) if cut else [stream.process(needed)]
     results.append(stream.finish())
     return pl.concat(results)

@@ -28,7 +28,13 @@ from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
-from piestream.language.options import OrderKeywords, OrderOptions, takes_options
+from piestream.language.options import (
+    AtEnd,
+    BoundedOptions,
+    OrderKeywords,
+    OrderOptions,
+    takes_options,
+)
 from piestream.plan.binding import Binding
 
 
@@ -72,6 +78,7 @@ class Session:
                 raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
             self._kind = cast(Kind, kind)
             self._stream = restore(_bound_again(query, stored), state)
+            self._stream.closable = True
             self._note_untyped()
             self._refuse_other_options(options, schema)
         elif schema is not None:
@@ -81,7 +88,9 @@ class Session:
         binding: Binding = bound(self.query, dict(schema))
         options = self._options
         lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
-        stream = Stream(binding, lateness=lateness, ties=options.ties, on_late=options.on_late)
+        stream = Stream(
+            binding, lateness=lateness, ties=options.ties, on_late=options.on_late, closable=True
+        )
         if self._advanced is not None:
             time, self._advanced = self._advanced, None
             stream.advance(self._ticks(time, binding))
@@ -277,18 +286,25 @@ class Session:
             raise SchemaError("time cannot advance to None")
         return int(column.to_physical().cast(pl.Int64)[0])
 
-    def close(self) -> Any:
+    def close(self, *, at_end: AtEnd = "open") -> Any:
         """End the stream: work on all events that wait for the watermark.
+
+        Parameters
+        ----------
+        at_end
+            ``"close"`` ends what is open at the last event of its partition, or, where it began
+            with that event, one tick later.
 
         Returns
         -------
         The matches that became known, as rows of the kind that was pushed last. Intervals that
-        are open stay open.
+        are open stay open, unless ``at_end`` says otherwise; ``statistics.incomplete`` is the
+        number of rows that are missing for that reason.
 
         Raises
         ------
         ValueError
-            The session is closed already.
+            The session is closed already, or ``at_end`` is neither "open" nor "close".
 
         >>> import piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
@@ -298,9 +314,10 @@ class Session:
         >>> session.close()
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
+        at_end = BoundedOptions(at_end=at_end).at_end
         with self._lock:
             self._check_open()
-            result = pl.DataFrame() if self._stream is None else self._stream.finish()
+            result = pl.DataFrame() if self._stream is None else self._stream.finish(at_end)
             self._closed = True
             return self._as_pushed(result)
 

@@ -13,7 +13,7 @@ import typer
 from piestream.adapters.formats import Format, TypeName, has_data_suffix
 from piestream.adapters.terminal import printable
 from piestream.cli.process import EndedBySignalError, forget_standard_output
-from piestream.language.options import FileOptions, OnLate, Ties, help_of
+from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def run(
     on_late: Annotated[
         OnLate, typer.Option(help=help_of(FileOptions, "on_late"))
     ] = _DEFAULTS.on_late,
+    at_end: Annotated[AtEnd, typer.Option(help=help_of(FileOptions, "at_end"))] = _DEFAULTS.at_end,
     sort: Annotated[
         bool, typer.Option("--sort", help="Read everything and sort it by time first.")
     ] = False,
@@ -142,6 +143,7 @@ def run(
             ties=ties,
             lateness=lateness,
             on_late=on_late,
+            at_end=at_end,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
         )

@@ -131,7 +131,10 @@ def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -
             "-o FILE writes them",
             file=sys.stderr,
         )
-    print(summary(run.stream.statistics, seconds), file=sys.stderr)
+    seen = run.stream.statistics
+    print(summary(seen, seconds), file=sys.stderr)
+    if seen.incomplete:
+        print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
 def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
@@ -159,6 +162,19 @@ def summary(seen: Statistics, seconds: float) -> str:
         f"{seen.events:,} events, {seen.matches:,} {matches} in {seconds:.2f} s "
         f"({rate:,} events/s); {seen.late:,} late, {seen.ties:,} ties, "
         f"{seen.live_intervals:,} live {intervals}"
+    )
+
+
+def incomplete_rows(count: int) -> str:
+    """What is said of matches whose intervals are open when the data ends.
+
+    >>> incomplete_rows(1)
+    '1 row is missing, whose intervals are open where the data ends; --at-end close ends them there'
+    """
+    rows = "row is" if count == 1 else "rows are"
+    return (
+        f"{count:,} {rows} missing, whose intervals are open where the data ends; "
+        "--at-end close ends them there"
     )
 
 

@@ -148,7 +148,7 @@ class Detector:
         state = (partitions.words, self.pool, self.waiting)
         space = np.empty(max(_LEAST_RESULT_WORDS, self.result_columns), np.int64)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program, state, event.arrays, event.changes, INT64_MIN, space, False
+            self.program, state, event.arrays, event.changes, INT64_MIN, space, False, False
         )
         rows = self._result_rows(results, n_rows, steps, visits)
         self._adapt(event.partitions)
@@ -156,8 +156,10 @@ class Detector:
             self.timers.touch(event.partitions)
         return rows if n_rows else None
 
-    def detect_whole(self, batch: Batch, now: int, threads: int = 1) -> Words:
+    def detect_whole(self, batch: Batch, now: int, threads: int = 1, closes: bool = False) -> Words:
         """Process partitions of which these are all the rows, up to the time ``now``.
+
+        Where it ``closes``, what is open then ends as `close` ends it.
 
         No state is kept, so that partitions can be shared out to threads; the rows come in the
         same order whatever their number.
@@ -165,10 +167,10 @@ class Detector:
         changes = self._changes(batch)
         edges = batch.shares(threads)
         if len(edges) == 2:
-            return self._detect_share(batch, changes, now, edges)
+            return self._detect_share(batch, changes, now, edges, closes)
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             shares = pool.map(
-                lambda edge: self._detect_share(batch, changes, now, edge), pairwise(edges)
+                lambda edge: self._detect_share(batch, changes, now, edge, closes), pairwise(edges)
             )
             return np.concatenate(list(shares))
 
@@ -189,21 +191,31 @@ class Detector:
         batch = Batch.without_rows(expired)
         return self._detect(batch, (batch.times, batch.times, batch.row_offsets), now)
 
+    def close(self) -> Words:
+        """No more events come: end what is open at the last event of its partition (SPEC 2.2).
+
+        An interval that began with that event ends one tick later.
+        """
+        is_open = (self.partitions.column("used") != 0) & (self.partitions.column("mask") != 0)
+        batch = Batch.without_rows(np.flatnonzero(is_open))
+        changes = (batch.times, batch.times, batch.row_offsets)
+        return self._detect(batch, changes, INT64_MIN, closes=True)
+
     def _changes(self, batch: Batch) -> Changes:
         changes: Changes = find_changes(
             batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
         )
         return changes
 
-    def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
+    def _detect(self, batch: Batch, changes: Changes, now: int, closes: bool = False) -> Words:
         state = (self.partitions.words, self.pool, self.waiting)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program, state, batch.arrays(), changes, now, self._space(), False
+            self.program, state, batch.arrays(), changes, now, self._space(), False, closes
         )
         return self._result_rows(results, n_rows, steps, visits)
 
     def _detect_share(
-        self, batch: Batch, changes: Changes, now: int, share: Sequence[int]
+        self, batch: Batch, changes: Changes, now: int, share: Sequence[int], closes: bool
     ) -> Words:
         """Detect in the partitions from one edge to the other, with a program and room of its own."""
         first, end = share
@@ -227,6 +239,7 @@ class Detector:
                 now,
                 self._space(),
                 True,
+                closes,
             )
             results.append(self._result_rows(rows, n_rows, more_steps, visits))
             steps += more_steps
@@ -258,11 +271,14 @@ class Detector:
 
     # -- the state --------------------------------------------------------------------------------
 
-    def compact(self, now: int) -> Words:
-        """Free what can no longer take part in a match; gives the partitions that hold nothing."""
+    def compact(self, now: int, closable: bool = False) -> Words:
+        """Free what can no longer take part in a match; gives the partitions that hold nothing.
+
+        ``closable``: `close` may be called, so what it would complete is kept.
+        """
         idle: Words
         self.pool, idle = _maintenance().compact(
-            self.program, self.partitions.words, self.n_partitions, self.pool, now
+            self.program, self.partitions.words, self.n_partitions, self.pool, now, closable
         )
         if not self.partitions.column("waiting").any():
             self.waiting = self._no_waiting_matches()

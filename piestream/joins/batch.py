@@ -8,7 +8,7 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
 from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import keep_alive, pointer, within
+from piestream.compiled.primitives import keep_alive, pointer, trailing_zeros, within
 from piestream.compiled.records import (
     Array,
     Carried,
@@ -28,6 +28,7 @@ from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
+    Closing,
     Item,
     PoolHeader,
     Program,
@@ -35,7 +36,7 @@ from piestream.joins.records import (
     ScanCursor,
     Scratch,
 )
-from piestream.joins.slots import any_ring_full, grow_full_rings, update_aggregates
+from piestream.joins.slots import any_ring_full, delay_ends, grow_full_rings, update_aggregates
 from piestream.joins.waiting import WaitingStore
 
 #: The arrays that a detector keeps: the words of its partitions, the pool, the waiting matches.
@@ -201,6 +202,34 @@ def _end_silence(cursor: _EventCursor, partition: Partition, now: int) -> bool:
 
 
 @kernel
+def _close_intervals(cursor: _EventCursor, partition: Partition, scratch: Scratch) -> bool:
+    """Go to where intervals end because the input does; False if none is open.
+
+    One that began before the last event ends at the time of that, and one that began with it a
+    tick later.
+    """
+    if not partition.mask:
+        return False
+    began = 0
+    rest = partition.mask
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if partition.ring(s).latest().start == partition.last_time:
+            began |= 1 << s
+    scratch.closing = Closing.LAST_EVENT
+    cursor.time = partition.last_time
+    cursor.mask = began
+    if began == partition.mask:
+        scratch.closing = Closing.TICK_LATER
+        cursor.time = partition.last_time + 1
+        cursor.mask = 0
+    cursor.is_row = 0
+    cursor.row = cursor.row_end
+    return True
+
+
+@kernel
 def _room_for_results(
     growing: list[Array], partition: Partition, scratch: Scratch, n_rows: int
 ) -> None:
@@ -226,6 +255,7 @@ def _start_partition(
     cursor.row_end = row_offsets[g + 1]
     cursor.change = change_offsets[g]
     cursor.change_end = change_offsets[g + 1]
+    scratch.closing = Closing.NO
     if program.has_cells:
         for s in range(program.n_symbols):
             scratch.aggregated[s] = cursor.row_begin
@@ -240,8 +270,11 @@ def detect(
     now: int,
     results_array: Array,
     fresh: bool,
+    closes: bool,
 ) -> Detected:
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
+
+    Where it ``closes``, it ends besides what is open behind the rows of its partitions.
 
     Only the changes, and the events at which a minimum length is reached, are looked at. Where
     ``fresh``, every partition is whole: it begins without state, all in the place of the first, and
@@ -280,7 +313,10 @@ def detect(
         while True:
             if not _next_event(cursor, rows, partition):
                 _finish_rows(cursor, rows, partition, columns, scratch)
-                if not _end_silence(cursor, partition, now):
+                ends = _end_silence(cursor, partition, now)
+                if not ends and closes:
+                    ends = _close_intervals(cursor, partition, scratch)
+                if not ends:
                     break
             time = cursor.time
             floor = minus(time, program.window)
@@ -290,6 +326,8 @@ def detect(
                 pool = pointer(growing[_POOL])
                 partition = Partition(place, program, pool)
             ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
+            if scratch.closing:
+                delay_ends(partition, ended)
             scratch.n_matches = 0
             if scratch.n_items:
                 scratch.item = 0
@@ -312,7 +350,7 @@ def detect(
                     pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns
                 )
             if scratch.n_matches:
-                report(partition, number, waiting, matches, results, scratch, time)
+                report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
     n_rows, steps, visits = scratch.n_rows, scratch.steps, scratch.visits

@@ -72,9 +72,13 @@ def _move_compacted(ring: Ring, target: Words, to: int) -> int:
 
 @kernel
 def compact(
-    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array, now: int
-) -> tuple[Array, Array]:
+    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array, now: int,
+    closable: bool,
+) -> tuple[Array, Array]:  # fmt: skip
     """Copy what is alive at ``now`` to a new pool, and find the partitions without any state.
+
+    Where partitions may be closed, those with an open interval keep what was alive at their last
+    event, because at that their matches would be completed.
 
     Gives the pool and the partitions that hold nothing: no interval, open or alive, no waiting
     match, nor an event that a tie could still meet.
@@ -90,7 +94,8 @@ def compact(
         partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         if not partition.used:
             continue
-        alive = _expire_all(partition, minus(now, program.window))
+        at = min(now, partition.last_time) if closable and partition.mask else now
+        alive = _expire_all(partition, minus(at, program.window))
         if alive or partition.mask or partition.waiting or partition.last_time >= now:
             for s in range(program.n_symbols):
                 to += _move_compacted(partition.ring(s), pointer(fresh), to)

@@ -67,11 +67,12 @@ def _write_outputs(
 @kernel
 def _await_completion(
     partition: Partition, waiting: WaitingStore, ids: Words, results: ResultColumns, row: int,
-    time: int,
+    time: int, ended: int,
 ) -> None:  # fmt: skip
     """Put a triggered match into the lists of those of its intervals that end now or later.
 
-    What triggers a match with all ends known is one of these ends, so there is always one.
+    What triggers a match with all ends known is one of these ends, so there is always one. At the
+    end of an input, others may have ended at this time before: ``ended`` are those that end now.
     """
     program = partition.program
     number = waiting.take()
@@ -81,7 +82,7 @@ def _await_completion(
         slot = partition.ring(s).slot(ids[s])
         match.starts()[s] = slot.start
         match.links()[s] = NONE
-        if slot.end >= time:
+        if slot.end > time or (slot.end == time and ended >> s & 1):
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]
@@ -95,7 +96,7 @@ def _await_completion(
 @kernel
 def report(
     partition: Partition, number: int, waiting: WaitingStore, matches: Matches,
-    results: ResultColumns, scratch: Scratch, time: int,
+    results: ResultColumns, scratch: Scratch, time: int, ended: int,
 ) -> None:  # fmt: skip
     """Write a row for every match found at this event, and note those that will complete.
 
@@ -110,12 +111,12 @@ def report(
         at_word(matches, 0), np.arange(0, count * n, n), at_word(program.sort_order, 0), n
     )
     for row in range(first, first + count):
-        results.describe(row, number, time, Phase.TRIGGER)
+        results.describe(row, number, time, Phase.TRIGGER + 2 * scratch.closing)
     _write_outputs(partition, matches, places, results, first)
     if program.emit_both:
         for k in range(count):
             ids = at_word(matches, places[k])
-            _await_completion(partition, waiting, ids, results, first + k, time)
+            _await_completion(partition, waiting, ids, results, first + k, time, ended)
     scratch.n_rows += count
 
 
@@ -163,7 +164,7 @@ def complete(
     order = at_word(program.sort_order, 0)
     for place in sorted_places(starts, places, order, program.n_symbols):
         row = scratch.n_rows
-        results.describe(row, number, time, Phase.COMPLETION)
+        results.describe(row, number, time, Phase.COMPLETION + 2 * scratch.closing)
         match = waiting.match(place // size)
         for o in range(program.n_outputs):
             results.output(o)[row] = match.outputs()[o]

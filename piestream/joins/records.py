@@ -60,6 +60,18 @@ class Phase(IntEnum):
     COMPLETION = 1
 
 
+class Closing(IntEnum):
+    """Which of the instants behind the last event of a partition that is closed a row reports.
+
+    What is open ends at them, in this order. They lie a tick later than they are shown, so that no
+    end at them is that of an interval that ended, or the start of one that began, with that event.
+    """
+
+    NO = 0
+    LAST_EVENT = 1  # shown with the time of the last event
+    TICK_LATER = 2  # and a tick later: the end of what began with that event
+
+
 # -- intervals -------------------------------------------------------------------------------------
 class Partners(Record):
     """The decided partners of an interval in one constraint: the lowest and the highest id."""
@@ -232,7 +244,7 @@ class ResultRow(Record):
 
     partition: int
     time: int  # of the report
-    phase: int  # Phase
+    phase: int  # Phase, and twice the Closing
     outputs: Words  # the output words
 
     @classmethod
@@ -309,6 +321,7 @@ class Scratch(Record):
     cached_matches: int  # the first of the matches that extension emits again
     cached_end: int
     n_items: int
+    closing: int  # Closing
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     items: Table[Item]

@@ -67,6 +67,15 @@ def grow_full_rings(partition: Partition, pool_array: Array, started: int) -> Ar
 
 
 @kernel
+def delay_ends(partition: Partition, symbols: int) -> None:
+    """Let the latest intervals of symbols (as bits) end a tick later: see `Closing`."""
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        partition.ring(s).latest().end += 1
+
+
+@kernel
 def open_interval(partition: Partition, s: int, time: int) -> None:
     """Open an interval of a symbol."""
     program = partition.program

@@ -374,6 +374,9 @@ class Query:
         lateness, on_late
             How far the rows of a Spark stream may be out of order, and what happens to those that
             come later. Everything else is sorted, so nothing in it is late.
+        at_end
+            What is open when a bounded input ends stays ``"open"``; ``"close"`` ends it at the last
+            event of its partition, or, where it began with that event, one tick later.
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.

@@ -7,6 +7,7 @@ as a `TypedDict`, which type checkers and editors read.
 class                      is for
 ========================== =====================================
 `OrderOptions`             sessions; every input takes these
+`BoundedOptions`           inputs that end: all but streaming Spark frames
 `RunOptions`               frames and lists of events
 `FileOptions`              files
 `SparkOptions`             Spark frames, bounded or streaming
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnyKeywords",
+    "AtEnd",
+    "BoundedKeywords",
+    "BoundedOptions",
     "FileKeywords",
     "FileOptions",
     "OnLate",
@@ -63,6 +67,7 @@ __all__ = [
 Ties = Literal["error", "first", "last"]
 OnLate = Literal["error", "drop"]
 Partitioning = Literal["bucket", "key"]
+AtEnd = Literal["open", "close"]
 
 
 def _about(
@@ -171,7 +176,22 @@ _FIELDS = {option.name: option for option in fields(OrderOptions)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(OrderOptions):
+class BoundedOptions(OrderOptions):
+    """What is done where an input ends."""
+
+    whose = "inputs that end"
+
+    at_end: AtEnd = field(
+        default="open",
+        metadata=_about(
+            "What is open at the end stays so, or ends at its partition's last event: close.",
+            values=AtEnd,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(BoundedOptions):
     """How frames and lists of events are worked on."""
 
     whose = "frames"
@@ -224,7 +244,7 @@ class SparkOptions(OrderOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparkBoundedOptions(SparkOptions):
+class SparkBoundedOptions(BoundedOptions, SparkOptions):
     """How bounded Spark frames are worked on. They are sorted, so nothing in them is late."""
 
     whose = "a bounded Spark frame"
@@ -269,7 +289,13 @@ class OrderKeywords(TypedDict, total=False):
     on_late: OnLate | None
 
 
-class RunKeywords(OrderKeywords, total=False):
+class BoundedKeywords(OrderKeywords, total=False):
+    """The keywords of `BoundedOptions`."""
+
+    at_end: AtEnd | None
+
+
+class RunKeywords(BoundedKeywords, total=False):
     """The keywords of `RunOptions`."""
 
     threads: int | None
@@ -282,7 +308,7 @@ class FileKeywords(RunKeywords, total=False):
     decimal_comma: bool | None
 
 
-class SparkKeywords(OrderKeywords, total=False):
+class SparkKeywords(BoundedKeywords, total=False):
     """The keywords of `SparkBoundedOptions` and `SparkStreamOptions`."""
 
     buckets: int | None

@@ -81,7 +81,21 @@ class ResultRows:
     @property
     def phases(self) -> Words:
         """What each row reports."""
-        return records.ResultRow.column_of(self.rows, "phase")
+        return records.ResultRow.column_of(self.rows, "phase") % 2
+
+    @cached_property
+    def _latest_end(self) -> Words | None:
+        """Where rows report the closing of a partition: the last time that is shown as it is."""
+        closing = records.ResultRow.column_of(self.rows, "phase") // 2
+        if not closing.any():
+            return None
+        last_event = self.times - (closing == records.Closing.TICK_LATER)
+        return np.where(closing == records.Closing.NO, OPEN, last_event)
+
+    def ends(self, word: OutputWord) -> Words:
+        """The ends of intervals as they are shown."""
+        ends, latest = self[word], self._latest_end
+        return ends if latest is None else ends - ((ends > latest) & (ends != OPEN))
 
 
 @dataclass(frozen=True)
@@ -175,9 +189,10 @@ class EndpointTime(Output):
 
     def column(self, found: ResultRows) -> pl.Series:
         (word,) = self.words
-        ticks = found[word]
-        unknown = None if self.which == "ts" else ticks == OPEN  # a start is always known
-        return self.time.as_times(_nullable(ticks, unknown))
+        if self.which == "ts":
+            return self.time.as_times(_nullable(found[word]))  # a start is always known
+        ends = found.ends(word)
+        return self.time.as_times(_nullable(ends, ends == OPEN))
 
 
 @dataclass(frozen=True)
@@ -192,7 +207,8 @@ class IntervalDuration(Output):
         return _endpoints(self.symbol)
 
     def column(self, found: ResultRows) -> pl.Series:
-        start, end = (found[word] for word in self.words)
+        of_start, of_end = self.words
+        start, end = found[of_start], found.ends(of_end)
         # a duration of more than 63 bits fits no column
         unknown = (end == OPEN) | ((end < 0) != (start < 0)) & (end - start < 0)
         return self.time.as_lengths(_nullable(np.where(unknown, 0, end - start), unknown))

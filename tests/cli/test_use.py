@@ -210,3 +210,19 @@ def test_the_demo_finds_first_what_the_readme_shows(piestream: Any, tmp_path: Pa
     first = next(number for number, line in enumerate(shown) if line.startswith("───")) + 1
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     assert "\n".join(shown[first - 2 : first + 2]) in readme
+
+
+OPEN = "FROM f PARTITION BY id ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 99 EMIT ON COMPLETION"
+
+
+def test_rows_that_are_missing_at_the_end_are_said_and_can_be_had(
+    piestream: Any, tmp_path: Path
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("id,t,x\na,1,5\na,4,5\nb,2,5\nc,3,5\nc,4,0\n")
+    run = piestream("run", "-q", OPEN, data, "--output-format", "csv")
+    assert run.stdout.splitlines()[1:] == ["c,4,3,4"]
+    assert "2 rows are missing, whose intervals are open where the data ends" in run.stderr
+    closed = piestream("run", "-q", OPEN, data, "--output-format", "csv", "--at-end", "close")
+    assert sorted(closed.stdout.splitlines()[1:]) == ["a,4,1,4", "b,3,2,3", "c,4,3,4"]
+    assert "missing" not in closed.stderr
