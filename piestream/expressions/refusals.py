@@ -17,10 +17,6 @@ _DURATIONS = (
 )
 _ONE_EVENT = "a predicate is one expression over one event, without SELECT"
 _SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
-#: Aggregates as SQL names them, whether or not RETURN has them.
-_AGGREGATES = frozenset(
-    ["AVG", "COUNT", "FIRST", "LAST", "MAX", "MIN", "STDDEV", "SUM", "VARIANCE"]
-)
 
 
 def interval_fault(tokens: list[Token]) -> Diagnostic | None:
@@ -57,7 +53,7 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
         return tree, f"{kind} is not allowed in a predicate", _SYNTAX
     name = str(name).upper()
     message = f"{name} is not a function of predicates"
-    if name in _AGGREGATES:
+    if name != "LAG" and any(base.__name__ == "AggFunc" for base in type(tree).__mro__):
         return tree, message, "it looks at one event; aggregates of an interval stand in RETURN"
     near = did_you_mean("PREV" if name == "LAG" else name, functions)
     listing = f"allowed are {', '.join(functions)}"
