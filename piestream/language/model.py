@@ -107,13 +107,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """``name AS predicate AT LEAST d``: bounds are inclusive, None where there is none."""
+    """``name AS predicate AT LEAST d``: bounds are inclusive, None where there is none.
+
+    The number of an interval's events may have bounds too: ``AT LEAST n EVENTS``.
+    """
 
     name: str
     predicate: Predicate  # TRUE for all intervals of a stream of intervals
     at_least: Duration | None = None
     at_most: Duration | None = None
     stream: int = 0  # which of the query's streams the predicate reads
+    at_least_events: int | None = None
+    at_most_events: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
