@@ -59,15 +59,28 @@ def for_every_row(expression: pl.Expr) -> pl.Expr:
 
 
 def _may_fold(expression: Expression) -> bool:
-    """Whether Polars may find a constant here: without columns, or by choosing among operands."""
-    pending, has_columns = [expression], False
+    """Whether Polars may find a constant here: without columns, or by choosing among operands.
+
+    Where all rows choose an operand that is a constant, such as the NULL in the place of NaN, it
+    gives one row.
+    """
+    pending = [(expression, True)]
+    has_columns = False
     while pending:
-        part = pending.pop()
-        if isinstance(part, (Coalesce, Case)):
+        part, keeps_nan = pending.pop()
+        if isinstance(part, (Coalesce, Case, Call, Extreme)):
+            return True
+        if isinstance(part, Arithmetic) and part.operator == "%":
+            return True
+        if isinstance(part, Convert) and part.operand.type.kind is not Kind.INT:
+            return True
+        if part.type.kind is Kind.FLOAT and not isinstance(part, Const) and not keeps_nan:
             return True
         if isinstance(part, Field):
             has_columns |= part.type.kind is not Kind.NULL
-        pending += children(part)
+        # what `_Writer.true` and `_Writer._with_nan` write without choosing
+        keeps_nan &= isinstance(part, (And, Or, Comparison, Arithmetic, Convert))
+        pending += [(child, keeps_nan) for child in children(part)]
     return not has_columns
 
 
