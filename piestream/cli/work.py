@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import glob
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from piestream.adapters.file_run import FileRun
-from piestream.adapters.files import TYPES, Source, open_source
-from piestream.adapters.formats import FORMATS, Format, TypeName
+from piestream.adapters.files import Source, open_source
+from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.terminal import printable
 from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
@@ -52,7 +52,6 @@ class Input:
 
     data: tuple[str, ...] = ()
     format: Format | None = None
-    types: Mapping[str, TypeName] = field(default_factory=dict)
     options: FileOptions = field(default_factory=FileOptions)
 
 
@@ -79,11 +78,8 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
     data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
-    types = {column: TYPES[name] for column, name in wanted.types.items()}
     try:
-        return open_source(
-            data, format=wanted.format, types=types, live=live, options=wanted.options
-        )
+        return open_source(data, format=wanted.format, live=live, options=wanted.options)
     except FileError:
         raise
     except (FileNotFoundError, ValueError) as error:
