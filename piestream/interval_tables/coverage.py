@@ -26,8 +26,7 @@ __all__ = ["coverage", "depth"]
 
 def _ends_in_order(rows: Grouped) -> Array:
     """The ends by group and time."""
-    groups = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
-    return rows.ends[sorted_places(np.stack([groups, rows.ends]))]
+    return rows.ends[sorted_places(np.stack([rows.groups(), rows.ends]))]
 
 
 @overload
