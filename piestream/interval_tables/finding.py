@@ -22,7 +22,6 @@ __all__ = ["Grouped", "PairFinder", "Piece", "grouped"]
 
 #: The first piece has so many rows of x; how many pairs it gives decides the size of the next.
 _FIRST_ROWS = 1 << 14
-_LEAST_ROWS = 1 << 4
 #: Relations for which the neighbours of x are needed.
 PRECISE = Relation(sum(PRECISE_FORM.values()))
 
@@ -160,29 +159,35 @@ class PairFinder:
         first, rows, expected = 0, _FIRST_ROWS, 4 * _FIRST_ROWS
         n = len(self.x_groups)
         while first < n:
-            order, counts, partners = self._find(first, min(first + rows, n), expected)
-            if _ascends(order) and not keep_all:
-                yield Piece(np.repeat(np.arange(first, first + len(counts)), counts), partners)
+            rows = min(rows, n - first)
+            order, counts, partners = self._find(first, first + rows, expected, pairs)
+            is_sorted, done = _ascends(order), len(counts)
+            if done < rows and not is_sorted:
+                # only rows in order of start can be left for the next piece
+                rows = max(1, min(done // 2, rows - 1))
+                continue
+            if is_sorted and not keep_all:
+                yield Piece(np.repeat(np.arange(first, first + done), counts), partners)
             else:
-                yield Piece(*pairs_by_row(order, counts, partners, first, keep_all))
-            first += rows
+                yield Piece(*pairs_by_row(order[:done], counts, partners, first, keep_all))
+            first += done
             found = max(len(partners), 1)
-            fitting = rows * pairs // found
-            before, rows = rows, max(_LEAST_ROWS, min(fitting, 8 * rows))
-            expected = found * rows // before * 5 // 4
+            rows = max(1, min(done * pairs // found, 8 * done))
+            expected = found * rows // done * 5 // 4
 
     def counts(self) -> Array:
         """How many partners each row of x has (at most as many as are kept of the nearest)."""
         found = np.zeros(len(self.x_groups), np.int64)
         for first in range(0, len(found), _FIRST_ROWS):
-            order, counts, _ = self._find(first, min(first + _FIRST_ROWS, len(found)), _FIRST_ROWS)
+            end = min(first + _FIRST_ROWS, len(found))
+            order, counts, _ = self._find(first, end, _FIRST_ROWS, INT64_MAX)
             found[first + order] = counts
         return found
 
-    def _find(self, first: int, end: int, expected: int) -> tuple[Array, Array, Array]:
+    def _find(self, first: int, end: int, expected: int, budget: int) -> tuple[Array, Array, Array]:
         """The order in which rows of x are worked, how many partners each has, and these.
 
-        There is room for the ``expected`` number of partners; more is made by copying.
+        Of less than all rows, if they have more partners than the budget.
         """
         groups, times = self.x_groups[first:end], self.x_times[:, first:end]
         order = sorted_places(np.stack([groups, times[0]]))
@@ -190,6 +195,6 @@ class PairFinder:
         counts, partners = find_pairs(
             groups[order], np.ascontiguousarray(times[:, order]), self.y.offsets, self.boxes,
             indexes.header, indexes.by_start, indexes.start_blocks, indexes.by_end,
-            indexes.end_blocks, self.most, expected + 64,
+            indexes.end_blocks, self.most, expected + 64, budget,
         )  # fmt: skip
         return order, counts, partners

@@ -219,13 +219,14 @@ def _keep_nearest(
 def find_pairs(
     groups_array: Times, times_array: WordRows, offsets_array: Times, boxes_array: Array,
     index_header: Array, by_start_array: WordRows, start_blocks: WordRows,
-    by_end_array: WordRows, end_blocks: WordRows, most: int, expected: int,
+    by_end_array: WordRows, end_blocks: WordRows, most: int, expected: int, budget: int,
 ) -> tuple[Array, Array]:  # fmt: skip
     """How many partners each interval of x has, and their places by start, one after the other.
 
     ``times_array`` has a row for each time of x that a box can depend on. Intervals of one group are
     together, and best in order of start. The group 0 has no partners. ``most`` is how many
-    partners an interval keeps, the nearest ones, INT64_MAX for all.
+    partners an interval keeps, the nearest ones, INT64_MAX for all. There is room for the ``expected``
+    number of pairs; more is made by copying. With more pairs than the ``budget`` the rest of x is left.
     """
     n: int = groups_array.size
     groups = pointer(groups_array)
@@ -253,7 +254,11 @@ def find_pairs(
     parts_array = np.empty(3, np.int64)
     parts = pointer(parts_array)
     found = 0
+    done = n
     for x in range(n):
+        if found > budget:
+            done = x
+            break
         low = offsets[groups[x]]
         high = offsets[groups[x] + 1]
         if groups[x] == 0 or low == high:
@@ -285,4 +290,4 @@ def find_pairs(
     keep_alive(hints_array)
     keep_alive(limits_array)
     keep_alive(parts_array)
-    return counts_array, partners_array[:found]
+    return counts_array[:done], partners_array[:found]
