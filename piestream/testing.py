@@ -21,7 +21,7 @@ import polars as pl
 
 from piestream.expressions.durations import DurationLike, as_duration
 from piestream.language.model import Query
-from piestream.relations import ALL_NAMES, relation_named
+from piestream.relations import ALL_NAMES, names, relation_of
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -66,7 +66,8 @@ def queries(
         clauses = []
         for place in range(1, len(symbols)):
             x, y = symbols[draw(st.integers(0, place - 1))], symbols[place]
-            allowed = {_allen(*spans[x], *spans[y]), *draw(st.sets(st.sampled_from(ALL_NAMES)))}
+            planted = names(relation_of(*spans[x], *spans[y]))
+            allowed = {*planted, *draw(st.sets(st.sampled_from(ALL_NAMES)))}
             clauses.append(f"{x} {'; '.join(sorted(allowed))} {y}")
         text = [
             "FROM stream" + (f" PARTITION BY {KEY}" if partitioned else "") + f" ORDER BY {TIME}",
@@ -122,23 +123,6 @@ def events(
         return pl.DataFrame(found)
 
     return drawn()
-
-
-def _allen(xs: int, xe: int, ys: int, ye: int) -> str:
-    """The Allen relation of two intervals."""
-    if xe <= ys:
-        return "meets" if xe == ys else "before"
-    if ye <= xs:
-        return "met-by" if ye == xs else "after"
-    ends = (xe > ye) - (xe < ye)
-    by_starts = {
-        -1: ("overlaps", "finished-by", "contains"),
-        0: ("starts", "equals", "started-by"),
-        1: ("during", "finishes", "overlapped-by"),
-    }
-    name = by_starts[(xs > ys) - (xs < ys)][ends + 1]
-    assert relation_named(name) is not None
-    return name
 
 
 # -- laws ---------------------------------------------------------------------------------------

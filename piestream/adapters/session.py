@@ -215,10 +215,9 @@ class Session:
             stream = self._typed({name: value_type(event[name]) for name in names})
         reader = self._reader
         if reader is not None:
-            read = reader.read(event)
+            read = reader.read(event, stream)
             if read is not None:
-                values = reader.attributes(event)
-                known = stream.process_event(*read, values, reader.attribute_floats)
+                known = stream.process_event(*read, reader.attribute_floats)
                 if known is not None:
                     return [] if known is stream.no_results else self._as_pushed(known)
         return self._as_pushed(stream.process(events_frame([event], stream.binding)))

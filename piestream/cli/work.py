@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from glob import glob
@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any, Literal
 
 from piestream.adapters.file_run import FileRun
-from piestream.adapters.files import TYPES, Source, open_source
-from piestream.adapters.formats import FORMATS, Format, TypeName
+from piestream.adapters.files import Source, open_source
+from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
 from piestream.engine.statistics import Statistics
@@ -51,7 +51,6 @@ class Input:
 
     data: tuple[str, ...] = ()
     format: Format | None = None
-    types: Mapping[str, TypeName] = field(default_factory=dict)
     options: FileOptions = field(default_factory=FileOptions)
 
 
@@ -78,11 +77,8 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
     data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
-    types = {column: TYPES[name] for column, name in wanted.types.items()}
     try:
-        return open_source(
-            data, format=wanted.format, types=types, live=live, options=wanted.options
-        )
+        return open_source(data, format=wanted.format, live=live, options=wanted.options)
     except (FileNotFoundError, ValueError) as error:
         if not wanted.data:  # the fault is in the query
             raise query.fault(("source",), str(error)) from None

@@ -24,7 +24,7 @@ from piestream.engine.changes import ChangeGuard, cause_of
 from piestream.engine.detector import Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.partitions import Partitions, WholePartitions
-from piestream.engine.previous import make_room, with_previous
+from piestream.engine.previous import PreviousValues, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
@@ -93,8 +93,9 @@ class Stream:
             for number, attribute in enumerate(binding.attributes)
             if attribute.form == CODE
         }
-        #: The columns of PREV at each partition's latest event, by the partition's number.
-        self._previous = {name: pl.Series(dtype=binding.schema[name]) for name in binding.previous}
+        self._previous = PreviousValues(
+            {name: pl.Series(dtype=binding.schema[name]) for name in binding.previous}
+        )
         self._compacted_at = INT64_MIN
         self._since_compaction = 0  # events and advances
         self._rows_since_compaction = 0
@@ -141,12 +142,14 @@ class Stream:
             return self._concat(results)
 
     def process_event(
-        self, time: int, key: Any, mask: int, values: Sequence[Any], is_float: Sequence[bool]
-    ) -> pl.DataFrame | None:
+        self, time: int, key: Any, mask: int, values: Sequence[Any], carried: Sequence[Any],
+        is_float: Sequence[bool],
+    ) -> pl.DataFrame | None:  # fmt: skip
         """Process one event without making a frame of it; None where that takes `process`.
 
         It does where the event is late, ties with another, waits for the watermark or begins a
-        partition. ``mask`` has a bit a symbol, ``values`` are the attributes.
+        partition. ``mask`` has a bit a symbol, ``values`` are the attributes, and ``carried`` what PREV
+        reads at the next event.
         """
         partition = self._partitions.number_of.get(key)
         buffer = self._buffer
@@ -164,11 +167,22 @@ class Stream:
             found = self.detector.detect_event(partition, time, mask, values, is_float)
         except SystemError as error:
             raise cause_of(error) from None
+        if carried:
+            self._previous.put(partition, carried)
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
         self._change.changing = False
         return result
+
+    def previous_of(self, key: Any) -> dict[str, Any] | None:
+        """The values that PREV reads at the next event of a partition; None where that takes a frame."""
+        partition = self._partitions.number_of.get(key)
+        return None if partition is None else self._previous.of(partition)
+
+    def code_of(self, number: int, value: Any) -> int | None:
+        """The code of an attribute's value; None if it is a new one, which takes a frame."""
+        return self._dictionaries[number].code(value)
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -318,7 +332,10 @@ class Stream:
                 for n, a in enumerate(binding.attributes)
                 if a.form == CODE
             }
-            self._previous = {n: v.cast(binding.schema[n]) for n, v in self._previous.items()}
+            previous = self._previous.columns(0)
+            self._previous = PreviousValues(
+                {n: v.cast(binding.schema[n]) for n, v in previous.items()}
+            )
 
     def export_state(self) -> StreamState:
         """Everything that the stream knows, compacted; `restore_state` makes the stream of it."""
@@ -326,7 +343,7 @@ class Stream:
         with self._change:
             at = INT64_MIN if self.lateness is None else self._compacted_at
             self.detector.compact(at, self.closable)
-            make_room(self._previous, self.detector.n_partitions)
+            previous = self._previous.columns(self.detector.n_partitions)
         used = self._partitions.used()
         return StreamState(
             ties=self.ties,
@@ -339,7 +356,7 @@ class Stream:
             detector=self.detector.export_state(used),
             keys=self._partitions.keys(np.array(used, np.int64)),
             buffered=self._buffer.rows,
-            previous=pl.DataFrame({n: v.gather(used) for n, v in self._previous.items()}),
+            previous=pl.DataFrame({n: v.gather(used) for n, v in previous.items()}),
             dictionaries=tuple(dictionary.values for dictionary in self._dictionaries.values()),
         )
 
@@ -362,7 +379,7 @@ class Stream:
         stream._counts = replace(state.counts)
         stream._compacted_at = state.compacted_at
         stream._since_compaction = state.since_compaction
-        stream._previous = {column.name: column for column in state.previous}
+        stream._previous = PreviousValues({column.name: column for column in state.previous})
         for dictionary, values in zip(
             stream._dictionaries.values(), state.dictionaries, strict=True
         ):
@@ -426,9 +443,9 @@ class Stream:
         if not len(rows):
             return []
         if self._previous:
-            stored = None if self._whole else self._previous
-            if stored is not None:
-                make_room(stored, self.detector.n_partitions)
+            stored = None
+            if not self._whole:
+                stored = self._previous.columns(self.detector.n_partitions)
             rows = with_previous(rows, self._projection, partitions, offsets, stored)
         columns, known = self._attributes(rows)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
