@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
 import typer
 
 from piestream.adapters.formats import Format, TypeName, has_data_suffix
+from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -52,6 +53,13 @@ Delimiter = Annotated[str | None, typer.Option(help=help_of(FileOptions, "delimi
 DecimalComma = Annotated[
     bool | None,
     typer.Option("--decimal-comma/--no-decimal-comma", help=help_of(FileOptions, "decimal_comma")),
+]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="What :NAME in the query stands for: a number, true or false, or else a text.",
+    ),
 ]
 _TYPE_NAMES = get_args(TypeName)
 _DEFAULTS = FileOptions()
@@ -126,6 +134,7 @@ def run(
             help=f"The type of a CSV or NDJSON column: {', '.join(_TYPE_NAMES)}.",
         ),
     ] = None,
+    param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
@@ -154,7 +163,7 @@ def run(
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text), request)
+        work(_query(text, _parameters(context, param)), request)
 
 
 @app.command()
@@ -171,11 +180,12 @@ def check(
     format: DataFormat = None,
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
+    param: Parameter = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
-        parsed = _query(text)
+        parsed = _query(text, _parameters(context, param))
         if names or parsed.streams[0].path:
             from piestream.cli.work import Input, file_options, opened
             from piestream.plan.binding import bind
@@ -195,6 +205,7 @@ def explain(
     format: Annotated[
         Literal["text", "mermaid", "dot"], typer.Option(help="Text, or the automata as diagrams.")
     ] = "text",
+    param: Parameter = None,
 ) -> None:
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
     text, names = _text(context, query, query_file)
@@ -203,7 +214,7 @@ def explain(
     with _reported(context):
         from piestream import show
 
-        explanation = show.explain(_query(text))
+        explanation = show.explain(_query(text, _parameters(context, param)))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
         typer.echo(shown, nl=False)
 
@@ -259,10 +270,17 @@ def _text(
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
-def _query(text: str) -> Query:
+def _query(text: str, parameters: Mapping[str, ParameterValue]) -> Query:
     from piestream.language import parse
 
-    return parse(text)
+    return parse(text, **parameters)
+
+
+def _parameters(context: typer.Context, given: list[str] | None) -> dict[str, ParameterValue]:
+    try:
+        return parameters_written(given or [])
+    except ValueError as error:
+        _refuse(context, str(error))
 
 
 def _types(context: typer.Context, given: list[str]) -> dict[str, TypeName]:

@@ -53,13 +53,13 @@ class Predicate:
     _columns: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
-    def parse(cls, text: str) -> Predicate:
-        """The predicate of a SQL expression.
+    def parse(cls, text: str, parameters: Mapping[str, Any] | None = None) -> Predicate:
+        """The predicate of a SQL expression, in which ``:limit`` stands for a parameter's value.
 
         >>> Predicate.parse("speed > PREV(speed) and not braking").columns
         ('speed', 'braking')
         """
-        predicate, diagnostics = cls.read(text, text, 0)
+        predicate, diagnostics = cls.read(text, text, 0, parameters=parameters)
         if predicate is None:
             raise QueryError([located(d, text) for d in diagnostics], text)
         return predicate
@@ -72,12 +72,13 @@ class Predicate:
         offset: int,
         qualifiers: tuple[str, ...] = (),
         symbols: tuple[str, ...] = (),
+        parameters: Mapping[str, Any] | None = None,
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, for a text at ``offset`` in a query's source.
 
         Gives the predicate, or None and what is wrong, with places in the source.
         """
-        tree, diagnostics = read_predicate(text, qualifiers, symbols)
+        tree, diagnostics = read_predicate(text, qualifiers, symbols, parameters)
         canonical = ""
         try:
             if tree is not None:

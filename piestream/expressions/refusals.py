@@ -9,9 +9,9 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import rewritten, unit_named
 from piestream.expressions.tokens import Kind, Token
 
-__all__ = ["interval_fault", "refusal", "syntax_fault"]
+__all__ = ["DURATIONS", "interval_fault", "refusal", "syntax_fault"]
 
-_DURATIONS = (
+DURATIONS = (
     "how long a situation lasts is written after its predicate, as in speed > 70 AT LEAST 30 s; "
     "how long a silence may be, by MAX GAP 30 s"
 )
@@ -27,7 +27,7 @@ def interval_fault(tokens: list[Token]) -> Diagnostic | None:
             continue
         last = unit if unit_named(unit.text) else value
         written = f"{value.text} {unit.text if last is unit else ''}"
-        hint = _DURATIONS.replace("30 s", rewritten(written) or "30 s")
+        hint = DURATIONS.replace("30 s", rewritten(written) or "30 s")
         span = token.span.joined(last.span)
         return Diagnostic(span, "a predicate has no durations", hint)
     return None
@@ -38,7 +38,7 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     kind = type(tree).__name__
     if kind == "Alias":
         word = tree.args["alias"]
-        hint = _DURATIONS if unit_named(word.this) else None
+        hint = DURATIONS if unit_named(word.this) else None
         return word, f"{word.this} does not belong here", hint
     if kind.startswith("Bitwise"):
         sign = {"BitwiseRightShift": ">>", "BitwiseLeftShift": "<<"}.get(kind, kind[7:].lower())
@@ -76,7 +76,7 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
     if "Unexpected token" in description:
         hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
         if unit_named(shown):
-            hint = _DURATIONS
+            hint = DURATIONS
         return Diagnostic(span, f"{shown} does not belong here", hint)
     if description.startswith("Required keyword") or "No expression" in description:
         return Diagnostic(span, f"something is missing after {shown}")

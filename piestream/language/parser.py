@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 from piestream.expressions.diagnostics import (
     MOST_FAULTS,
@@ -15,6 +16,7 @@ from piestream.expressions.diagnostics import (
     located,
 )
 from piestream.expressions.limits import length_fault, token_fault
+from piestream.expressions.parameters import with_values
 from piestream.expressions.tokens import Kind, Token, tokenize
 from piestream.language.clauses import Clause, clauses_of
 from piestream.language.cursor import Cursor
@@ -29,8 +31,12 @@ from piestream.language.validate import validated
 __all__ = ["parse"]
 
 
-def parse(text: str) -> Query:
+def parse(text: str, /, **parameters: Any) -> Query:
     """The query of a text; `QueryError` lists all that is wrong with it.
+
+    ``:name`` in the text stands for the value of the keyword ``name``: a number, a text, a truth
+    value, a date or time in predicates; ``"5 s"`` or a timedelta where a duration is given. A value
+    is never read as text of the query.
 
     >>> query = parse("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 300 s")
     >>> print(query)
@@ -38,6 +44,10 @@ def parse(text: str) -> Query:
     DEFINE a AS accel > 8
     PATTERN a
     WITHIN 5 min
+    >>> parse(
+    ...     "FROM cars DEFINE a AS accel > :limit PATTERN a WITHIN :window", limit=8, window="5 min"
+    ... ) == query
+    True
     """
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)
@@ -60,6 +70,9 @@ def parse(text: str) -> Query:
     if too_many is not None:
         raise QueryError([located(too_many, text)], text)
     is_whole = not diagnostics
+    tokens, unfilled = with_values(tokens, parameters, _USAGE)
+    if unfilled:
+        raise QueryError([located(diagnostic, text) for diagnostic in unfilled], text)
     clauses = clauses_of(tokens, diagnostics)
     query = _Parser(text, clauses, diagnostics, is_whole).query()
     if query is None:
@@ -68,6 +81,10 @@ def parse(text: str) -> Query:
         shown = [located(diagnostic, text) for diagnostic in ordered[:MOST_FAULTS]]
         raise QueryError(shown, text, len(ordered) - len(shown))
     return query
+
+
+#: How a parameter is given.
+_USAGE = "give it: ps.query(text, NAME=...), on the command line --param NAME=..."
 
 
 def _is_path(text: str) -> bool:
