@@ -194,6 +194,11 @@ def check(
             wanted = Input(tuple(names), format, {}, options)
             with closing(opened(parsed, wanted)) as source:
                 bind(parsed, source.schema)
+        for symbol in parsed.symbols:
+            if symbol.predicate.is_never_true:
+                what = f"the predicate of {symbol.name} is never true, so nothing can match"
+                fault = parsed.fault(("predicate", symbol.name), what)
+                typer.echo(f"warning: {fault}", err=True)
     typer.echo("ok")
 
 
