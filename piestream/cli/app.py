@@ -206,6 +206,11 @@ def check(
             )
             with closing(opened(parsed, Input(tuple(names), format, options))) as source:
                 bound_to(parsed, source)
+        for symbol in parsed.symbols:
+            if symbol.predicate.is_never_true:
+                what = f"the predicate of {symbol.name} is never true, so nothing can match"
+                fault = parsed.fault(("predicate", symbol.name), what)
+                typer.echo(f"warning: {fault}", err=True)
     typer.echo("ok")
 
 

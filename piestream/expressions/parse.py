@@ -37,7 +37,13 @@ from piestream.expressions.literals import (
     timestamp_value,
 )
 from piestream.expressions.parameters import filled, with_values
-from piestream.expressions.refusals import DURATIONS, interval_fault, refusal, syntax_fault
+from piestream.expressions.refusals import (
+    DURATIONS,
+    foreign_fault,
+    interval_fault,
+    refusal,
+    syntax_fault,
+)
 from piestream.expressions.sqlglot_tree import TreeReading, cover, is_too_deep
 from piestream.expressions.syntax import (
     And,
@@ -126,9 +132,9 @@ def read_predicate(
         return None, [beyond]
     if tokens[0].kind is Kind.END:
         return None, [Diagnostic(None, "the predicate is missing")]
-    interval = interval_fault(tokens)
-    if interval is not None:
-        return None, [interval]
+    foreign = interval_fault(tokens) or foreign_fault(tokens)
+    if foreign is not None:
+        return None, [foreign]
     tokens, diagnostics = with_values(tokens, parameters or {}, "parameters={'NAME': ...}")
     diagnostics += _durations_among(tokens)
     if diagnostics:

@@ -17,6 +17,7 @@ from piestream.expressions.durations import (
     rewritten,
     unit_named,
 )
+from piestream.expressions.refusals import template_fault
 from piestream.expressions.tokens import RESERVED, Kind, Token
 
 __all__ = ["Cursor"]
@@ -99,6 +100,10 @@ class Cursor:
             if isinstance(number.value, (str, timedelta)):
                 return self._given(as_duration, f"{what} {number.text}")
             number = _as_number(number)
+        template = template_fault([*self.tokens[self.position :], self.end])
+        if number.kind is not Kind.NUMBER and template is not None:
+            self.diagnostics.append(template)
+            return None
         if number.kind is not Kind.NUMBER:
             quote = "'" if number.kind is Kind.STRING else ""
             shown = f", not {quote}{number.text}{quote}" if number.text else ""
