@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,7 +91,7 @@ def joining_in_duckdb(case: Case) -> Callable[[], pl.DataFrame]:
 
     x, y = (table.to_arrow() for table in case.tables())
     connection = duckdb.connect()
-    connection.execute(f"SET threads = {os.cpu_count() or 1}")
+    connection.execute("SET threads = 1")
     connection.register("x", x)
     connection.register("y", y)
     same_key = "x.k = y.k AND " if case.keys > 1 else ""
@@ -202,7 +201,7 @@ EXPERIMENT = Experiment(
     "Joins of tables of intervals",
     "How long does it take to join two tables of ready-made intervals?",
     "`ps.join` over frames in memory, DuckDB over Arrow tables with the result as a Polars frame, Polars' "
-    "`join_where`; each on as many threads as there are cores, where it uses them. Starts are "
+    "`join_where`. Starts are "
     "uniform, lengths too; rows are in order of start, but for one case. All give the columns of both tables. "
     f"*{_OUTPUT}*: the same columns gathered by row numbers that are known before.",
     rows,

@@ -41,8 +41,8 @@ def group_keys(
 ) -> tuple[list[Array], int]:
     """The number of each row's group of equal keys, frame by frame, and how many numbers there are.
 
-    Groups are numbered from 1 in order of first appearance; rows in which a key is NULL or NaN have 0,
-    unless that is a key like others.
+    Groups are numbered from 1. Rows in which a key is NULL or NaN have 0, unless that is a key like
+    others; then groups are numbered in order of first appearance.
     """
     if not names[0]:
         return [np.ones(len(table.frame), np.int64) for table in tables], 2
@@ -78,7 +78,14 @@ def _comparable(columns: list[pl.Series], names: tuple[str, ...]) -> list[pl.Ser
 
 
 def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
-    """The number of each row's group, in order of first appearance."""
+    """The number of each row's group."""
+    if not null_is_key and keys.width == 1 and keys.dtypes[0].is_integer():
+        key = keys.to_series()
+        lowest, highest = key.min(), key.max()
+        if isinstance(lowest, int) and isinstance(highest, int) and highest - lowest < len(key):
+            key = (key.cast(pl.Int128) - lowest + 1).fill_null(0)
+            of_integers: Array = key.cast(pl.Int64).to_numpy()
+            return of_integers
     groups = keys.unique(maintain_order=True).with_row_index("number", offset=1)
     if len(groups) == 1 and (
         null_is_key or not any(groups.row(0)[i] is None for i in range(1, groups.width))
