@@ -8,6 +8,7 @@ from typing import Union
 import numpy as np
 import polars as pl
 
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.records import Array
 from piestream.errors import SchemaError
 from piestream.interval_tables.tables import Table, column_of
@@ -82,10 +83,9 @@ def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
     if not null_is_key and keys.width == 1 and keys.dtypes[0].is_integer():
         key = keys.to_series()
         lowest, highest = key.min(), key.max()
-        if isinstance(lowest, int) and isinstance(highest, int) and highest - lowest < len(key):
-            key = (key.cast(pl.Int128) - lowest + 1).fill_null(0)
-            of_integers: Array = key.cast(pl.Int64).to_numpy()
-            return of_integers
+        if isinstance(lowest, int) and isinstance(highest, int) and _are_near(lowest, highest, key):
+            numbers: Array = (key.cast(pl.Int64) - lowest + 1).fill_null(0).to_numpy()
+            return numbers
     groups = keys.unique(maintain_order=True).with_row_index("number", offset=1)
     if len(groups) == 1 and (
         null_is_key or not any(groups.row(0)[i] is None for i in range(1, groups.width))
@@ -94,5 +94,10 @@ def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
     if not null_is_key:
         groups = groups.drop_nulls()
     found = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    numbers: Array = found["number"].fill_null(0).cast(pl.Int64).to_numpy()
+    numbers = found["number"].fill_null(0).cast(pl.Int64).to_numpy()
     return numbers
+
+
+def _are_near(lowest: int, highest: int, key: pl.Series) -> bool:
+    """Whether 64-bit keys can number their groups themselves."""
+    return highest - lowest < len(key) and INT64_MIN <= lowest and highest <= INT64_MAX
