@@ -100,4 +100,4 @@ def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
 
 def _are_near(lowest: int, highest: int, key: pl.Series) -> bool:
     """Whether 64-bit keys can number their groups themselves."""
-    return highest - lowest < len(key) and INT64_MIN <= lowest and highest <= INT64_MAX
+    return highest - lowest < len(key) and lowest >= INT64_MIN and highest <= INT64_MAX
