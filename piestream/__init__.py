@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from piestream.engine.warm import warm
     from piestream.errors import (
         FileError,
+        IntervalError,
         LateEventError,
         OrderError,
         SchemaError,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
         TimeError,
     )
     from piestream.expressions.diagnostics import QueryError
+    from piestream.interval_tables.coverage import coverage, depth
+    from piestream.interval_tables.joining import join, join_pieces, relate
+    from piestream.interval_tables.merging import merge
     from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
@@ -43,11 +47,18 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "join": ("piestream.interval_tables.joining", "join"),
+    "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
+    "relate": ("piestream.interval_tables.joining", "relate"),
+    "coverage": ("piestream.interval_tables.coverage", "coverage"),
+    "depth": ("piestream.interval_tables.coverage", "depth"),
+    "merge": ("piestream.interval_tables.merging", "merge"),
     "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
         for name in (
             "FileError",
+            "IntervalError",
             "LateEventError",
             "OrderError",
             "SchemaError",
@@ -62,6 +73,7 @@ _PLACES = {
 __all__ = [
     "Explanation",
     "FileError",
+    "IntervalError",
     "LateEventError",
     "OrderError",
     "Query",
@@ -74,9 +86,15 @@ __all__ = [
     "TieError",
     "TimeError",
     "__version__",
+    "coverage",
     "define",
+    "depth",
+    "join",
+    "join_pieces",
+    "merge",
     "pattern",
     "query",
+    "relate",
     "stream",
     "warm",
 ]

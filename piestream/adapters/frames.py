@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import polars as pl
@@ -19,11 +19,14 @@ __all__ = ["Kind", "as_kind", "as_polars"]
 Kind = Literal["polars", "pandas", "pyarrow", "duckdb", "events"]
 
 
-def as_polars(frame: Any, query: Query) -> tuple[pl.DataFrame, Kind]:
-    """A frame as a Polars frame of the columns that a query reads, and its kind for `as_kind`."""
+def as_polars(frame: Any, query: Query | None = None) -> tuple[pl.DataFrame, Kind]:
+    """A frame as a Polars frame of the columns that a query reads, and its kind for `as_kind`.
+
+    Without a query all columns are read.
+    """
     if isinstance(frame, pl.DataFrame):
         types = frame.schema
-        read = columns_to_read(query, types.names(), lambda name: is_moment(types[name]))
+        read = _columns(query, types.names(), lambda name: is_moment(types[name]))
         return frame.select(read), "polars"
     if isinstance(frame, Mapping):
         raise TypeError("a dict is no frame: give pl.DataFrame(columns), or a list of dicts")
@@ -45,18 +48,23 @@ def as_polars(frame: Any, query: Query) -> tuple[pl.DataFrame, Kind]:
         raise TypeError(f"{implementation} frames are not supported")
     if implementation.is_pandas():
         frame = _with_index(frame)
-        read = columns_to_read(
-            query, list(frame.columns), lambda name: pandas_may_be_time(frame[name])
-        )
+        read = _columns(query, list(frame.columns), lambda name: pandas_may_be_time(frame[name]))
         return _of_pandas(nw.from_native(frame[read])), "pandas"
     kind: Kind = "pyarrow" if implementation.is_pyarrow() else "polars"
     return wrapped.select(_typed_columns(wrapped, query)).to_polars(), kind
 
 
-def _typed_columns(wrapped: Any, query: Query) -> list[str]:
+def _columns(
+    query: Query | None, names: list[str], may_be_time: Callable[[str], bool]
+) -> list[str]:
+    """The columns to read of these."""
+    return names if query is None else columns_to_read(query, names, may_be_time)
+
+
+def _typed_columns(wrapped: Any, query: Query | None) -> list[str]:
     """The columns that a query reads of a frame whose types are known without its values."""
     types = wrapped.collect_schema()
-    return columns_to_read(query, types.names(), lambda name: types[name].is_temporal())
+    return _columns(query, types.names(), lambda name: types[name].is_temporal())
 
 
 #: How to make a frame or an event of a value that is neither, by the name of its type.

@@ -27,7 +27,13 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 
 _PACKAGE = Path(__file__).parents[1]
 #: What kernels are made of, besides the file that each stands in.
-_SOURCES = ("relations.py", "compiled/*.py", "intervals/*.py", "joins/*.py")
+_SOURCES = (
+    "relations.py",
+    "compiled/*.py",
+    "intervals/*.py",
+    "joins/*.py",
+    "interval_tables/loops/*.py",
+)
 
 
 #: What reading a file raises that is not whole.

@@ -14,7 +14,7 @@ from piestream.compiled.interpreted import INTERPRETED
 __all__ = ["Warmed", "warm"]
 
 #: The packages in which there are loops.
-_PACKAGES = ("compiled", "intervals", "joins", "engine")
+_PACKAGES = ("compiled", "intervals", "joins", "engine", "interval_tables.loops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def warm() -> Warmed:
     started = time.perf_counter()
     root = Path(__file__).parents[1]
     for package in _PACKAGES:
-        for module in iter_modules([str(root / package)]):
+        for module in iter_modules([str(root.joinpath(*package.split(".")))]):
             import_module(f"piestream.{package}.{module.name}")
     if INTERPRETED:
         return Warmed(0, time.perf_counter() - started, None)

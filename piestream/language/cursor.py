@@ -17,7 +17,7 @@ from piestream.expressions.tokens import RESERVED, Kind, Token
 __all__ = ["Cursor"]
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
-_AFTER_DURATION = frozenset({"AND", "AT", "BETWEEN", "AS"})
+_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "AS"})
 
 _EXAMPLE = "write it like 5 s or 5 minutes"
 

@@ -108,8 +108,19 @@ def every_upkeep() -> None:
     )
 
 
+def every_table_of_intervals() -> None:
+    x = pl.DataFrame({"k": [1, 1, 2, 2], "ts": [5, 1, 4, 2], "te": [7, 3, 9, 6]})
+    ps.join(x, x, "intersects; follows; followed-by", on="k", how="left", relation="how")
+    ps.join(x, x, "overlaps", nearest=1, where="x.ts - y.ts < 9")
+    ps.relate(x, x)
+    ps.coverage(x, x, on="k")
+    ps.depth(x, on="k")
+    ps.merge(x, gap=1)
+
+
 EVERYTHING: dict[str, Callable[[], Any]] = {
-    f.__name__: f for f in (every_relation, every_emission, every_aggregate, every_way_in, every_upkeep)
+    f.__name__: f for f in (every_relation, every_emission, every_aggregate, every_way_in, every_upkeep,
+                             every_table_of_intervals)
 }  # fmt: skip
 
 _AFTER_WARM = """
