@@ -42,6 +42,8 @@ Words = NDArray[np.int64]
 
 #: Behind an event of this time there is room for both of the instants at which intervals are closed.
 _LAST_CLOSABLE = INT64_MAX - 1 - Closing.TICK_LATER
+#: Rows of a result that are handed on at a time, where they need not come at once.
+_PORTION_ROWS = 1 << 17
 #: The state of a bounded input is compacted after so many rows.
 _COMPACT_ROWS = 1 << 22
 #: Compaction goes through all partitions, so it waits for an eighth as many events, at least these.
@@ -208,7 +210,7 @@ class Stream:
                 results.append(self._advance_watermark(self._buffer.latest))
             if (at_end or self._at_end) == "close" and not self._whole:
                 self._check_closable()
-                results.append(self._results(self.detector.close()))
+                results += map(self._results, self.detector.close())
                 self._incomplete = 0
             self._finished = True
             return self._concat(results)
@@ -230,7 +232,7 @@ class Stream:
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
-            self._incomplete = len(self.detector.close())
+            self._incomplete = sum(map(len, self.detector.close(_PORTION_ROWS)))
         return self._incomplete
 
     @property
