@@ -21,6 +21,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.calls import Call, LoopState, StoppedError, new_room, result_rows
+from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
@@ -37,6 +38,8 @@ Words = NDArray[np.int64]
 
 #: Whole partitions are processed in portions of so many rows, between which join orders can change.
 _PORTION_ROWS = 1 << 16
+#: Rows of a result that are handed on at a time, where they need not come at once.
+PORTION_ROWS = 1 << 19
 #: Words of a pool, and of a store of waiting matches, at first.
 _POOL_WORDS = 1 << 10
 _WAITING_WORDS = 1 << 6
@@ -75,7 +78,13 @@ def _empty_pool(words: int) -> Words:
 class Detector:
     """The state and the program of one query."""
 
-    def __init__(self, compiled: CompiledQuery, bit_of_symbol: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledQuery,
+        bit_of_symbol: tuple[int, ...],
+        rows_found: RowCount | None = None,
+    ) -> None:
+        self.rows_found = rows_found or RowCount(None)
         self.compiled = compiled
         self.program = compiled.program.copy()  # its join orders change as the state does
         self.adaption = JoinOrderAdaption(compiled, self.program)
@@ -172,7 +181,7 @@ class Detector:
     def detect_whole(
         self, batch: Batch, now: int, threads: int = 1, closes: bool = False,
         enough: int = INT64_MAX,
-    ) -> Words:  # fmt: skip
+    ) -> Iterable[Words]:  # fmt: skip
         """Process partitions of which these are all the rows, up to the time ``now``.
 
         Where it ``closes``, what is open then ends as `close` ends it. It stops where it has found
@@ -185,14 +194,14 @@ class Detector:
         edges = batch.shares(threads)
         self._stopped = False
         if len(edges) == 2:
-            return self._together(self._share(batch, changes, now, edges, closes, enough))
+            return self._share(batch, changes, now, edges, closes, enough)
 
         def found(edge: tuple[int, int]) -> Words:
             return self._together(self._share(batch, changes, now, edge, closes, enough))
 
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             try:
-                return self._together(pool.map(found, pairwise(edges)))
+                return list(pool.map(found, pairwise(edges)))
             except BaseException:  # the threads stop at their next pause
                 self._stopped = True
                 raise
@@ -242,6 +251,11 @@ class Detector:
         for rows in call.portions(most_rows):
             self.pool, self.waiting = state.pool, state.waiting
             self._expected = len(rows)
+            if len(rows) and self.rows_found.add(len(rows)):
+                numbers = batch.partitions
+                self.rows_found.sampled(
+                    self.adaption.sampled(state.partitions, state.pool, numbers)
+                )
             yield rows
         self._note_work(call)
 
@@ -268,11 +282,14 @@ class Detector:
                 fresh=True, closes=closes, expected=expected,
             )  # fmt: skip
             expected = 0
-            for rows in call.portions(min(enough, INT64_MAX - 1) + 1):
+            for rows in call.portions(min(enough + 1, PORTION_ROWS)):
                 if self._stopped:
                     raise StoppedError
                 found += len(rows)
-                expected += len(rows)
+                expected = min(expected + len(rows), PORTION_ROWS)
+                if len(rows) and self.rows_found.add(len(rows)):
+                    first_one = np.zeros(1, np.int64)
+                    self.rows_found.sampled(adaption.sampled(partition, state.pool, first_one))
                 yield rows
                 if found > enough:
                     break
