@@ -26,7 +26,7 @@ from piestream.automata import PL as PREVIOUS_LATEST
 from piestream.automata import compile_pair, read_by_automaton
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.batches import Batch
-from piestream.engine.calls import new_room
+from piestream.engine.calls import Workroom
 from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.batch import detect
@@ -153,8 +153,8 @@ def detect_paced(binding: Binding, times: Ints, masks: Ints, pace: Ints) -> Ints
     for symbol, bit in enumerate(binding.bit_of_symbol):
         of_symbol |= (masks >> bit & 1) << symbol
     state = (detector.partitions.words, detector.pool, detector.waiting)
-    scratch, matches, _ = new_room(detector.program)
-    room = (scratch, matches, np.empty(1 << 10, np.int64))
+    workroom = Workroom(detector.program)
+    room = (workroom.scratch, workroom.matches, np.empty(1 << 10, np.int64))
     found: Ints = _detect_each(
         detector.program, state, room, detector.result_columns, times, of_symbol, pace
     )

@@ -18,11 +18,9 @@ from piestream.engine.batches import BatchArrays, Changes
 from piestream.joins.batch import detect, new_scratch
 from piestream.joins.records import Program, ResultRow, Scratch
 
-__all__ = ["Call", "LoopState", "Room", "StoppedError"]
+__all__ = ["Call", "LoopState", "StoppedError", "Workroom", "result_rows"]
 
 Words = NDArray[np.int64]
-#: What a call works with: its scratch, the matches of an event, the result rows.
-Room = tuple[Words, Words, Words]
 
 #: A call pauses after so many steps of extension, or so many events: a few hundredths of a second.
 _PAUSE_STEPS = 1 << 21
@@ -36,13 +34,22 @@ class StoppedError(Exception):
     """Another thread of the same run has failed, so this one stops."""
 
 
-def new_room(program: Words) -> Room:
-    """Room for calls that never pause."""
-    scratch = new_scratch(program)
-    fields = Scratch.over(scratch)
-    fields.pause_at = fields.events_left = fields.most_rows = INT64_MAX
-    matches = np.empty(_MATCHES_AT_FIRST * Program.over(program).n_symbols, np.int64)
-    return scratch, matches, np.empty(0, np.int64)
+class Workroom:
+    """What calls of one program work with, one call after the other. A new one never pauses."""
+
+    def __init__(self, program: Words) -> None:
+        header = Program.over(program)
+        self.n_columns = ResultRow.offset("outputs") + header.n_outputs
+        self.scratch = new_scratch(program)
+        self.fields = Scratch.over(self.scratch)
+        self.fields.pause_at = self.fields.events_left = self.fields.most_rows = INT64_MAX
+        self.matches = np.empty(_MATCHES_AT_FIRST * header.n_symbols, np.int64)
+
+    def for_results(self, expected: int) -> Words:
+        """Space for result rows: what of it is not touched costs nothing."""
+        expected += expected // 4 + 1
+        space: Words = uninitialized(max(_LEAST_RESULT_WORDS, expected * self.n_columns))
+        return space
 
 
 @dataclass(slots=True)
@@ -59,6 +66,7 @@ class Call:
     """One call of the loops over a batch."""
 
     program: Words
+    room: Workroom
     state: LoopState
     batch: BatchArrays
     changes: Changes
@@ -74,13 +82,10 @@ class Call:
 
         Where nobody asks for the next one the state stays in the middle of a batch.
         """
-        state = self.state
-        header = Program.over(self.program)
-        n_columns = ResultRow.offset("outputs") + header.n_outputs
-        scratch, matches, _ = new_room(self.program)
-        fields = Scratch.over(scratch)
+        state, room = self.state, self.room
+        fields, n_columns = room.fields, room.n_columns
         fields.most_rows = most_rows
-        results = self._space(n_columns)
+        matches, results = room.matches, room.for_results(self.expected)
         while True:
             fields.pause_at = self.steps + self.visits + _PAUSE_STEPS
             fields.events_left = _PAUSE_EVENTS
@@ -88,24 +93,17 @@ class Call:
                 state.pool, state.waiting, matches, results, n_rows, self.steps, self.visits, paused
             ) = detect(
                 self.program, (state.partitions, state.pool, state.waiting), self.batch,
-                self.changes, self.now, (scratch, matches, results), self.fresh, self.closes,
+                self.changes, self.now, (room.scratch, matches, results), self.fresh, self.closes,
             )  # fmt: skip
             if not paused:
                 break
             if n_rows >= most_rows:
                 yield result_rows(results, n_rows, n_columns)
-                self.expected = n_rows
-                results = self._space(n_columns)
+                results = room.for_results(n_rows)
                 fields.n_rows = 0
             else:
                 yield np.empty((0, n_columns), np.int64)
         yield result_rows(results, n_rows, n_columns)
-
-    def _space(self, n_columns: int) -> Words:
-        """Space for result rows: what of it is not touched costs nothing."""
-        expected = self.expected + self.expected // 4 + 1
-        space: Words = uninitialized(max(_LEAST_RESULT_WORDS, expected * n_columns))
-        return space
 
 
 def result_rows(results: Words, n_rows: int, n_columns: int) -> Words:

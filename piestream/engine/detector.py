@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
-from piestream.engine.calls import Call, LoopState, StoppedError, new_room, result_rows
+from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
@@ -103,12 +103,10 @@ class Detector:
         self._expected = 0  # result rows of a call
         self._counting = Lock()
         self._event = SingleEventBatch(0)
-        scratch, matches, _ = new_room(self.program)
-        self._room = (
-            scratch,
-            matches,
-            np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64),
-        )
+        self._workroom = Workroom(self.program)
+        alone = Workroom(self.program)
+        space = np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64)
+        self._room_of_event = (alone.scratch, alone.matches, space)
         self._stopped = False
 
     @property
@@ -166,7 +164,14 @@ class Detector:
         event.fill(partition, time, mask, values, is_float)
         state = (partitions.words, self.pool, self.waiting)
         self.pool, self.waiting, _, results, n_rows, steps, visits, _ = detect(
-            self.program, state, event.arrays, event.changes, INT64_MIN, self._room, False, False
+            self.program,
+            state,
+            event.arrays,
+            event.changes,
+            INT64_MIN,
+            self._room_of_event,
+            False,
+            False,
         )
         self.work.steps += steps
         self.work.visits += visits
@@ -246,7 +251,9 @@ class Detector:
     ) -> Iterator[Words]:  # fmt: skip
         """Work on the state with a call of the loops."""
         state = LoopState(self.partitions.words, self.pool, self.waiting)
-        call = Call(self.program, state, batch.arrays(), changes, now, closes=closes)
+        call = Call(
+            self.program, self._workroom, state, batch.arrays(), changes, now, closes=closes
+        )
         call.expected = self._expected
         for rows in call.portions(most_rows):
             self.pool, self.waiting = state.pool, state.waiting
@@ -269,6 +276,7 @@ class Detector:
         adaption = JoinOrderAdaption(self.compiled, program, self.adaption.estimate)
         partition = np.zeros(self.partitions.width, np.int64)
         state = LoopState(partition, _empty_pool(PoolHeader.size), self._no_waiting_matches())
+        workroom = Workroom(program)
         steps = found = expected = 0
         while first < end and found <= enough:
             until = end
@@ -277,7 +285,7 @@ class Detector:
                 until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, more))))
             change_rows, masks, offsets = changes
             call = Call(
-                program, state, batch.arrays(first, until),
+                program, workroom, state, batch.arrays(first, until),
                 (change_rows, masks, offsets[first : until + 1]), now,
                 fresh=True, closes=closes, expected=expected,
             )  # fmt: skip

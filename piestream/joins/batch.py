@@ -267,17 +267,6 @@ def _start_partition(
 
 
 @kernel
-def _is_time_to_pause(scratch: Scratch) -> bool:
-    """Whether enough has been done since the last pause; counts an event."""
-    scratch.events_left -= 1
-    return (
-        scratch.events_left < 0
-        or scratch.n_rows >= scratch.most_rows
-        or scratch.steps + scratch.visits >= scratch.pause_at
-    )
-
-
-@kernel
 def detect(
     program_array: Array,
     state: State,
@@ -309,13 +298,20 @@ def detect(
     rows = _BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
     scratch = Scratch(pointer(scratch_array))
-    cursor = _EventCursor(at_word(scratch, scratch.event))
+    # An array of its own, which no other can overlap: the compiler keeps its words at hand.
+    cursor_array = np.zeros(_EVENT_WORDS, np.int64)
+    cursor = _EventCursor(pointer(cursor_array))
+    paused_cursor = at_word(scratch, scratch.event)
     # What may have to grow. As variables, their references would be counted at every event.
     growing = [pool_array, waiting_array, matches_array, results_array]
     pool = pointer(growing[_POOL])
     waiting = WaitingStore(pointer(growing[_WAITING]), program)
     matches = Matches(pointer(growing[_MATCHES]), matches_array.size // n, n)
     results = ResultColumns(pointer(results_array), results_array.size // n_columns)
+    if scratch.paused:
+        for word in range(_EVENT_WORDS):
+            cursor[word] = paused_cursor[word]
+    left = scratch.events_left
     resumes = scratch.paused
     scratch.paused = Paused.NO
     if not resumes:
@@ -336,10 +332,12 @@ def detect(
                 cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g
             )
         while True:
-            if resumes != Paused.INSIDE:
-                if not resumes and _is_time_to_pause(scratch):
+            begins = resumes != Paused.INSIDE
+            if begins:
+                if left <= 0 and not resumes:
                     scratch.paused = Paused.BETWEEN
                     break
+                left -= 1
                 resumes = Paused.NO
                 if not _next_event(cursor, rows, partition):
                     _finish_rows(cursor, rows, partition, columns, scratch)
@@ -354,25 +352,28 @@ def detect(
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
-                scratch.ended = apply_event(
-                    partition, scratch, columns, time, cursor.mask, cursor.row
-                )
+                ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
                 if scratch.closing:
-                    delay_ends(partition, scratch.ended)
+                    delay_ends(partition, ended)
                 scratch.n_matches = 0
-                scratch.item = 0
-                scratch.depth = DONE
-            resumes = Paused.NO
-            time = cursor.time
-            ended = scratch.ended
+            else:
+                resumes = Paused.NO
+                time = cursor.time
+                ended = scratch.ended
             if scratch.n_items:
+                if begins:
+                    scratch.item = 0
+                    scratch.depth = DONE
                 floor = minus(time, program.window)
                 while not drain_queue(partition, scratch, matches, floor) and not scratch.paused:
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
                     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
                 if scratch.paused:
+                    scratch.ended = ended
                     break
+                if scratch.steps + scratch.visits >= scratch.pause_at:
+                    left = 0
             n_rows = scratch.n_matches
             if program.emit_both and ended:
                 n_rows += partition.waiting + scratch.n_matches
@@ -390,10 +391,15 @@ def detect(
                 report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
+            if scratch.n_rows >= scratch.most_rows:
+                left = 0
         if scratch.paused:
             scratch.group = g
+            for word in range(_EVENT_WORDS):
+                paused_cursor[word] = cursor[word]
             break
     n_rows, steps, visits, paused = scratch.n_rows, scratch.steps, scratch.visits, scratch.paused
+    keep_alive(cursor_array)
     keep_alive(room)
     keep_alive(state)
     keep_alive(batch)

@@ -340,7 +340,7 @@ class Scratch(Record):
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     items: Table[Item]
-    event: int  # where the cursor of the batch lies (batch.py)
+    event: int  # where the cursor of the batch is kept while the call pauses (batch.py)
     bound: Rows[Bound]  # by symbol
 
     @method
