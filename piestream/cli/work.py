@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -20,11 +21,15 @@ from piestream.adapters.formats import FORMATS, Format, TypeName
 from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
 from piestream.engine.statistics import Statistics
+from piestream.errors import ResultWarning
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
 
 __all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+
+#: Rows of a table that are printed if nothing else is said.
+TABLE_ROWS = 20
 
 OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
 
@@ -62,7 +67,7 @@ class RunRequest:
     input: Input
     output: str | None = None
     output_format: OutputFormat | None = None
-    limit: int | None = 20
+    table_rows: int | None = TABLE_ROWS
     sort: bool = False
     quiet: bool = False
 
@@ -102,7 +107,11 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
     output = _output(request, format, run.binding.result_schema)
     started = time.perf_counter()
     try:
-        with _interrupts() as interrupted, _progress(source, request.quiet) as tick:
+        with (
+            _interrupts() as interrupted,
+            _progress(source, request.quiet) as tick,
+            plain_warnings(),
+        ):
             for rows in run.results():
                 output.write(rows)
                 tick(run.stream.progress)
@@ -116,14 +125,16 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
         return
     if (
         isinstance(output, TableOutput)
-        and request.limit is not None
-        and output.rows > request.limit
+        and request.table_rows is not None
+        and output.rows > request.table_rows
     ):
         print(
-            f"the first {request.limit:,} of {output.rows:,} rows; --all prints all, "
+            f"the first {request.table_rows:,} of {output.rows:,} rows; --all prints all, "
             "-o FILE writes them",
             file=sys.stderr,
         )
+    if run.limit.cut:
+        print(f"stopped at the limit of {run.limit.rows:,} rows; there are more", file=sys.stderr)
     seen = run.stream.statistics
     print(summary(seen, seconds), file=sys.stderr)
     if seen.incomplete:
@@ -134,7 +145,7 @@ def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         live = request.live and request.input.data == ("-",)
-        return TableOutput(schema, limit=request.limit, width=width, live=live)
+        return TableOutput(schema, limit=request.table_rows, width=width, live=live)
     path = None if request.output in (None, "-") else request.output
     try:
         return open_output(path, format, schema)
@@ -172,32 +183,53 @@ def incomplete_rows(count: int) -> str:
 
 
 @contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings about a result as a line each on standard error."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ResultWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
 def _interrupts() -> Iterator[Callable[[], None]]:
-    """Ctrl-C between two chunks, or while waiting for data; at any instant only the second time.
+    """Ctrl-C and SIGTERM between two portions of work, which are short, or while waiting for data.
 
-    Compiled loops and Polars cannot be interrupted safely.
+    Polars cannot be interrupted safely; at any instant it is only the second time.
     """
-    wanted = False
+    wanted = 0
 
-    def came(_: int, frame: FrameType | None) -> None:
+    def came(number: int, frame: FrameType | None) -> None:
         nonlocal wanted
         if wanted or (frame is not None and frame.f_code is can_read.__code__):
-            raise KeyboardInterrupt
-        wanted = True
+            raise _stop_by(number)
+        wanted = number
 
     def interrupted() -> None:
         if wanted:
-            raise KeyboardInterrupt
+            raise _stop_by(wanted)
 
+    before: list[tuple[signal.Signals, Any]] = []
     try:
-        before = signal.signal(signal.SIGINT, came)
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            before.append((kind, signal.signal(kind, came)))
     except ValueError:  # not the main thread, which alone gets signals
         yield interrupted
         return
     try:
         yield interrupted
     finally:
-        signal.signal(signal.SIGINT, before)
+        for kind, handler in before:
+            signal.signal(kind, handler)
+
+
+def _stop_by(number: int) -> BaseException:
+    """What ends a run at a signal."""
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _output_format(request: RunRequest) -> OutputFormat:

@@ -380,6 +380,8 @@ class Query:
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
+        limit
+            Stop early: only the first so many rows. A `ResultWarning` says if there are more.
         delimiter, decimal_comma
             For CSV files: what separates the columns, and whether numbers are written like 9,5.
         buckets, slices, partitioning, metrics
