@@ -1,7 +1,21 @@
-"""piestream: interval temporal patterns in event streams.
+"""piestream: patterns of situations that overlap in time, in frames, files and live streams.
 
->>> import piestream as ps
->>> q = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+A situation is a run of events during which something holds; a pattern says how situations lie to
+each other in time. A query is a text (``query``) or is built (``define``, ``pattern``); ``run`` finds
+all its matches in a frame, ``open`` those of a stream that goes on, ``explain`` says how.
+
+>>> import polars as pl, piestream as ps
+>>> cars = pl.DataFrame({"t": [1, 2, 3, 4], "accel": [0, 9, 9, 0], "speed": [50, 50, 80, 80]})
+>>> query = ps.query('''
+...     FROM cars ORDER BY t
+...     DEFINE a AS accel > 8, s AS speed > 70
+...     PATTERN a overlaps s WITHIN 60
+... ''')
+>>> query.run(cars).rows(named=True)
+[{'detected_at': 4, 'a_ts': 2, 'a_te': 4, 's_ts': 3, 's_te': None}]
+
+``help(ps.query)`` says what a query is made of, and https://github.com/piestream/piestream all the
+rest.
 """
 
 from __future__ import annotations

@@ -212,11 +212,21 @@ class _Partition:
     def _valid(self, symbol: Symbol, start: int, end: int | None) -> int | None:
         """The event from which an interval counts (SPEC 4, first rule), if there is one."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
+        fewest = symbol.at_least_events or 0
         lengths = [moment.time - self.moments[start].time for moment in self.moments]
-        if symbol.at_most is None:
-            last = len(lengths) - 1 if end is None else end
-            return next((k for k in range(start, last + 1) if lengths[k] >= least), None)
-        if end is None or not least <= lengths[end] <= self.clock.ticks(symbol.at_most):
+        # The ends of silences and of the input are no events.
+        inside = [k for k in range(start, len(self.moments)) if end is None or k < end]
+        events = [k for k in inside if self.moments[k].row is not None]
+        counts = [sum(event <= k for event in events) for k in range(len(self.moments))]
+        last = len(lengths) - 1 if end is None else end
+        reached = (k for k in range(start, last + 1) if lengths[k] >= least and counts[k] >= fewest)
+        if symbol.at_most is None and symbol.at_most_events is None:
+            return next(reached, None)
+        if end is None or end not in reached:
+            return None
+        if symbol.at_most is not None and lengths[end] > self.clock.ticks(symbol.at_most):
+            return None
+        if symbol.at_most_events is not None and counts[end] > symbol.at_most_events:
             return None
         return end
 

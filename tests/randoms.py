@@ -141,7 +141,16 @@ def _definitions(
                 ),
                 (8, 2, 1, 1),
             )[0]
-            definitions.append(Definition(name, predicate, least, most))
+            events = rng.choices(
+                (
+                    (None, None),
+                    (rng.randint(0, end - start), None),
+                    (None, rng.randint(end - start, 7)),
+                    (rng.randint(0, end - start), rng.randint(end - start, 7)),
+                ),
+                (28, 3, 1, 1),
+            )[0]
+            definitions.append(Definition(name, predicate, least, most, *events))
         if all(
             planted[x.name][1] < planted[y.name][0] or planted[y.name][1] < planted[x.name][0]
             for i, x in enumerate(definitions)

@@ -91,6 +91,8 @@ def test_the_scenarios_are_worth_trying() -> None:
     """If most streams had no match, the laws would hold of an engine that never finds one."""
     drawn = [scenario(seed) for seed in range(200)]
     assert sum(bool(one.expected()) for one in drawn) > 120
+    counting = [one for one in drawn if any(d.counts_events for d in one.definitions)]
+    assert sum(bool(one.expected()) for one in counting) > 20
     assert {one.emit for one in drawn} == set(Emit)
     assert {len(one.symbols) for one in drawn} == {1, 2, 3, 4, 5, 6}
     named = {name for one in drawn for clause in one.clauses for name in clause.names}

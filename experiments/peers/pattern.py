@@ -130,6 +130,9 @@ class Pattern:
                 "MAX GAP: the other methods know no silences; leave it out"
             )
 
+        if any(s.at_least_events or s.at_most_events for s in query.symbols):
+            raise UnsupportedPatternError("the other methods do not bound the number of events")
+
         def ticks(kind: str, at: int) -> int | None:
             duration = getattr(query.symbols[at], kind)
             if duration is None:

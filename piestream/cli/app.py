@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from piestream.adapters.formats import Format, TypeName, has_data_suffix
+from piestream.adapters.formats import Format, has_data_suffix
+from piestream.adapters.terminal import printable
+from piestream.cli.process import EndedBySignalError, forget_standard_output
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -53,7 +54,12 @@ DecimalComma = Annotated[
     bool | None,
     typer.Option("--decimal-comma/--no-decimal-comma", help=help_of(FileOptions, "decimal_comma")),
 ]
-_TYPE_NAMES = get_args(TypeName)
+Null = Annotated[list[str] | None, typer.Option(metavar="WORD", help=help_of(FileOptions, "null"))]
+Encoding = Annotated[str | None, typer.Option(help=help_of(FileOptions, "encoding"))]
+ColumnTypes = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="COLUMN=TYPE", help=help_of(FileOptions, "types")),
+]
 _DEFAULTS = FileOptions()
 
 
@@ -120,14 +126,9 @@ def run(
     sort: Annotated[
         bool, typer.Option("--sort", help="Read everything and sort it by time first.")
     ] = False,
-    column_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="COLUMN=TYPE",
-            help=f"The type of a CSV or NDJSON column: {', '.join(_TYPE_NAMES)}.",
-        ),
-    ] = None,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
@@ -138,7 +139,7 @@ def run(
         _refuse(context, "the query and the data cannot both come from standard input")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
-    types = _types(context, column_type or [])
+    types = _types(context, column_type)
     with _reported(context):
         options = file_options(
             ties=ties,
@@ -148,9 +149,12 @@ def run(
             limit=limit,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
+            null=null,
+            encoding=encoding,
+            types=types,
         )
         request = RunRequest(
-            input=Input(tuple(names), format, types, options),
+            input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
             table_rows=None if all_rows or limit is not None else TABLE_ROWS,
@@ -174,19 +178,27 @@ def check(
     format: DataFormat = None,
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
         if names or parsed.streams[0].path:
+            from piestream.adapters.file_run import bound_to
             from piestream.cli.work import Input, file_options, opened
-            from piestream.plan.binding import bind
 
-            options = file_options(delimiter=delimiter, decimal_comma=decimal_comma)
-            wanted = Input(tuple(names), format, {}, options)
-            with closing(opened(parsed, wanted)) as source:
-                bind(parsed, source.schema)
+            options = file_options(
+                delimiter=delimiter,
+                decimal_comma=decimal_comma,
+                null=null,
+                encoding=encoding,
+                types=_types(context, column_type),
+            )
+            with closing(opened(parsed, Input(tuple(names), format, options))) as source:
+                bound_to(parsed, source)
     typer.echo("ok")
 
 
@@ -208,7 +220,7 @@ def explain(
 
         explanation = show.explain(_query(text))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
-        typer.echo(shown, nl=False)
+    typer.echo(printable(shown), nl=False)
 
 
 @app.command()
@@ -257,6 +269,8 @@ def _text(
     except UnicodeDecodeError:
         _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
+        if file == "-":
+            _fail(f"cannot read the query from standard input: {error.strerror}")
         if len(file.split()) > 1:
             _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
@@ -268,20 +282,19 @@ def _query(text: str) -> Query:
     return parse(text)
 
 
-def _types(context: typer.Context, given: list[str]) -> dict[str, TypeName]:
-    types: dict[str, TypeName] = {}
-    for item in given:
-        column, equals, name = item.rpartition("=")
-        if not equals or name not in _TYPE_NAMES:
-            *most, last = _TYPE_NAMES
-            _refuse(context, f"--type {item}: write COLUMN=TYPE, with {', '.join(most)} or {last}")
-        types[column] = cast(TypeName, name)
-    return types
+def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | None:
+    types: dict[str, str] = {}
+    for item in given or []:
+        column, equals, type = item.rpartition("=")
+        if not equals:
+            _refuse(context, f"--type {item}: write COLUMN=TYPE, for example {item}=float")
+        types[column] = type
+    return types or None
 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:
     """Wrong use: say how it is used."""
-    typer.echo(f"{context.get_usage()}\n\n{message}", err=True)
+    typer.echo(f"{context.get_usage()}\n\n{printable(message)}", err=True)
     raise typer.Exit(WRONG_USE)
 
 
@@ -297,9 +310,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever read from us has enough
-        # What is still buffered would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_standard_output()
         raise typer.Exit from None
+    except EndedBySignalError as signal:
+        typer.echo(f"ended by {signal}", err=True)
+        raise typer.Exit(signal.exit_code) from None
     except UsageError as error:
         _refuse(context, str(error))
     except OrderError as error:
@@ -314,5 +329,5 @@ def _reported(context: typer.Context) -> Iterator[None]:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(BAD_INPUT) from None

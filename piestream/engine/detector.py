@@ -93,7 +93,7 @@ class Detector:
         self.window = compiled.ticks.within
         self.gap = header.gap
         #: Nothing needs to be done at an event that changes no predicate.
-        self.ignores_unchanged = self.gap == NONE and not header.has_cells
+        self.ignores_unchanged = not (self.gap != NONE or header.has_cells or header.counts_events)
         self.result_columns = ResultRow.words(header)
         self.partitions = PartitionTable(self.program)
         self.pool = _empty_pool(_POOL_WORDS)

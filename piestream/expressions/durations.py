@@ -17,6 +17,7 @@ __all__ = [
     "DurationLike",
     "as_duration",
     "duration_of",
+    "event_count",
     "rewritten",
     "tick_unit",
     "unit_named",
@@ -172,6 +173,21 @@ def duration_of(number: str, unit: str | None) -> Duration | str:
     if amount >= (MOST_TICKS if unit is None else LONGEST_TIME):
         return too_long
     return Duration(int(amount), in_ticks=unit is None)
+
+
+#: No interval has more events.
+MOST_EVENTS = 2**53
+
+
+def event_count(value: object, what: str) -> int:
+    """A number of events, which is a whole number from 0 on.
+
+    >>> event_count(3, "at_least_events")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_EVENTS:
+        raise QueryError(f"{what} is a whole number of events, not {value!r}")
+    return value
 
 
 _PART = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([^\W\d]+)")

@@ -61,7 +61,7 @@ class _Stage(IntEnum):
 
     SILENCE = 0  # a silence before the next change that exceeds MAX GAP
     CHANGE = 1  # the change
-    DUE = 2  # until the change after it, events at which an interval reaches its minimum length
+    DUE = 2  # until the change after it, events at which an interval reaches a minimum
     NOW = 3  # behind the rows: a silence up to now
 
 
@@ -140,25 +140,33 @@ def _pass_silence(cursor: _EventCursor, rows: _BatchRows, partition: Partition) 
 
 
 @kernel
-def _take_change(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+def _take_change(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+) -> bool:
     """Take the change; True if it is an event that does something."""
     cursor.stage = _Stage.DUE
     cursor.time = rows.times[cursor.row]
     cursor.mask = rows.change_masks[cursor.change]
     cursor.is_row = 1
     cursor.change += 1
-    return cursor.mask != partition.mask or partition.due <= cursor.time
+    if cursor.mask != partition.mask or partition.due <= cursor.time:
+        return True
+    return partition.due_event <= scratch.event_origin + cursor.row
 
 
 @kernel
-def _find_due(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
-    """Go to the next row before the next change at which a minimum length is reached."""
+def _find_due(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+) -> bool:
+    """Go to the next row before the next change at which a minimum is reached."""
     following = cursor.row_end
     if cursor.change < cursor.change_end:
         following = rows.change_rows[cursor.change]
     row = following
     if partition.due <= rows.times[following - 1]:
         row = first_row_at(rows.times, cursor.row + 1, following, partition.due)
+    if partition.due_event < scratch.event_origin + row:
+        row = max(cursor.row + 1, partition.due_event - scratch.event_origin)
     cursor.row = row
     if row == following:
         cursor.stage = _Stage.SILENCE
@@ -168,15 +176,17 @@ def _find_due(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> b
 
 
 @kernel
-def _next_event(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+def _next_event(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+) -> bool:
     """Go to the next event among the rows; False behind the last."""
     while cursor.stage != _Stage.NOW:
         if cursor.stage == _Stage.SILENCE:
             found = _pass_silence(cursor, rows, partition)
         elif cursor.stage == _Stage.CHANGE:
-            found = _take_change(cursor, rows, partition)
+            found = _take_change(cursor, rows, partition, scratch)
         else:
-            found = _find_due(cursor, rows, partition)
+            found = _find_due(cursor, rows, partition, scratch)
         if found:
             return True
     return False
@@ -189,6 +199,8 @@ def _finish_rows(
     """Note the time of the last row, and add all rows to the aggregates of what is open."""
     if cursor.row_end > cursor.row_begin:
         partition.last_time = rows.times[cursor.row_end - 1]
+        if partition.program.counts_events:
+            partition.events = scratch.event_origin + cursor.row_end
         if partition.program.has_cells:
             update_aggregates(partition, columns, partition.mask, cursor.row_end, scratch)
 
@@ -250,7 +262,7 @@ def _room_for_results(
 
 @kernel
 def _start_partition(
-    cursor: _EventCursor, scratch: Scratch, program: Program, row_offsets: Words,
+    cursor: _EventCursor, scratch: Scratch, partition: Partition, row_offsets: Words,
     change_offsets: Words, g: int,
 ) -> None:  # fmt: skip
     """Put the cursor before the rows of the g-th partition."""
@@ -261,6 +273,8 @@ def _start_partition(
     cursor.change = change_offsets[g]
     cursor.change_end = change_offsets[g + 1]
     scratch.closing = Closing.NO
+    scratch.event_origin = partition.events - cursor.row_begin
+    program = partition.program
     if program.has_cells:
         for s in range(program.n_symbols):
             scratch.aggregated[s] = cursor.row_begin
@@ -281,7 +295,7 @@ def detect(
 
     Where it ``closes``, it ends besides what is open behind the rows of its partitions.
 
-    Only the changes, and the events at which a minimum length is reached, are looked at. Where
+    Only the changes, and the events at which a minimum is reached, are looked at. Where
     ``fresh``, every partition is whole: it begins without state, all in the place of the first, and
     leaves none. The result rows are in the room's array for them or a larger one.
 
@@ -329,7 +343,7 @@ def detect(
                 waiting.clear()
                 PoolHeader(pool).used = _POOL_WORDS
             _start_partition(
-                cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g
+                cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
             )
         while True:
             begins = resumes != Paused.INSIDE
@@ -339,7 +353,7 @@ def detect(
                     break
                 left -= 1
                 resumes = Paused.NO
-                if not _next_event(cursor, rows, partition):
+                if not _next_event(cursor, rows, partition, scratch):
                     _finish_rows(cursor, rows, partition, columns, scratch)
                     ends = _end_silence(cursor, partition, now)
                     if not ends and closes:

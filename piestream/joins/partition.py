@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.records import Carried, Record, Rows, Words, method
-from piestream.joins.records import NO_MATCH, Program, RingHeader
+from piestream.joins.records import MOST_EVENTS, NO_MATCH, Program, RingHeader
 from piestream.joins.rings import Ring
 
 
@@ -17,6 +17,8 @@ class Partition(Record):
     dropped: int  # bit s: the latest run of s violated its duration and is not there
     previous_dropped: int  # bit s: the same of the run before it
     due: int  # earliest time at which an open interval reaches its minimum duration
+    events: int  # how many there were, where the program counts them
+    due_event: int  # the first of them at which an open interval has its minimum of events
     used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
     rings: Rows[RingHeader]  # one a symbol
@@ -43,4 +45,5 @@ class Partition(Record):
             self[word] = NO_MATCH
         self.used = 1
         self.due = INT64_MAX
+        self.due_event = MOST_EVENTS
         self.last_time = INT64_MIN

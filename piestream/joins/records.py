@@ -14,13 +14,15 @@ from piestream.intervals.aggregates import Cell
 NO_MATCH = INT64_MIN
 #: The bound of an interval on which no partner has any influence.
 UNBOUNDED = INT64_MAX
+#: No partition has so many events.
+MOST_EVENTS = 1 << 62
 
 
 class Validity(IntEnum):
     """When an interval of a symbol becomes valid."""
 
     AT_START = 0
-    AT_LENGTH = 1  # AT LEAST: once it is long enough
+    AT_LENGTH = 1  # AT LEAST: once it is long enough, and has enough events
     AT_END = 2  # AT MOST, BETWEEN, EMIT ON COMPLETION
 
 
@@ -116,6 +118,9 @@ class Symbol(Record):
     width: int  # words of a slot
     at_least: int  # ticks or NONE
     at_most: int
+    at_least_events: int  # or NONE
+    at_most_events: int
+    first_event: int  # word of the number of the interval's first event; NONE: nothing counts them
     validity: int  # Validity
     incident: int  # first of its entries in the incident table
     incident_end: int
@@ -231,6 +236,7 @@ class Program(Record):
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
     has_cells: int
+    counts_events: int  # whether a symbol bounds the number of its intervals' events
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
@@ -326,6 +332,7 @@ class Scratch(Record):
     events_left: int  # or behind so many events,
     most_rows: int  # or once it has written so many result rows
 
+    event_origin: int  # the number of the event that row 0 would be
     n_rows: int  # result rows written
     n_matches: int  # found at this event
     item: int  # where the search for matches stopped because the buffer was full

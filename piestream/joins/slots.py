@@ -76,8 +76,8 @@ def delay_ends(partition: Partition, symbols: int) -> None:
 
 
 @kernel
-def open_interval(partition: Partition, s: int, time: int) -> None:
-    """Open an interval of a symbol."""
+def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
+    """Open an interval of a symbol, whose first event has this number."""
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
@@ -87,6 +87,8 @@ def open_interval(partition: Partition, s: int, time: int) -> None:
         slot[word] = NONE
     slot.start = time
     slot.end = OPEN
+    if symbol.first_event != NONE:
+        slot[symbol.first_event] = event
     for word in range(symbol.bound, symbol.range_bound_end):
         slot[word] = NO_MATCH
     if symbol.bound < symbol.bound_end:

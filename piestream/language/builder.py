@@ -217,6 +217,8 @@ class QueryBuilder:
                         one.at_least,
                         one.at_most,
                         stream=streams.index(one.stream or self._first),
+                        at_least_events=one.at_least_events,
+                        at_most_events=one.at_most_events,
                     )
                     for one in symbols
                 ],

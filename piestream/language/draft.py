@@ -73,6 +73,8 @@ class SymbolSpec:
     at_most: Duration | None = None
     span: Span | None = None
     stream: int = 0
+    at_least_events: int | None = None
+    at_most_events: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

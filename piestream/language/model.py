@@ -107,13 +107,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """``name AS predicate AT LEAST d``: bounds are inclusive, None where there is none."""
+    """``name AS predicate AT LEAST d``: bounds are inclusive, None where there is none.
+
+    The number of an interval's events may have bounds too: ``AT LEAST n EVENTS``.
+    """
 
     name: str
     predicate: Predicate  # TRUE for all intervals of a stream of intervals
     at_least: Duration | None = None
     at_most: Duration | None = None
     stream: int = 0  # which of the query's streams the predicate reads
+    at_least_events: int | None = None
+    at_most_events: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +387,12 @@ class Query:
             The result does not depend on it.
         limit
             Stop early: only the first so many rows. A `ResultWarning` says if there are more.
-        delimiter, decimal_comma
-            For CSV files: what separates the columns, and whether numbers are written like 9,5.
+        delimiter, decimal_comma, null
+            For CSV files: what separates the columns, whether numbers are written like 9,5, and
+            the words that stand for missing values: ``"NA"``, or a list.
+        encoding, types
+            For CSV and NDJSON files: what they are written in, if not UTF-8 (``"latin-1"``), and
+            the types of columns by their names: ``{"day": "date:%d/%m/%Y", "x": "float"}``.
         buckets, slices, partitioning, metrics
             For Spark frames: see `piestream.spark.run`.
 

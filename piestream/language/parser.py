@@ -30,14 +30,39 @@ __all__ = ["parse"]
 
 
 def parse(text: str) -> Query:
-    """The query of a text; `QueryError` lists all that is wrong with it.
+    """The query of a text. Its ``run`` finds every match in a frame, ``open`` those of a stream.
 
-    >>> query = parse("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 300 s")
+    Parameters
+    ----------
+    text
+        The clauses, in any order::
+
+            FROM cars PARTITION BY car_id ORDER BY ts  -- a name, or 'files/*.parquet'
+            DEFINE a AS accel > 8 AT LEAST 5 s,        -- names of what may hold for a while
+                   s AS speed > 70
+            PATTERN a meets; overlaps; during s        -- how they lie to each other in time
+            WITHIN 5 minutes                           -- from the earliest start to the report
+            RETURN AVG(s.speed) AS avg_speed, a.ts     -- left out: all starts and ends
+
+        The page docs/query-language.md says the rest.
+
+    Raises
+    ------
+    QueryError
+        The text is no query; it lists all that is wrong, with carets and what was probably meant.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+    >>> query.run(pl.DataFrame({"t": [1, 2, 3], "accel": [0.5, 9.5, 0.5]})).rows()
+    [(2, 2, None)]
+    >>> session = query.open()
+    >>> session.push({"t": 7, "accel": 9.5})
+    [{'detected_at': 7, 'a_ts': 7, 'a_te': None}]
     >>> print(query)
-    FROM cars
+    FROM cars ORDER BY t
     DEFINE a AS accel > 8
     PATTERN a
-    WITHIN 5 min
+    WITHIN 60
     """
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)

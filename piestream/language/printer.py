@@ -132,8 +132,18 @@ def _define(query: Query) -> str:
             # Bare ticks after BETWEEN could be read as a part of the predicate.
             bounds += f" AT LEAST {least}" if least else ""
             bounds += f" AT MOST {most}" if most else ""
-        items.append(f"{name(symbol.name)} AS {_predicate(query, symbol)}{bounds}")
+        predicate = _predicate(query, symbol)
+        items.append(f"{name(symbol.name)} AS {predicate}{bounds}{_event_bounds(symbol)}")
     return "DEFINE " + ",\n       ".join(items)
+
+
+def _event_bounds(symbol: Symbol) -> str:
+    least, most = symbol.at_least_events, symbol.at_most_events
+    if least is not None and most is not None:
+        return f" BETWEEN {least} AND {most} EVENTS"
+    if least is not None:
+        return f" AT LEAST {least} EVENTS"
+    return "" if most is None else f" AT MOST {most} EVENTS"
 
 
 def _pattern(query: Query) -> str:

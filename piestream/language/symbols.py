@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import Duration, DurationLike, as_duration
+from piestream.expressions.durations import Duration, DurationLike, as_duration, event_count
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
@@ -44,13 +44,15 @@ def define(
     at_least: DurationLike | None = None,
     at_most: DurationLike | None = None,
     stream: StreamBuilder | None = None,
+    at_least_events: int | None = None,
+    at_most_events: int | None = None,
 ) -> SymbolBuilder:
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
-    (``"5s"``), a timedelta, or an int that counts ticks of integers. A symbol reads the first
-    stream of its query, or the ``stream`` that `piestream.stream` made; of a stream of intervals it
-    takes all where there is no predicate.
+    (``"5s"``), a timedelta, or an int that counts ticks of integers; bounds on the number of an
+    interval's events are ints. A symbol reads the first stream of its query, or the ``stream`` that
+    `piestream.stream` made; of a stream of intervals it takes all where there is no predicate.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")
@@ -79,7 +81,12 @@ def define(
         predicate = Predicate.from_polars(predicate)
     least = None if at_least is None else as_duration(at_least, f"at_least of {name}")
     most = None if at_most is None else as_duration(at_most, f"at_most of {name}")
-    return SymbolBuilder(name, predicate, least, most, stream, next(_serial))
+    for what, events in (("at_least", at_least_events), ("at_most", at_most_events)):
+        if events is not None:
+            event_count(events, f"{what}_events of {name}")
+    return SymbolBuilder(
+        name, predicate, least, most, stream, at_least_events, at_most_events, next(_serial)
+    )
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,8 @@ class SymbolBuilder(AggregateMethods):
     at_least: Duration | None = None
     at_most: Duration | None = None
     stream: StreamBuilder | None = None
+    at_least_events: int | None = None
+    at_most_events: int | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
 

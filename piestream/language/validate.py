@@ -33,7 +33,15 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     if diagnostics:
         return None
     symbols = tuple(
-        Symbol(spec.name, spec.predicate, spec.at_least, spec.at_most, spec.stream)
+        Symbol(
+            spec.name,
+            spec.predicate,
+            spec.at_least,
+            spec.at_most,
+            spec.stream,
+            spec.at_least_events,
+            spec.at_most_events,
+        )
         for spec in draft.symbols
         if spec.predicate is not None
     )
@@ -81,6 +89,24 @@ def _validate_definitions(validation: Validation) -> None:
                 ("at_most", spec.name),
                 f"{spec.name} must last at least {spec.at_least} and at most "
                 f"{spec.at_most}, which no interval can",
+            )
+        least, most = spec.at_least_events, spec.at_most_events
+        counts = "at_least_events" if most is None else "at_most_events"
+        has_counts = least is not None or most is not None
+        if has_counts and validation.draft.streams[spec.stream].is_ready_made:
+            validation.report_at(
+                (counts, spec.name),
+                f"the intervals of {spec.name} come ready-made and have no events to count",
+            )
+        elif most == 0:
+            validation.report_at(
+                ("at_most_events", spec.name), f"every interval of {spec.name} has an event"
+            )
+        elif least is not None and most is not None and least > most:
+            validation.report_at(
+                ("at_most_events", spec.name),
+                f"{spec.name} must have at least {least} events and at most {most}, which no "
+                "interval can",
             )
 
 

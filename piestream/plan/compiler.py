@@ -248,9 +248,18 @@ class _Compiler:
         fields["at_least"] = _length(ticks.at_least[symbol])
         fields["at_most"] = _length(ticks.at_most[symbol])
         fields["validity"] = Validity.AT_START
-        if self.query.emit is Emit.COMPLETION or ticks.at_most[symbol] is not None:
+        spec = self.query.symbols[symbol]
+        least, most = spec.at_least_events, spec.at_most_events
+        if least is not None or most is not None:
+            fields["at_least_events"] = 0 if least is None else least
+            fields["at_most_events"] = NONE if most is None else most
+            fields["first_event"] = self.slots.take(symbol)
+        has_least = ticks.at_least[symbol] is not None or least is not None
+        has_most = ticks.at_most[symbol] is not None or most is not None
+        if self.query.emit is Emit.COMPLETION or has_most:
             fields["validity"] = Validity.AT_END
-        elif ticks.at_least[symbol] is not None:
+        elif has_least:
+            fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
         if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
@@ -363,6 +372,7 @@ class _Compiler:
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,
             has_cells=bool(self.cells),
+            counts_events=any(fields["first_event"] != NONE for fields in self.symbols),
             valid_at_length=_bits(
                 s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
             ),

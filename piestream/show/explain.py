@@ -15,7 +15,7 @@ from piestream.automata import (
     read_by_automaton,
 )
 from piestream.expressions.predicate import Predicate
-from piestream.language.model import Aggregate, Constraint, Emit, Query
+from piestream.language.model import Aggregate, Constraint, Emit, Query, Symbol
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 
@@ -186,16 +186,23 @@ def _predicates(query: Query) -> Iterator[str]:
         for symbol in query.symbols:
             if symbol.predicate != predicate:
                 continue
-            least, most = symbol.at_least, symbol.at_most
-            if query.emit is Emit.COMPLETION or most is not None:
-                bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
-                lasting = f", if it lasted {' and '.join(bounds)}" if bounds else ""
-                valid = f"valid at its end{lasting}"
-            elif least is not None:
-                valid = f"valid once it is known to last {least}"
-            else:
-                valid = "valid from its start"
-            yield f"   {symbol.name}: {valid}"
+            yield f"   {symbol.name}: {_validity(query, symbol)}"
+
+
+def _validity(query: Query, symbol: Symbol) -> str:
+    """When an interval of a symbol is valid."""
+    least, most = symbol.at_least, symbol.at_most
+    fewest, most_events = symbol.at_least_events, symbol.at_most_events
+    if query.emit is Emit.COMPLETION or most is not None or most_events is not None:
+        bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
+        told = [f"it lasted {' and '.join(bounds)}"] if bounds else []
+        counts = [f"at least {fewest}"] if fewest is not None else []
+        counts += [f"at most {most_events}"] if most_events is not None else []
+        told += [f"it had {' and '.join(counts)} events"] if counts else []
+        return "valid at its end" + (f", if {' and '.join(told)}" if told else "")
+    told = [f"to last {least}"] if least is not None else []
+    told += [f"to have {fewest} events"] if fewest is not None else []
+    return f"valid once it is known {' and '.join(told)}" if told else "valid from its start"
 
 
 # -- constraints -----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_an_option_that_there_is_not_is_answered_with_the_one_that_was_meant(
         (ps.Query.open, {"state", "lateness", "on_late", "ties", "schema"}),
         (BUILT.open, {"state", "lateness", "on_late", "ties", "schema"}),
         (ps.Session, {"state", "lateness", "on_late", "ties", "schema"}),
-        (ps.define, {"at_least", "at_most"}),
+        (ps.define, {"at_least", "at_most", "at_least_events", "at_most_events"}),
     ],
 )
 def test_signatures_name_their_options(function: Callable[..., Any], options: set[str]) -> None:
