@@ -10,6 +10,7 @@ from piestream.adapters.csv_rows import RowShape
 from piestream.adapters.text_faults import MISSING, missing_advice
 from piestream.adapters.text_types import TextType, ambiguous_advice, as_times, is_time
 from piestream.errors import FileError
+from piestream.expressions.columns import columns_named
 from piestream.language.options import FileOptions
 
 __all__ = ["CsvText"]
@@ -45,12 +46,13 @@ class CsvText:
         """The rows of a block, of some columns only. What a short row lacks is missing."""
         times = [column for column in read if is_time(columns[column])]
         types = {**columns, **dict.fromkeys(times, pl.String())}
-        found = self._scanned(rows, types).select(read).collect()
+        found = self._scanned(rows, types).select(columns_named(read)).collect()
         return found.with_columns(self._as_times(found[name], columns[name]) for name in times)
 
     def _as_times(self, text: pl.Series, dtype: pl.DataType) -> pl.Series:
         given = self._types.get(text.name)
-        return as_times(text, dtype, given.format if given else None)
+        times = as_times(text.alias(""), dtype, given.format if given else None)
+        return times.alias(text.name)
 
     def _scanned(self, rows: bytes, types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
         return pl.scan_csv(
@@ -111,18 +113,17 @@ class CsvText:
         if not names:
             return {}
         as_text = self._scanned(rows, dict.fromkeys(found, pl.String()))
-        sample = as_text.select(names).head(typed_rows).collect()
+        sample = as_text.select(columns_named(names)).head(typed_rows).collect()
         advice = {}
         for values in sample:
-            text = values.drop_nulls()
-            about = self._advice_about(text)
+            about = self._advice_about(values.name, values.alias("").drop_nulls())
             if about is not None:
                 advice[values.name] = about
                 found[values.name] = pl.String()
         return advice
 
-    def _advice_about(self, text: pl.Series) -> str | None:
-        ambiguous = ambiguous_advice(text.name, text[0]) if len(text) else None
+    def _advice_about(self, name: str, text: pl.Series) -> str | None:
+        ambiguous = ambiguous_advice(name, text[0]) if len(text) else None
         if ambiguous is not None:
             return ambiguous
         words = text.filter(text.str.strip_chars().str.to_lowercase().is_in(MISSING))
@@ -135,7 +136,7 @@ class CsvText:
         if is_number or others.str.contains(r"^\d{4}[-/.]\d").all():
             kind = "numbers" if is_number else "times"
             return (
-                f"column {text.name} holds {kind}, and {words[0]!r}: "
+                f"column {name} holds {kind}, and {words[0]!r}: "
                 f"{missing_advice(words.unique(maintain_order=True).to_list())}"
             )
         return None

@@ -14,6 +14,7 @@ from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.stream import Stream
+from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding
@@ -49,7 +50,7 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
 def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptions) -> pl.DataFrame:
     """Every match in a Polars frame. Of a lazy one only the columns that are needed are read."""
     binding = bound(query, frame.collect_schema())
-    needed = frame.select(binding.columns)
+    needed = frame.select(columns_named(binding.columns))
     if isinstance(needed, pl.LazyFrame):
         needed = needed.collect()
     threads = options.threads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from piestream.adapters.formats import Format, has_data_suffix
+from piestream.adapters.terminal import printable
+from piestream.cli.process import EndedBySignalError, forget_standard_output
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -216,7 +217,7 @@ def explain(
 
         explanation = show.explain(_query(text))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
-        typer.echo(shown, nl=False)
+    typer.echo(printable(shown), nl=False)
 
 
 @app.command()
@@ -265,6 +266,8 @@ def _text(
     except UnicodeDecodeError:
         _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
+        if file == "-":
+            _fail(f"cannot read the query from standard input: {error.strerror}")
         if len(file.split()) > 1:
             _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
@@ -288,7 +291,7 @@ def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:
     """Wrong use: say how it is used."""
-    typer.echo(f"{context.get_usage()}\n\n{message}", err=True)
+    typer.echo(f"{context.get_usage()}\n\n{printable(message)}", err=True)
     raise typer.Exit(WRONG_USE)
 
 
@@ -304,9 +307,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever read from us has enough
-        # What is still buffered would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_standard_output()
         raise typer.Exit from None
+    except EndedBySignalError as signal:
+        typer.echo(f"ended by {signal}", err=True)
+        raise typer.Exit(signal.exit_code) from None
     except UsageError as error:
         _refuse(context, str(error))
     except OrderError as error:
@@ -320,5 +325,5 @@ def _reported(context: typer.Context) -> Iterator[None]:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(BAD_INPUT) from None

@@ -379,7 +379,9 @@ class Stream:
         stream._counts = replace(state.counts)
         stream._compacted_at = state.compacted_at
         stream._since_compaction = state.since_compaction
-        stream._previous = PreviousValues({column.name: column for column in state.previous})
+        stream._previous = PreviousValues(
+            {column.name: column.alias("") for column in state.previous}
+        )
         for dictionary, values in zip(
             stream._dictionaries.values(), state.dictionaries, strict=True
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 
@@ -117,6 +118,46 @@ def test_threads_take_turns(session: ps.Session) -> None:
         for thread in threads:
             thread.join()
     assert together == [1] * 4
+
+
+def _in_a_fork(session: ps.Session, call: object) -> str:
+    """What a call says in a process that is forked from this one."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:  # nothing else runs here: the threads of pytest and of Polars are not there
+        try:
+            call(session)  # type: ignore[operator]
+            told = "nothing"
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(write, told.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return told
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.push(_LATER),
+        lambda s: s.push({"t": 20, "x": 1}),
+        lambda s: s.advance(20),
+        lambda s: s.snapshot(),
+        lambda s: s.statistics,
+        lambda s: s.close(),
+    ],
+)
+def test_a_session_is_refused_after_a_fork(session: ps.Session, call: object) -> None:
+    with session._lock:  # as if another thread were in the middle of a call
+        told = _in_a_fork(session, call)
+    assert told.startswith("RuntimeError: this session was opened before the process was forked")
+    assert len(session.push(_LATER)) > 0
 
 
 @pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.interval_tables import joining
 from tests.interval_tables import brute
 from tests.interval_tables.cases import frame_of, random_case
 
@@ -47,6 +48,22 @@ def test_pieces_of_a_large_result_stay_small_and_lose_nothing() -> None:
     sizes = [len(p) for p in ps.join_pieces(x, x, "contains; equals; meets; met-by", rows=5_000)]
     assert sum(sizes) == n + 2 * (n - 1)
     assert max(sizes) <= 5_000
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_no_piece_is_much_larger_than_asked_for(descending: bool) -> None:
+    n = 3_000
+    x = pl.DataFrame({"row": range(n), "ts": range(n), "te": range(n, 2 * n)})
+    if descending:
+        x = x.reverse()
+    prepared = joining._prepared(
+        x, x, "intersects", None, None, None, "inner", None, "ts", "te", ("_x", "_y")
+    )
+    sizes = [len(piece.x_rows) for piece in prepared.finder.pieces(20_000)]
+    assert sum(sizes) == n * n
+    assert max(sizes) <= 20_000 + n
+    whole = ps.join(x, x, "overlaps")
+    assert pl.concat(ps.join_pieces(x, x, "overlaps", rows=10_000)).equals(whole)
 
 
 def test_equal_names_get_suffixes_and_keys_stay_one_column() -> None:
