@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from piestream.adapters.formats import Format, has_data_suffix
+from piestream.adapters.terminal import printable
+from piestream.cli.process import EndedBySignalError, forget_standard_output
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -106,8 +107,10 @@ def run(
         Literal["table", "csv", "ndjson", "parquet"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
-    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Print all rows of the table, not only the first 20.")
+    ] = False,
     ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
     lateness: Annotated[
         str | None,
@@ -129,7 +132,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
-    from piestream.cli.work import Input, RunRequest, file_options, work
+    from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
@@ -143,6 +146,7 @@ def run(
             lateness=lateness,
             on_late=on_late,
             at_end=at_end,
+            limit=limit,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
             null=null,
@@ -153,7 +157,7 @@ def run(
             input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
-            limit=None if all_rows else limit,
+            table_rows=None if all_rows or limit is not None else TABLE_ROWS,
             sort=sort,
             quiet=quiet,
         )
@@ -216,7 +220,7 @@ def explain(
 
         explanation = show.explain(_query(text))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
-        typer.echo(shown, nl=False)
+    typer.echo(printable(shown), nl=False)
 
 
 @app.command()
@@ -265,6 +269,8 @@ def _text(
     except UnicodeDecodeError:
         _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
+        if file == "-":
+            _fail(f"cannot read the query from standard input: {error.strerror}")
         if len(file.split()) > 1:
             _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
@@ -288,7 +294,7 @@ def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:
     """Wrong use: say how it is used."""
-    typer.echo(f"{context.get_usage()}\n\n{message}", err=True)
+    typer.echo(f"{context.get_usage()}\n\n{printable(message)}", err=True)
     raise typer.Exit(WRONG_USE)
 
 
@@ -304,9 +310,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever read from us has enough
-        # What is still buffered would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_standard_output()
         raise typer.Exit from None
+    except EndedBySignalError as signal:
+        typer.echo(f"ended by {signal}", err=True)
+        raise typer.Exit(signal.exit_code) from None
     except UsageError as error:
         _refuse(context, str(error))
     except OrderError as error:
@@ -315,10 +323,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
         _fail(str(error))
     except (PolarsError, OSError) as error:
         _fail(str(error).strip())
-    except MemoryError:
-        _fail("there is not enough memory; without --sort the data streams through")
+    except MemoryError as error:
+        text = str(error) or "there is not enough memory"
+        _fail(f"{text}\n  = without --sort the data streams through")
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(BAD_INPUT) from None

@@ -13,6 +13,7 @@ import polars as pl
 from piestream.expressions.backends.polars_runtime import quotient
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
 from piestream.expressions.coercion import constant
+from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.functions.record import Implementation
 from piestream.expressions.like import like_regex
@@ -58,15 +59,28 @@ def for_every_row(expression: pl.Expr) -> pl.Expr:
 
 
 def _may_fold(expression: Expression) -> bool:
-    """Whether Polars may find a constant here: without columns, or by choosing among operands."""
-    pending, has_columns = [expression], False
+    """Whether Polars may find a constant here: without columns, or by choosing among operands.
+
+    Where all rows choose an operand that is a constant, such as the NULL in the place of NaN, it
+    gives one row.
+    """
+    pending = [(expression, True)]
+    has_columns = False
     while pending:
-        part = pending.pop()
-        if isinstance(part, (Coalesce, Case)):
+        part, keeps_nan = pending.pop()
+        if isinstance(part, (Coalesce, Case, Call, Extreme)):
+            return True
+        if isinstance(part, Arithmetic) and part.operator == "%":
+            return True
+        if isinstance(part, Convert) and part.operand.type.kind is not Kind.INT:
+            return True
+        if part.type.kind is Kind.FLOAT and not isinstance(part, Const) and not keeps_nan:
             return True
         if isinstance(part, Field):
             has_columns |= part.type.kind is not Kind.NULL
-        pending += children(part)
+        # what `_Writer.true` and `_Writer._with_nan` write without choosing
+        keeps_nan &= isinstance(part, (And, Or, Comparison, Arithmetic, Convert))
+        pending += [(child, keeps_nan) for child in children(part)]
     return not has_columns
 
 
@@ -143,7 +157,7 @@ class _Writer:
     def _with_nan(self, expression: Expression) -> pl.Expr:
         match expression:
             case Field(name, previous) if expression.type.kind is Kind.FLOAT:
-                column = pl.col(self.previous_prefix + name if previous else name)
+                column = column_named(self.previous_prefix + name if previous else name)
                 return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
             case Arithmetic("/", left, right):
                 return self._quotient(left, right)
@@ -209,7 +223,7 @@ class _Writer:
         return written.fill_nan(None) if _cleaned(expression) > 1 else written
 
     def _field(self, name: str, previous: bool, type: Type) -> pl.Expr:
-        column = pl.col(self.previous_prefix + name if previous else name)
+        column = column_named(self.previous_prefix + name if previous else name)
         own = self.schema[name]
         if type.kind is Kind.FLOAT:
             if own != pl.Float64:
