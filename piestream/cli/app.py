@@ -115,8 +115,10 @@ def run(
         Literal["table", "csv", "ndjson", "parquet"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
-    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Print all rows of the table, not only the first 20.")
+    ] = False,
     ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
     lateness: Annotated[
         str | None,
@@ -139,7 +141,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
-    from piestream.cli.work import Input, RunRequest, file_options, work
+    from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
@@ -153,6 +155,7 @@ def run(
             lateness=lateness,
             on_late=on_late,
             at_end=at_end,
+            limit=limit,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
             null=null,
@@ -163,7 +166,7 @@ def run(
             input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
-            limit=None if all_rows else limit,
+            table_rows=None if all_rows or limit is not None else TABLE_ROWS,
             sort=sort,
             quiet=quiet,
         )
@@ -343,8 +346,9 @@ def _reported(context: typer.Context) -> Iterator[None]:
         _fail(str(error))
     except (PolarsError, OSError) as error:
         _fail(str(error).strip())
-    except MemoryError:
-        _fail("there is not enough memory; without --sort the data streams through")
+    except MemoryError as error:
+        text = str(error) or "there is not enough memory"
+        _fail(f"{text}\n  = without --sort the data streams through")
 
 
 def _fail(message: str) -> NoReturn:
