@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -25,16 +25,18 @@ class CsvText:
         self._delimiter = options.delimiter or ","
         self._null = [options.null] if isinstance(options.null, str) else options.null
 
-    def shape(self, names: bytes) -> RowShape:
+    def shape(self, name: str, names: bytes) -> RowShape:
         """What the line of names says of the rows."""
-        return RowShape(self._delimiter, names)
+        shape = RowShape(self._delimiter, names)
+        if self._options.delimiter is None and shape.columns == 1 and b'"' not in names:
+            self._check_delimiter(name, names.decode().strip())
+        return shape
 
     def columns(
         self, name: str, names: bytes, rows: bytes, typed_rows: int
     ) -> tuple[dict[str, pl.DataType], dict[str, str]]:
         """The columns with the types of the first rows, and advice where these may mislead."""
         found = dict(self._inferred(names + rows, typed_rows).collect_schema())
-        self._check_delimiter(name, found)
         self._check_decimals(name, names + rows, typed_rows, found)
         return found, self._advice(rows, typed_rows, found)
 
@@ -68,13 +70,12 @@ class CsvText:
             null_values=self._null, try_parse_dates=True, infer_schema_length=typed_rows,
         )  # fmt: skip
 
-    def _check_delimiter(self, name: str, found: Iterable[str]) -> None:
+    def _check_delimiter(self, name: str, column: str) -> None:
         """One column whose name holds a usual separator is no column."""
-        columns = list(found)
-        meant = [sign for sign in (";", "\t", "|", ",") if sign in columns[0]]
-        if self._options.delimiter is None and len(columns) == 1 and meant:
+        meant = [sign for sign in (";", "\t", "|", ",") if sign in column]
+        if meant:
             raise FileError(
-                f"{name} has one column, {columns[0]!r}: its columns seem to be separated by "
+                f"{name} has one column, {column!r}: its columns seem to be separated by "
                 f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
             )
 

@@ -133,7 +133,7 @@ class TextSource:
             if more is None:
                 break
             first = more
-        shape = self._csv.shape(names) if self._csv else None
+        shape = self._csv.shape(part.name, names) if self._csv else None
         opened = _Opened(shape, first, blocks)
         found = self._inferred(part.name, opened, names)
         if schema is None:
