@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
@@ -13,6 +13,7 @@ import typer
 from piestream.adapters.formats import Format, has_data_suffix
 from piestream.adapters.terminal import printable
 from piestream.cli.process import EndedBySignalError, forget_standard_output
+from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -59,6 +60,13 @@ Encoding = Annotated[str | None, typer.Option(help=help_of(FileOptions, "encodin
 ColumnTypes = Annotated[
     list[str] | None,
     typer.Option("--type", metavar="COLUMN=TYPE", help=help_of(FileOptions, "types")),
+]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="What :NAME in the query stands for: a number, true or false, or else a text.",
+    ),
 ]
 _DEFAULTS = FileOptions()
 
@@ -107,8 +115,10 @@ def run(
         Literal["table", "csv", "ndjson", "parquet"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
-    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Print all rows of the table, not only the first 20.")
+    ] = False,
     ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
     lateness: Annotated[
         str | None,
@@ -127,10 +137,11 @@ def run(
     column_type: ColumnTypes = None,
     null: Null = None,
     encoding: Encoding = None,
+    param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
-    from piestream.cli.work import Input, RunRequest, file_options, work
+    from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
@@ -144,6 +155,7 @@ def run(
             lateness=lateness,
             on_late=on_late,
             at_end=at_end,
+            limit=limit,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
             null=null,
@@ -154,11 +166,11 @@ def run(
             input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
-            limit=None if all_rows else limit,
+            table_rows=None if all_rows or limit is not None else TABLE_ROWS,
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text), request)
+        work(_query(text, _parameters(context, param)), request)
 
 
 @app.command()
@@ -178,11 +190,12 @@ def check(
     column_type: ColumnTypes = None,
     null: Null = None,
     encoding: Encoding = None,
+    param: Parameter = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
-        parsed = _query(text)
+        parsed = _query(text, _parameters(context, param))
         if names or parsed.streams[0].path:
             from piestream.adapters.file_run import bound_to
             from piestream.cli.work import Input, file_options, opened
@@ -196,6 +209,11 @@ def check(
             )
             with closing(opened(parsed, Input(tuple(names), format, options))) as source:
                 bound_to(parsed, source)
+        for symbol in parsed.symbols:
+            if symbol.predicate.is_never_true:
+                what = f"the predicate of {symbol.name} is never true, so nothing can match"
+                fault = parsed.fault(("predicate", symbol.name), what)
+                typer.echo(f"warning: {fault}", err=True)
     typer.echo("ok")
 
 
@@ -207,6 +225,7 @@ def explain(
     format: Annotated[
         Literal["text", "mermaid", "dot"], typer.Option(help="Text, or the automata as diagrams.")
     ] = "text",
+    param: Parameter = None,
 ) -> None:
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
     text, names = _text(context, query, query_file)
@@ -215,7 +234,7 @@ def explain(
     with _reported(context):
         from piestream import show
 
-        explanation = show.explain(_query(text))
+        explanation = show.explain(_query(text, _parameters(context, param)))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
     typer.echo(printable(shown), nl=False)
 
@@ -273,10 +292,17 @@ def _text(
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
-def _query(text: str) -> Query:
+def _query(text: str, parameters: Mapping[str, ParameterValue]) -> Query:
     from piestream.language import parse
 
-    return parse(text)
+    return parse(text, **parameters)
+
+
+def _parameters(context: typer.Context, given: list[str] | None) -> dict[str, ParameterValue]:
+    try:
+        return parameters_written(given or [])
+    except ValueError as error:
+        _refuse(context, str(error))
 
 
 def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | None:
@@ -320,8 +346,9 @@ def _reported(context: typer.Context) -> Iterator[None]:
         _fail(str(error))
     except (PolarsError, OSError) as error:
         _fail(str(error).strip())
-    except MemoryError:
-        _fail("there is not enough memory; without --sort the data streams through")
+    except MemoryError as error:
+        text = str(error) or "there is not enough memory"
+        _fail(f"{text}\n  = without --sort the data streams through")
 
 
 def _fail(message: str) -> NoReturn:

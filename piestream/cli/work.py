@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,12 +21,15 @@ from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
 from piestream.cli.process import deferred_signals
 from piestream.engine.statistics import Statistics
-from piestream.errors import FileError
+from piestream.errors import FileError, ResultWarning
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
 
 __all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+
+#: Rows of a table that are printed if nothing else is said.
+TABLE_ROWS = 20
 
 OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
 
@@ -62,7 +66,7 @@ class RunRequest:
     input: Input
     output: str | None = None
     output_format: OutputFormat | None = None
-    limit: int | None = 20
+    table_rows: int | None = TABLE_ROWS
     sort: bool = False
     quiet: bool = False
 
@@ -102,7 +106,7 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
     with deferred_signals(can_read.__code__) as check_signals:
         output = _output(request, format, run.binding.result_schema)
         try:
-            with _progress(source, request.quiet) as tick:
+            with _progress(source, request.quiet) as tick, plain_warnings():
                 for rows in run.results():
                     output.write(rows)
                     tick(run.stream.progress)
@@ -119,14 +123,16 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
 def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -> None:
     if (
         isinstance(output, TableOutput)
-        and request.limit is not None
-        and output.rows > request.limit
+        and request.table_rows is not None
+        and output.rows > request.table_rows
     ):
         print(
-            f"the first {request.limit:,} of {output.rows:,} rows; --all prints all, "
+            f"the first {request.table_rows:,} of {output.rows:,} rows; --all prints all, "
             "-o FILE writes them",
             file=sys.stderr,
         )
+    if run.limit.cut:
+        print(f"stopped at the limit of {run.limit.rows:,} rows; there are more", file=sys.stderr)
     seen = run.stream.statistics
     print(summary(seen, seconds), file=sys.stderr)
     if seen.incomplete:
@@ -137,7 +143,7 @@ def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         live = request.live and request.input.data == ("-",)
-        return TableOutput(schema, limit=request.limit, width=width, live=live)
+        return TableOutput(schema, limit=request.table_rows, width=width, live=live)
     path = None if request.output in (None, "-") else request.output
     try:
         return open_output(path, format, schema)
@@ -172,6 +178,19 @@ def incomplete_rows(count: int) -> str:
         f"{count:,} {rows} missing, whose intervals are open where the data ends; "
         "--at-end close ends them there"
     )
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings about a result as a line each on standard error."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ResultWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _output_format(request: RunRequest) -> OutputFormat:

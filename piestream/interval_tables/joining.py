@@ -34,8 +34,8 @@ __all__ = ["join", "join_pieces", "relate"]
 How = Literal["inner", "left", "semi", "anti"]
 _HOWS = ("inner", "left", "semi", "anti")
 
-#: About so many pairs are held as row numbers at a time.
-_PAIRS = 1 << 22
+#: About so many pairs are worked at a time: their memory is used again for the next.
+_PAIRS = 1 << 18
 
 
 @dataclass(frozen=True)

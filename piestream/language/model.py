@@ -385,6 +385,8 @@ class Query:
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
+        limit
+            Stop early: only the first so many rows. A `ResultWarning` says if there are more.
         delimiter, decimal_comma, null
             For CSV files: what separates the columns, whether numbers are written like 9,5, and
             the words that stand for missing values: ``"NA"``, or a list.

@@ -12,7 +12,7 @@ import pytest
 
 import piestream as ps
 from piestream.adapters import session as sessions
-from piestream.engine import detector
+from piestream.engine import calls, detector
 
 _QUERY = "FROM s ORDER BY t DEFINE a AS x > 0, b AS x <= 0 PATTERN a before b WITHIN 40"
 _ROWS = pl.DataFrame({"t": range(9), "x": [1, 0, 1] * 3})
@@ -43,6 +43,7 @@ def test_a_push_that_is_interrupted_breaks_the_session(
 
     with monkeypatch.context() as patched:
         patched.setattr(detector, "detect", interrupt)
+        patched.setattr(calls, "detect", interrupt)
         with pytest.raises(error):
             session.push(rows)
     for use in (lambda: session.push(rows), session.snapshot, session.close):
@@ -94,6 +95,7 @@ def test_an_interruption_while_a_loop_hands_over_its_result_is_seen_as_it_is(
         fresh = ps.query(_QUERY).open(state=session.snapshot())
         with monkeypatch.context() as patched:
             patched.setattr(detector, "detect", wrapped)
+            patched.setattr(calls, "detect", wrapped)
             with pytest.raises(KeyboardInterrupt):
                 fresh.push(rows)
 

@@ -106,6 +106,14 @@ def test_keys_may_be_several_columns_of_several_types() -> None:
     assert found.select("a", "b").rows() == [(1, "u"), (1, "v"), (2, "u")]
 
 
+@pytest.mark.parametrize("step", [1, 10**17])
+def test_keys_may_be_integers_near_each_other_or_far_apart(step: int) -> None:
+    keys = [3 * step, None, -2 * step, 3 * step]
+    frame = pl.DataFrame({"row": range(4), "k": keys, "ts": [0] * 4, "te": [1] * 4})
+    found = ps.join(frame, frame.with_columns(pl.col("k").cast(pl.Int128)), "equals", on="k")
+    assert found.select("row_x", "row_y").rows() == [(0, 0), (0, 3), (2, 2), (3, 0), (3, 3)]
+
+
 def test_rows_need_not_come_in_order_of_time() -> None:
     x = pl.DataFrame({"row": range(3), "ts": [9, 1, 5], "te": [10, 8, 6]})
     y = pl.DataFrame({"row": range(3), "ts": [5, 1, 3], "te": [6, 2, 4]})
