@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import glob
@@ -17,9 +17,8 @@ from piestream.adapters.file_run import FileRun
 from piestream.adapters.files import Source, open_source
 from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.terminal import printable
-from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
-from piestream.cli.process import deferred_signals
+from piestream.cli.process import DeferredSignals
 from piestream.engine.statistics import Statistics
 from piestream.errors import FileError, ResultWarning
 from piestream.expressions.diagnostics import QueryError
@@ -76,14 +75,19 @@ class RunRequest:
         return self.input.options.lateness is not None
 
 
-def opened(query: Query, wanted: Input, live: bool = False) -> Source:
-    """The data that the command line names, or else the files that the query's FROM names."""
+def opened(
+    query: Query, wanted: Input, live: bool = False, idle: Callable[[], None] | None = None
+) -> Source:
+    """The data that the command line names, or else the files that the query's FROM names.
+
+    ``idle`` is called while standard input is waited for.
+    """
     path = query.streams[0].path
     data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     try:
-        return open_source(data, format=wanted.format, live=live, options=wanted.options)
+        return open_source(data, format=wanted.format, live=live, options=wanted.options, idle=idle)
     except FileError:
         raise
     except (FileNotFoundError, ValueError) as error:
@@ -96,21 +100,28 @@ def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
     _refuse_own_input(request.output, request.input.data or (query.streams[0].path or "-",))
-    with closing(opened(query, request.input, request.live)) as source:
-        _work(query, source, request, format)
+    signals = DeferredSignals()
+    with closing(opened(query, request.input, request.live, signals.check)) as source:
+        _work(query, source, request, format, signals)
 
 
-def _work(query: Query, source: Source, request: RunRequest, format: OutputFormat) -> None:
+def _work(
+    query: Query,
+    source: Source,
+    request: RunRequest,
+    format: OutputFormat,
+    signals: DeferredSignals,
+) -> None:
     run = FileRun(query, source, request.input.options, sort=request.sort)
     started = time.perf_counter()
-    with deferred_signals(can_read.__code__) as check_signals:
+    with signals:
         output = _output(request, format, run.binding.result_schema)
         try:
             with _progress(source, request.quiet) as tick, plain_warnings():
                 for rows in run.results():
                     output.write(rows)
                     tick(run.stream.progress)
-                    check_signals()
+                    signals.check()
             output.close()
         except BaseException:
             output.abandon()
