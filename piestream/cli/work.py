@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import Any, Literal
@@ -145,6 +145,8 @@ def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -
     if run.limit.cut:
         print(f"stopped at the limit of {run.limit.rows:,} rows; there are more", file=sys.stderr)
     seen = run.stream.statistics
+    if run.limit.cut:  # those that were worked out, but are not in the result, do not count
+        seen = replace(seen, matches=min(seen.matches, run.limit.rows))
     print(summary(seen, seconds), file=sys.stderr)
     if seen.incomplete:
         print(incomplete_rows(seen.incomplete), file=sys.stderr)

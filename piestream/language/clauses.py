@@ -35,8 +35,8 @@ _FOREIGN = {
     "WHERE": "a condition on events is a part of a predicate: a AS speed > 70 AND lane = 2; "
     + _MATCHES,
     "HAVING": f"RETURN gives aggregates such as AVG(a.speed) AS mean; {_MATCHES}",
-    "LIMIT": "every match is found; query.run(frame).head(10) keeps the first ten rows, and the "
-    "command line prints as many as --limit says",
+    "LIMIT": "query.run(frame, limit=10) stops after ten rows, and so does --limit 10 on the command "
+    "line",
     "GROUP": "PARTITION BY makes a stream of its own of each key",
     "JOIN": "the intervals of two streams are related in PATTERN: WITH names another stream",
     "UNION": "put the events of both into one frame, or name another stream by WITH",
