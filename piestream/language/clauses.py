@@ -22,6 +22,7 @@ CLAUSES = (
     "DEFINE",
     "PATTERN",
     "WITHIN",
+    "WHERE",
     "EMIT",
     "RETURN",
 )
@@ -30,7 +31,6 @@ CLAUSES = (
 _FOREIGN = frozenset(
     [
         "SELECT",
-        "WHERE",
         "HAVING",
         "LIMIT",
         "GROUP",
