@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         name=name,
     )
     if rng.random() < 0.3:
-        drawn = drawn.having(where=_where(rng, symbols, clauses, clock))
+        drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
         # Long enough for intervals to leave the window and for room to be used again.
@@ -292,8 +292,9 @@ def _returns(rng: Random, symbols: Sequence[str], clauses: Sequence[Clause]) -> 
     return tuple(unique.values())
 
 
-def _where(rng: Random, symbols: Sequence[str], clauses: Sequence[Clause], clock: Clock) -> Where:
+def _where(seed: float, symbols: Sequence[str], clauses: Sequence[Clause], clock: Clock) -> Where:
     """A condition on matches, often with an equality of values that are known from the start."""
+    rng = Random(seed)
     items: dict[str, Return] = {}
 
     def given(item: Return, text: str) -> Expression:
