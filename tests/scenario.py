@@ -8,7 +8,7 @@ does not depend on the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -197,7 +197,7 @@ class Scenario:
     keys: tuple[str, ...] = ()
     returns: tuple[Return, ...] = ()  # empty: RETURN is left out
     ties: str = "error"
-    where: Where | None = None
+    where: Callable[[Clock], Where] | None = None
     name: str = field(default="", compare=False)
 
     @property
@@ -228,7 +228,7 @@ class Scenario:
             f"WITHIN {self.clock.text(self.within)}",
         ]
         if self.where is not None:
-            lines.append(f"WHERE {self.where.condition.text}")
+            lines.append(f"WHERE {self.where(self.clock).condition.text}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
         if self.returns:
@@ -283,7 +283,8 @@ class Scenario:
     @property
     def stream(self) -> Stream:
         """The events and how to take them."""
-        return Stream(self.rows, self.schema, self.truth, self.clock, self.ties, where=self.where)
+        where = None if self.where is None else self.where(self.clock)
+        return Stream(self.rows, self.schema, self.truth, self.clock, self.ties, where=where)
 
     def expected(self, **options: Any) -> list[dict[str, Any]]:
         """The oracle's rows."""

@@ -110,7 +110,8 @@ def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
             continue
         returns = tuple(item for item in drawn.returns if gone not in _symbols_of(item))
         where = drawn.where
-        if where is not None and any(gone in _symbols_of(item) for item in where.items):
+        read = () if where is None else where(drawn.clock).items
+        if any(gone in _symbols_of(item) for item in read):
             where = None
         yield drawn.having(definitions=rest, clauses=clauses, returns=returns, where=where)
 
