@@ -1,7 +1,21 @@
-"""piestream: interval temporal patterns in event streams.
+"""piestream: patterns of situations that overlap in time, in frames, files and live streams.
 
->>> import piestream as ps
->>> q = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+A situation is a run of events during which something holds; a pattern says how situations lie to
+each other in time. A query is a text (``query``) or is built (``define``, ``pattern``); ``run`` finds
+all its matches in a frame, ``open`` those of a stream that goes on, ``explain`` says how.
+
+>>> import polars as pl, piestream as ps
+>>> cars = pl.DataFrame({"t": [1, 2, 3, 4], "accel": [0, 9, 9, 0], "speed": [50, 50, 80, 80]})
+>>> query = ps.query('''
+...     FROM cars ORDER BY t
+...     DEFINE a AS accel > 8, s AS speed > 70
+...     PATTERN a overlaps s WITHIN 60
+... ''')
+>>> query.run(cars).rows(named=True)
+[{'detected_at': 4, 'a_ts': 2, 'a_te': 4, 's_ts': 3, 's_te': None}]
+
+``help(ps.query)`` says what a query is made of, and https://github.com/piestream/piestream all the
+rest.
 """
 
 from __future__ import annotations
@@ -18,6 +32,7 @@ if TYPE_CHECKING:
         IntervalError,
         LateEventError,
         OrderError,
+        ResultWarning,
         SchemaError,
         StateError,
         StreamError,
@@ -61,6 +76,7 @@ _PLACES = {
             "IntervalError",
             "LateEventError",
             "OrderError",
+            "ResultWarning",
             "SchemaError",
             "StateError",
             "StreamError",
@@ -78,6 +94,7 @@ __all__ = [
     "OrderError",
     "Query",
     "QueryError",
+    "ResultWarning",
     "SchemaError",
     "Session",
     "StateError",
@@ -103,9 +120,21 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that importing piestream is quick."""
     if name not in _PLACES:
-        raise AttributeError(f"module piestream has no attribute {name!r}")
+        raise AttributeError(f"module piestream has no attribute {name!r}{_instead_of(name)}")
     module, attribute = _PLACES[name]
     return getattr(import_module(module), attribute)
+
+
+def _instead_of(name: str) -> str:
+    """What may have been meant by a name that there is not."""
+    if name in ("run", "open", "explain"):
+        return f": a query has it, as in piestream.query(text).{name}(...)"
+    if name in ("parse", "sql", "read", "from_sql"):
+        return ": piestream.query(text) reads a query"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), __all__, n=1, cutoff=0.75)
+    return f": did you mean {near[0]}?" if near and not name.startswith("_") else ""
 
 
 def __dir__() -> list[str]:

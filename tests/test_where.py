@@ -155,6 +155,15 @@ def test_the_builder_says_the_same() -> None:
         built.where(a.ts)  # type: ignore[arg-type]
 
 
+def test_values_of_parameters_stand_in_conditions() -> None:
+    text = QUERY.format("WHERE MAX(a.x) < :most AND a.te - a.ts > :least AND DURATION(a) < :n min")
+    query = ps.query(text, most=5, least=timedelta(minutes=2), n=9)
+    assert str(query.where) == "MAX(a.x) < 5 AND a.te - a.ts > 2 min AND DURATION(a) < 9 min"
+    assert query.run(MOMENTS)["a_ts"].to_list() == minute(2)
+    with pytest.raises(QueryError, match="the parameter :n has no value"):
+        ps.query(text, most=5, least=timedelta(minutes=2))
+
+
 def test_another_condition_is_another_query_to_a_snapshot() -> None:
     text = QUERY.replace("5 h", "500")
     blob = ps.query(text.format("WHERE a.ts > 2")).open(schema=EVENTS.schema).snapshot()

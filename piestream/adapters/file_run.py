@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from warnings import warn
 
 import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
 from piestream.adapters.files import Source, open_source
+from piestream.adapters.limits import Limit
 from piestream.engine.stream import Stream
-from piestream.errors import OrderError, TimeError
+from piestream.errors import OrderError, ResultWarning, TimeError
+from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.plan.binding import Binding
 
-__all__ = ["FileRun", "run_files"]
+__all__ = ["FileRun", "bound_to", "run_files"]
 
 #: Inputs of up to so many rows are taken whole, and so need not be in order of time.
 WHOLE_ROWS = 1 << 20
@@ -34,9 +39,10 @@ class FileRun:
     ) -> None:
         self.source = source
         self.sort = sort
-        self.binding = bound(query, source.schema)
+        self.binding = bound_to(query, source)
         lateness = options.lateness
         ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
+        self.limit = Limit(options.limit)
         self.stream = Stream(
             self.binding,
             ties=options.ties,
@@ -44,15 +50,19 @@ class FileRun:
             on_late=options.on_late,
             at_end=options.at_end,
             closable=True,
+            enough=self.limit.rows,
         )
 
     def results(self) -> Iterator[pl.DataFrame]:
-        """The result rows as they become known; frames without rows tell that a chunk is done."""
+        """The result rows as they become known; frames without rows tell that work goes on."""
+        return self.limit.of(self._results())
+
+    def _results(self) -> Iterator[pl.DataFrame]:
         stream = self.stream
         held: list[pl.DataFrame] | None = [] if stream.lateness is None else None
         n_held = n_rows = 0
         for chunk in self.source.chunks(self.binding.columns):
-            self._check_times(chunk, n_rows)
+            self._check_times(chunk)
             n_rows += len(chunk)
             rows = stream.project(chunk)
             if held is not None:
@@ -62,19 +72,38 @@ class FileRun:
                     yield pl.DataFrame(schema=self.binding.result_schema)
                     continue
                 rows, held = pl.concat(held), None
-            yield stream.process_projected(rows)
+            yield from stream.portions(rows)
         if held:
-            yield stream.process_projected(pl.concat(held))
-        yield stream.finish()
+            yield from stream.portions(pl.concat(held))
+        yield from stream.last_portions()
 
-    def _check_times(self, chunk: pl.DataFrame, before: int) -> None:
+    def _check_times(self, chunk: pl.DataFrame) -> None:
         times = chunk[self.binding.time.name]
         if times.null_count():
-            row = before + int(times.is_null().arg_max() or 0) + 1
-            raise TimeError(
-                f"{self.source.name}: the time column {times.name} is NULL in row {row}; every "
-                "event needs a time: filter these rows out"
-            )
+            row = int(times.is_null().arg_max() or 0)
+            fault = f"the time column {times.name} has no value here, and every event needs a time"
+            raise TimeError(self.source.fault_in_row(row, fault))
+
+
+def bound_to(query: Query, source: Source) -> Binding:
+    """A query bound to the columns of a source, whose advice goes with what does not fit."""
+    schema = source.schema
+    try:
+        return bound(query, schema)
+    except QueryError as error:
+        faults = [_advised(fault, source.advice, error.source) for fault in error.faults]
+        raise QueryError(faults, error.source) from None
+
+
+def _advised(fault: Diagnostic, advice: Mapping[str, str], source: str | None) -> Diagnostic:
+    """A fault with what the source says of the columns that it is about, or of all if of none."""
+    span = fault.span
+    text = source[span.start : span.end] if span is not None and source is not None else ""
+    words = set(re.findall(r"\w+", f"{fault.message} {fault.hint} {text}"))
+    about = [what for column, what in advice.items() if set(re.findall(r"\w+", column)) <= words]
+    if not about and span is None:
+        about = list(advice.values())
+    return replace(fault, hint="; ".join(about)) if about else fault
 
 
 def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
@@ -92,6 +121,12 @@ def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
         with closing(source):
             run = FileRun(query, source, bounded, sort=sort)
             results = [result for result in run.results() if len(result)]
+        if run.limit.cut:
+            warn(
+                f"stopped at limit={options.limit}: there are more rows",
+                ResultWarning,
+                stacklevel=5,
+            )
         return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
 
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.expressions.columns import columns_named
 from piestream.language.model import Aggregate, Query
 from piestream.plan.columns import is_moment
 
@@ -45,9 +46,8 @@ def columns_to_read(
 def lazily_read(query: Query, frame: pl.LazyFrame) -> pl.LazyFrame:
     """A lazy frame with the columns that a query reads."""
     schema = frame.collect_schema()
-    return frame.select(
-        columns_to_read(query, schema.names(), lambda name: is_moment(schema[name]))
-    )
+    read = columns_to_read(query, schema.names(), lambda name: is_moment(schema[name]))
+    return frame.select(columns_named(read))
 
 
 def pandas_may_be_time(column: Any) -> bool:

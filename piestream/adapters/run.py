@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
+from warnings import warn
 
 import polars as pl
 
@@ -12,8 +15,11 @@ from piestream.adapters.event_columns import event_list, event_types, events_fra
 from piestream.adapters.file_run import run_files
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
+from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.stream import Stream
+from piestream.errors import ResultWarning
+from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding
@@ -49,20 +55,23 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
 def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptions) -> pl.DataFrame:
     """Every match in a Polars frame. Of a lazy one only the columns that are needed are read."""
     binding = bound(query, frame.collect_schema())
-    needed = frame.select(binding.columns)
+    needed = frame.select(columns_named(binding.columns))
     if isinstance(needed, pl.LazyFrame):
         needed = needed.collect()
     threads = options.threads
     if threads is None:
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
+    limit = Limit(options.limit)
     stream = Stream(
         binding, ties=options.ties, lateness=None, whole=not cut, threads=threads,
-        at_end=options.at_end,
+        at_end=options.at_end, enough=limit.rows,
     )  # fmt: skip
-    results = _in_pieces(stream, needed) if cut else [stream.process(needed)]
-    results.append(stream.finish())
-    return pl.concat(results)
+    pieces = _in_pieces(stream, needed) if cut else stream.portions(stream.project(needed))
+    results = list(limit.of(chain(pieces, stream.last_portions())))
+    if limit.cut:
+        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+    return pl.concat([stream.no_results, *results])
 
 
 def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
@@ -76,13 +85,14 @@ def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
     )
 
 
-def _in_pieces(stream: Stream, frame: pl.DataFrame) -> list[pl.DataFrame]:
+def _in_pieces(stream: Stream, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Process a frame in pieces, with fewer rows where they give many matches."""
-    results = []
     first, rows = 0, _FIRST_ROWS
     while first < len(frame):
-        results.append(stream.process(frame[first : first + rows]))
+        found = 0
+        for result in stream.portions(stream.project(frame[first : first + rows])):
+            found += len(result)
+            yield result
         first += rows
-        fitting = rows * _PIECE_MATCHES // max(len(results[-1]), 1)
+        fitting = rows * _PIECE_MATCHES // max(found, 1)
         rows = max(_LEAST_ROWS, min(fitting, 4 * rows, CHUNK_ROWS))
-    return results

@@ -17,12 +17,14 @@ from piestream.adapters.event_columns import (
     value_type,
 )
 from piestream.adapters.event_reader import EventReader
+from piestream.adapters.forks import refuse_after_fork
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
+from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
@@ -69,6 +71,7 @@ class Session:
         self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
         self._lock = RLock()  # a signal's handler may call while a call is under way
+        refuse_after_fork(self)
         if state is not None:
             stored, kind = schema_of(state)
             if kind not in get_args(Kind):
@@ -232,7 +235,7 @@ class Session:
                     f"it had {binding.schema[name]} before"
                 )
         nulls = [name for name in binding.columns if frame.schema[name] == pl.Null]
-        return frame.with_columns(pl.col(n).cast(binding.schema[n]) for n in nulls)
+        return frame.with_columns(column_named(n).cast(binding.schema[n]) for n in nulls)
 
     def advance(self, time: Any) -> Any:
         """Move time on without events; gives the matches that became known.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from piestream.adapters.formats import Format, TypeName, has_data_suffix
+from piestream.adapters.formats import Format, has_data_suffix
+from piestream.adapters.terminal import printable
+from piestream.cli.process import EndedBySignalError, forget_standard_output
+from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -53,7 +55,19 @@ DecimalComma = Annotated[
     bool | None,
     typer.Option("--decimal-comma/--no-decimal-comma", help=help_of(FileOptions, "decimal_comma")),
 ]
-_TYPE_NAMES = get_args(TypeName)
+Null = Annotated[list[str] | None, typer.Option(metavar="WORD", help=help_of(FileOptions, "null"))]
+Encoding = Annotated[str | None, typer.Option(help=help_of(FileOptions, "encoding"))]
+ColumnTypes = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="COLUMN=TYPE", help=help_of(FileOptions, "types")),
+]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="What :NAME in the query stands for: a number, true or false, or else a text.",
+    ),
+]
 _DEFAULTS = FileOptions()
 
 
@@ -101,8 +115,10 @@ def run(
         Literal["table", "csv", "ndjson", "parquet"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
-    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Print all rows of the table, not only the first 20.")
+    ] = False,
     ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
     lateness: Annotated[
         str | None,
@@ -118,43 +134,43 @@ def run(
     sort: Annotated[
         bool, typer.Option("--sort", help="Read everything and sort it by time first.")
     ] = False,
-    column_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="COLUMN=TYPE",
-            help=f"The type of a CSV or NDJSON column: {', '.join(_TYPE_NAMES)}.",
-        ),
-    ] = None,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
+    param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
-    from piestream.cli.work import Input, RunRequest, file_options, work
+    from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
         _refuse(context, "the query and the data cannot both come from standard input")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
-    types = _types(context, column_type or [])
+    types = _types(context, column_type)
     with _reported(context):
         options = file_options(
             ties=ties,
             lateness=lateness,
             on_late=on_late,
             at_end=at_end,
+            limit=limit,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
+            null=null,
+            encoding=encoding,
+            types=types,
         )
         request = RunRequest(
-            input=Input(tuple(names), format, types, options),
+            input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
-            limit=None if all_rows else limit,
+            table_rows=None if all_rows or limit is not None else TABLE_ROWS,
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text), request)
+        work(_query(text, _parameters(context, param)), request)
 
 
 @app.command()
@@ -171,19 +187,33 @@ def check(
     format: DataFormat = None,
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
+    param: Parameter = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
-        parsed = _query(text)
+        parsed = _query(text, _parameters(context, param))
         if names or parsed.streams[0].path:
+            from piestream.adapters.file_run import bound_to
             from piestream.cli.work import Input, file_options, opened
-            from piestream.plan.binding import bind
 
-            options = file_options(delimiter=delimiter, decimal_comma=decimal_comma)
-            wanted = Input(tuple(names), format, {}, options)
-            with closing(opened(parsed, wanted)) as source:
-                bind(parsed, source.schema)
+            options = file_options(
+                delimiter=delimiter,
+                decimal_comma=decimal_comma,
+                null=null,
+                encoding=encoding,
+                types=_types(context, column_type),
+            )
+            with closing(opened(parsed, Input(tuple(names), format, options))) as source:
+                bound_to(parsed, source)
+        for symbol in parsed.symbols:
+            if symbol.predicate.is_never_true:
+                what = f"the predicate of {symbol.name} is never true, so nothing can match"
+                fault = parsed.fault(("predicate", symbol.name), what)
+                typer.echo(f"warning: {fault}", err=True)
     typer.echo("ok")
 
 
@@ -195,6 +225,7 @@ def explain(
     format: Annotated[
         Literal["text", "mermaid", "dot"], typer.Option(help="Text, or the automata as diagrams.")
     ] = "text",
+    param: Parameter = None,
 ) -> None:
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
     text, names = _text(context, query, query_file)
@@ -203,9 +234,9 @@ def explain(
     with _reported(context):
         from piestream import show
 
-        explanation = show.explain(_query(text))
+        explanation = show.explain(_query(text, _parameters(context, param)))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
-        typer.echo(shown, nl=False)
+    typer.echo(printable(shown), nl=False)
 
 
 @app.command()
@@ -254,31 +285,39 @@ def _text(
     except UnicodeDecodeError:
         _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
+        if file == "-":
+            _fail(f"cannot read the query from standard input: {error.strerror}")
         if len(file.split()) > 1:
             _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
-def _query(text: str) -> Query:
+def _query(text: str, parameters: Mapping[str, ParameterValue]) -> Query:
     from piestream.language import parse
 
-    return parse(text)
+    return parse(text, **parameters)
 
 
-def _types(context: typer.Context, given: list[str]) -> dict[str, TypeName]:
-    types: dict[str, TypeName] = {}
-    for item in given:
-        column, equals, name = item.rpartition("=")
-        if not equals or name not in _TYPE_NAMES:
-            *most, last = _TYPE_NAMES
-            _refuse(context, f"--type {item}: write COLUMN=TYPE, with {', '.join(most)} or {last}")
-        types[column] = cast(TypeName, name)
-    return types
+def _parameters(context: typer.Context, given: list[str] | None) -> dict[str, ParameterValue]:
+    try:
+        return parameters_written(given or [])
+    except ValueError as error:
+        _refuse(context, str(error))
+
+
+def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | None:
+    types: dict[str, str] = {}
+    for item in given or []:
+        column, equals, type = item.rpartition("=")
+        if not equals:
+            _refuse(context, f"--type {item}: write COLUMN=TYPE, for example {item}=float")
+        types[column] = type
+    return types or None
 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:
     """Wrong use: say how it is used."""
-    typer.echo(f"{context.get_usage()}\n\n{message}", err=True)
+    typer.echo(f"{context.get_usage()}\n\n{printable(message)}", err=True)
     raise typer.Exit(WRONG_USE)
 
 
@@ -294,9 +333,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever read from us has enough
-        # What is still buffered would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_standard_output()
         raise typer.Exit from None
+    except EndedBySignalError as signal:
+        typer.echo(f"ended by {signal}", err=True)
+        raise typer.Exit(signal.exit_code) from None
     except UsageError as error:
         _refuse(context, str(error))
     except OrderError as error:
@@ -305,10 +346,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
         _fail(str(error))
     except (PolarsError, OSError) as error:
         _fail(str(error).strip())
-    except MemoryError:
-        _fail("there is not enough memory; without --sort the data streams through")
+    except MemoryError as error:
+        text = str(error) or "there is not enough memory"
+        _fail(f"{text}\n  = without --sort the data streams through")
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(BAD_INPUT) from None

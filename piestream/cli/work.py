@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 from piestream.adapters.file_run import FileRun
-from piestream.adapters.files import TYPES, Source, open_source
-from piestream.adapters.formats import FORMATS, Format, TypeName
+from piestream.adapters.files import Source, open_source
+from piestream.adapters.formats import FORMATS, Format
+from piestream.adapters.terminal import printable
 from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
+from piestream.cli.process import deferred_signals
 from piestream.engine.statistics import Statistics
+from piestream.errors import FileError, ResultWarning
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
 
 __all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+
+#: Rows of a table that are printed if nothing else is said.
+TABLE_ROWS = 20
 
 OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
 
@@ -51,7 +56,6 @@ class Input:
 
     data: tuple[str, ...] = ()
     format: Format | None = None
-    types: Mapping[str, TypeName] = field(default_factory=dict)
     options: FileOptions = field(default_factory=FileOptions)
 
 
@@ -62,7 +66,7 @@ class RunRequest:
     input: Input
     output: str | None = None
     output_format: OutputFormat | None = None
-    limit: int | None = 20
+    table_rows: int | None = TABLE_ROWS
     sort: bool = False
     quiet: bool = False
 
@@ -78,11 +82,10 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
     data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
-    types = {column: TYPES[name] for column, name in wanted.types.items()}
     try:
-        return open_source(
-            data, format=wanted.format, types=types, live=live, options=wanted.options
-        )
+        return open_source(data, format=wanted.format, live=live, options=wanted.options)
+    except FileError:
+        raise
     except (FileNotFoundError, ValueError) as error:
         if not wanted.data:  # the fault is in the query
             raise query.fault(("source",), str(error)) from None
@@ -99,31 +102,37 @@ def work(query: Query, request: RunRequest) -> None:
 
 def _work(query: Query, source: Source, request: RunRequest, format: OutputFormat) -> None:
     run = FileRun(query, source, request.input.options, sort=request.sort)
-    output = _output(request, format, run.binding.result_schema)
     started = time.perf_counter()
-    try:
-        with _interrupts() as interrupted, _progress(source, request.quiet) as tick:
-            for rows in run.results():
-                output.write(rows)
-                tick(run.stream.progress)
-                interrupted()
-        output.close()
-    except BaseException:
-        output.abandon()
-        raise
-    seconds = time.perf_counter() - started
-    if request.quiet:
-        return
+    with deferred_signals(can_read.__code__) as check_signals:
+        output = _output(request, format, run.binding.result_schema)
+        try:
+            with _progress(source, request.quiet) as tick, plain_warnings():
+                for rows in run.results():
+                    output.write(rows)
+                    tick(run.stream.progress)
+                    check_signals()
+            output.close()
+        except BaseException:
+            output.abandon()
+            raise
+    if not request.quiet:
+        with suppress(OSError):  # the result is complete, whether this can be read or not
+            _sum_up(run, request, output, time.perf_counter() - started)
+
+
+def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -> None:
     if (
         isinstance(output, TableOutput)
-        and request.limit is not None
-        and output.rows > request.limit
+        and request.table_rows is not None
+        and output.rows > request.table_rows
     ):
         print(
-            f"the first {request.limit:,} of {output.rows:,} rows; --all prints all, "
+            f"the first {request.table_rows:,} of {output.rows:,} rows; --all prints all, "
             "-o FILE writes them",
             file=sys.stderr,
         )
+    if run.limit.cut:
+        print(f"stopped at the limit of {run.limit.rows:,} rows; there are more", file=sys.stderr)
     seen = run.stream.statistics
     print(summary(seen, seconds), file=sys.stderr)
     if seen.incomplete:
@@ -134,11 +143,11 @@ def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         live = request.live and request.input.data == ("-",)
-        return TableOutput(schema, limit=request.limit, width=width, live=live)
+        return TableOutput(schema, limit=request.table_rows, width=width, live=live)
     path = None if request.output in (None, "-") else request.output
     try:
         return open_output(path, format, schema)
-    except OSError as error:
+    except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(str(error)) from None
 
 
@@ -172,32 +181,16 @@ def incomplete_rows(count: int) -> str:
 
 
 @contextmanager
-def _interrupts() -> Iterator[Callable[[], None]]:
-    """Ctrl-C between two chunks, or while waiting for data; at any instant only the second time.
+def plain_warnings() -> Iterator[None]:
+    """Warnings about a result as a line each on standard error."""
 
-    Compiled loops and Polars cannot be interrupted safely.
-    """
-    wanted = False
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"warning: {message}", file=sys.stderr)
 
-    def came(_: int, frame: FrameType | None) -> None:
-        nonlocal wanted
-        if wanted or (frame is not None and frame.f_code is can_read.__code__):
-            raise KeyboardInterrupt
-        wanted = True
-
-    def interrupted() -> None:
-        if wanted:
-            raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGINT, came)
-    except ValueError:  # not the main thread, which alone gets signals
-        yield interrupted
-        return
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ResultWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _output_format(request: RunRequest) -> OutputFormat:
@@ -244,7 +237,8 @@ def _progress(source: Source, quiet: bool) -> Iterator[Any]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(Path(source.name).name, total=source.total, events=0, matches=0)
+        name = printable(Path(source.name).name)
+        task = bar.add_task(name, total=source.total, events=0, matches=0)
 
         def tick(seen: Statistics) -> None:
             bar.update(

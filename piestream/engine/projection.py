@@ -12,6 +12,7 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.errors import TimeError
+from piestream.expressions.columns import column_named
 from piestream.expressions.predicate import Predicate
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
@@ -50,19 +51,19 @@ class Projection:
         """The projected columns as expressions over the user's."""
         binding = self.binding
         columns = [
-            _missing_as_null(pl.col(name), binding.schema[name]).alias(KEY + name)
+            _missing_as_null(column_named(name), binding.schema[name]).alias(KEY + name)
             for name in binding.query.partition_by
         ]
-        columns.append(pl.col(binding.time.name).to_physical().cast(pl.Int64).alias(TIME))
+        columns.append(column_named(binding.time.name).to_physical().cast(pl.Int64).alias(TIME))
         columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.row_predicates]
         for number, attribute in enumerate(binding.attributes):
-            value = pl.col(attribute.name)
+            value = column_named(attribute.name)
             if attribute.form == FLOAT:
                 value = value.cast(pl.Float64).fill_nan(None)
             elif attribute.form != CODE:
                 value = value.to_physical().cast(pl.Int64)
             columns.append(value.alias(f"{ATTRIBUTE}{number}"))
-        columns += [pl.col(name).alias(RAW + name) for name in self._raw]
+        columns += [column_named(name).alias(RAW + name) for name in self._raw]
         return columns
 
     @cached_property

@@ -21,8 +21,9 @@ from piestream.engine import ordering
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.changes import ChangeGuard, cause_of
-from piestream.engine.detector import Detector
+from piestream.engine.detector import PORTION_ROWS, Detector
 from piestream.engine.dictionaries import Dictionary
+from piestream.engine.many_rows import RowCount
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import PreviousValues, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
@@ -56,7 +57,7 @@ class Stream:
     ``lateness`` None is a bounded input: rows of a partition come in order of time, whatever the
     order of the partitions, and nothing is late. Where it comes ``whole``, in one `process`, no
     state is kept, and partitions may be shared out to ``threads``; ``at_end`` says whether what is
-    open then stays so. A stream that is ``closable`` keeps what closing would complete.
+    open then stays so, and more than ``enough`` rows are not looked for. A stream that is ``closable`` keeps what closing would complete.
 
     Each call gives the result rows that it made known. ``detector`` is the part behind it that knows
     integers only; it is to be looked at, not to be called.
@@ -73,13 +74,15 @@ class Stream:
         threads: int = 1,
         at_end: AtEnd = "open",
         closable: bool = False,
+        enough: int = INT64_MAX,
     ) -> None:
         self.binding = binding
-        self.detector = Detector(binding.compiled, binding.bit_of_symbol)
+        self.detector = Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
         self._whole = whole
         self._threads = threads
         self._at_end = at_end
         self.closable = closable
+        self._enough = enough
         self._finished = False
         self._incomplete: int | None = None
         self._projection = Projection(binding)
@@ -116,13 +119,21 @@ class Stream:
 
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Process projected rows."""
+        return self._concat(list(self.portions(rows)))
+
+    def portions(self, rows: pl.DataFrame, most_rows: int | None = None) -> Iterator[pl.DataFrame]:
+        """As `process_projected`, in portions of about so many result rows; some have none.
+
+        The next one is found when it is asked for, and the stream is of no use before the last.
+        """
+        if most_rows is None:
+            most_rows = min(PORTION_ROWS, self._enough + 1)
         self._projection.check_times(rows[TIME])
         with self._change:
             with self._unchanged_on_error():
-                results = self._detect(self._buffer.release(rows))
+                yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
-                results.append(self._advance_watermark(self._buffer.watermark))
-            return self._concat(results)
+                yield self._advance_watermark(self._buffer.watermark)
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -134,7 +145,7 @@ class Stream:
         with self._change:
             with self._unchanged_on_error():
                 self._buffer.observe_time(seen)
-                results = self._detect(self._buffer.release_unordered(rows))
+                results = list(self._detect(self._buffer.release_unordered(rows)))
             # a micro-batch costs more than a small compaction
             self._since_compaction += _COMPACT_EVENTS
             if self._buffer.latest != INT64_MIN:
@@ -202,16 +213,22 @@ class Stream:
 
         ``at_end`` "close" ends what is open at the last event of its partition.
         """
+        return self._concat(list(self.last_portions(at_end)))
+
+    def last_portions(
+        self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
+    ) -> Iterator[pl.DataFrame]:
+        """As `finish`, in portions."""
         with self._change:
-            results = self._detect(self._buffer.drain(), last=True) if self._buffer else []
+            if self._buffer:
+                yield from self._detect(self._buffer.drain(), last=True, most_rows=most_rows)
             if self._buffer.latest != INT64_MIN:
-                results.append(self._advance_watermark(self._buffer.latest))
+                yield self._advance_watermark(self._buffer.latest)
             if (at_end or self._at_end) == "close" and not self._whole:
                 self._check_closable()
-                results.append(self._results(self.detector.close()))
+                yield from map(self._results, self.detector.close(most_rows))
                 self._incomplete = 0
             self._finished = True
-            return self._concat(results)
 
     def _check_closable(self) -> None:
         """Refuse to close where an interval would end behind the last time that there is."""
@@ -230,7 +247,8 @@ class Stream:
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
-            self._incomplete = len(self._passing(self.detector.close())[0].rows)
+            closed = self.detector.close(PORTION_ROWS)
+            self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
         return self._incomplete
 
     @property
@@ -379,7 +397,9 @@ class Stream:
         stream._counts = replace(state.counts)
         stream._compacted_at = state.compacted_at
         stream._since_compaction = state.since_compaction
-        stream._previous = PreviousValues({column.name: column for column in state.previous})
+        stream._previous = PreviousValues(
+            {column.name: column.alias("") for column in state.previous}
+        )
         for dictionary, values in zip(
             stream._dictionaries.values(), state.dictionaries, strict=True
         ):
@@ -433,15 +453,17 @@ class Stream:
 
     # -- the detector ------------------------------------------------------------------------------
 
-    def _detect(self, rows: pl.DataFrame, last: bool = False) -> list[pl.DataFrame]:
-        """The results of rows that need not wait any longer."""
+    def _detect(
+        self, rows: pl.DataFrame, last: bool = False, most_rows: int = INT64_MAX
+    ) -> Iterator[pl.DataFrame]:
+        """The results of rows that need not wait any longer, in portions."""
         if not len(rows):
-            return []
+            return
         rows, partitions, offsets = self._ordered(rows, last)
         self._counts.events += len(rows)
         self._since_compaction += len(rows)
         if not len(rows):
-            return []
+            return
         if self._previous:
             stored = None
             if not self._whole:
@@ -455,15 +477,21 @@ class Stream:
             closes = self._at_end == "close"
             if closes:
                 self._check_closable()
-            found = self.detector.detect_whole(batch, self.latest, self._threads, closes)
-            return [self._results(found)]
-        result = self._results(self.detector.detect(batch))
-        if self.lateness is None:  # no watermark tells when to compact
+            found = self.detector.detect_whole(
+                batch, self.latest, self._threads, closes, self._enough
+            )
+        else:
+            found = self.detector.portions(batch, most_rows)
+        try:
+            yield from map(self._results, found)
+        except MemoryError:
+            advice = self.detector.rows_found.advice
+            raise MemoryError(f"there is not enough memory for the matches: {advice}") from None
+        if self.lateness is None and not self._whole:  # no watermark tells when to compact
             self._rows_since_compaction += len(rows)
             if self._rows_since_compaction > _COMPACT_ROWS:
                 self._rows_since_compaction = 0
                 self._compact(INT64_MIN)
-        return [result]
 
     def _attributes(self, rows: pl.DataFrame) -> tuple[Words, NDArray[np.uint8]]:
         """The columns that RETURN aggregates, as words, and where they have a value."""

@@ -7,7 +7,8 @@ is a fault. Classes of its tree are named by strings, because importing sqlglot 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from piestream.expressions.casts import CAST_HINT, CAST_SPELLINGS
@@ -35,7 +36,14 @@ from piestream.expressions.literals import (
     number_value,
     timestamp_value,
 )
-from piestream.expressions.refusals import interval_fault, refusal, syntax_fault
+from piestream.expressions.parameters import filled, with_values
+from piestream.expressions.refusals import (
+    DURATIONS,
+    foreign_fault,
+    interval_fault,
+    refusal,
+    syntax_fault,
+)
 from piestream.expressions.sqlglot_tree import TreeReading, cover, is_too_deep
 from piestream.expressions.syntax import (
     And,
@@ -101,9 +109,12 @@ def read_predicate(
     text: str,
     qualifiers: tuple[str, ...] = (),
     symbols: tuple[str, ...] = (),
+    parameters: Mapping[str, Any] | None = None,
     leaves: Sequence[Token] = (),
 ) -> tuple[Node | None, list[Diagnostic]]:
     """The tree of a predicate and what is wrong with it; spans are places in ``text``.
+
+    ``:limit`` stands for a value of ``parameters``.
 
     A column may be written ``stream.column`` when ``stream`` is one of the qualifiers. What stands
     at the place of a leaf is a column of the leaf's name.
@@ -124,13 +135,21 @@ def read_predicate(
         return None, [beyond]
     if tokens[0].kind is Kind.END:
         return None, [Diagnostic(None, "the predicate is missing")]
-    interval = interval_fault(tokens)
-    if interval is not None:
-        return None, [interval]
+    foreign = interval_fault(tokens) or foreign_fault(tokens)
+    if foreign is not None:
+        return None, [foreign]
+    tokens, diagnostics = with_values(tokens, parameters or {}, "parameters={'NAME': ...}")
+    diagnostics += _durations_among(tokens)
+    if diagnostics:
+        return None, diagnostics
     sql, places = with_names_quoted(clean, tokens)
     whole = Span(tokens[0].span.start, tokens[-2].span.end)
     try:
         tree = sqlglot.parse_one(sql)
+        values = {t.span.start: t.value for t in tokens if t.kind is Kind.PARAMETER}
+        if values:
+            starts = ((at, values.get(place)) for at, place in enumerate(places))
+            tree = filled(tree, {at: value for at, value in starts if value is not None})
         if is_too_deep(tree):
             return None, [Diagnostic(whole, TOO_DEEP)]
         reading = _Reading(places, whole, qualifiers, symbols)
@@ -142,6 +161,15 @@ def read_predicate(
     except Exception:  # sqlglot reads many dialects, and stumbles over some mixtures of them
         return None, [Diagnostic(whole, "this is not a predicate")]
     return (None if reading.diagnostics else node), reading.diagnostics
+
+
+def _durations_among(tokens: list[Token]) -> list[Diagnostic]:
+    """The parameters of a predicate that stand for durations, which it cannot hold."""
+    return [
+        Diagnostic(t.span, f"{t.text} is a duration, and a predicate has none", DURATIONS)
+        for t in tokens
+        if isinstance(t.value, timedelta)
+    ]
 
 
 def canonical_fault(text: str) -> Diagnostic | None:

@@ -21,6 +21,7 @@ from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
 from piestream.expressions.parse import canonical_fault, read_predicate
+from piestream.expressions.satisfiability import is_never_true
 from piestream.expressions.syntax import Literal, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered
@@ -55,13 +56,13 @@ class Predicate:
     of_match: bool = field(default=False, compare=False, repr=False)  # else, of an event
 
     @classmethod
-    def parse(cls, text: str) -> Predicate:
-        """The predicate of a SQL expression.
+    def parse(cls, text: str, parameters: Mapping[str, Any] | None = None) -> Predicate:
+        """The predicate of a SQL expression, in which ``:limit`` stands for a parameter's value.
 
         >>> Predicate.parse("speed > PREV(speed) and not braking").columns
         ('speed', 'braking')
         """
-        predicate, diagnostics = cls.read(text, text, 0)
+        predicate, diagnostics = cls.read(text, text, 0, parameters=parameters)
         if predicate is None:
             raise QueryError([located(d, text) for d in diagnostics], text)
         return predicate
@@ -74,6 +75,7 @@ class Predicate:
         offset: int,
         qualifiers: tuple[str, ...] = (),
         symbols: tuple[str, ...] = (),
+        parameters: Mapping[str, Any] | None = None,
         leaves: Sequence[Token] | None = None,
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, for a text at ``offset`` in a query's source.
@@ -82,7 +84,7 @@ class Predicate:
         in the text, it is a condition on a match, and they are what it knows of that.
         """
         of_match = leaves is not None
-        tree, diagnostics = read_predicate(text, qualifiers, symbols, leaves or ())
+        tree, diagnostics = read_predicate(text, qualifiers, symbols, parameters, leaves or ())
         canonical = ""
         try:
             if tree is not None:
@@ -137,6 +139,18 @@ class Predicate:
         'vitals.temp > PREV(vitals.temp)'
         """
         return self.text if self.tree is None else canonical_text(self.tree, stream)
+
+    @property
+    def is_never_true(self) -> bool:
+        """Whether no event can fulfil the predicate; False where that is not found out.
+
+        >>> Predicate.parse("x > 1 AND x < 0").is_never_true
+        True
+        """
+        if self.tree is None:
+            return False
+        expression, diagnostics = lowered(self.tree, None)
+        return not diagnostics and is_never_true(expression)
 
     def to_polars(self, schema: Mapping[str, Any]) -> pl.Expr:
         """The predicate over a frame of this schema: Boolean, where NULL is false.

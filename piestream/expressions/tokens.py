@@ -29,6 +29,7 @@ class Kind(Enum):
     NUMBER = "number"
     STRING = "string"
     SIGN = "sign"
+    PARAMETER = "parameter"  # :limit
     END = "end"
 
 
@@ -39,6 +40,7 @@ class Token:
     kind: Kind
     text: str
     span: Span
+    value: object = None  # that a parameter stands for
 
     @property
     def upper(self) -> str:
@@ -81,6 +83,7 @@ _TOKEN = re.compile(
   | (?P<word>[^\W\d]\w*)
   | (?P<quoted>"(?:[^"]|"")*(?:"|(?P<open_quoted>\Z)))
   | (?P<string>'(?:[^']|'')*(?:'|(?P<open_string>\Z)))
+  | (?P<parameter>:[^\W\d]\w*)
   | (?P<sign><=|>=|<>|!=|==|\|\||::|>>|<<|->|.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -120,6 +123,8 @@ def tokenize(text: str) -> tuple[list[Token], list[Diagnostic]]:
             tokens.append(Token(Kind.NUMBER, match[0], span))
         elif group == "word":
             tokens.append(Token(Kind.WORD, match[0], span))
+        elif group == "parameter":
+            tokens.append(Token(Kind.PARAMETER, match[0], span))
         elif group == "sign":
             tokens.append(Token(Kind.SIGN, match[0], span))
     end = len(text.rstrip())

@@ -217,6 +217,15 @@ class _Lowering:
             if all(one.type.kind in (Kind.DATE, Kind.DATETIME) for one in times):
                 since, until = (Convert(one, _LENGTH) for one in times)
                 return Arithmetic("-", since, until, _LENGTH)
+        if operator in "+-" and (moment := self._moment_in(left, right)) is not None:
+            what = f"{moment.type.kind.value} is no number to add to or to subtract from"
+            hint = (
+                "how long a silence between two events may be is written MAX GAP 5 s, and how long "
+                "a situation lasts AT LEAST 5 s"
+            )
+            span = left.span.joined(right.span)
+            self.diagnostics.append(Diagnostic(span, what, hint))
+            return Const(None, Type(Kind.UNKNOWN))
         a, b = self.number(left, operator), self.number(right, operator)
         is_length = self._gives_length(operator, (a, b), (left, right))
         match operator:
@@ -271,14 +280,39 @@ class _Lowering:
                 f"write {number} s, {number} min, {number} h or {number} d",
             )
 
+    def _moment_in(self, *nodes: syntax.Node) -> Expression | None:
+        """The first operand that is a date or timestamp."""
+        times = (Kind.DATE, Kind.DATETIME)
+        operands = (self.lower(node) for node in nodes)
+        return next((operand for operand in operands if operand.type.kind in times), None)
+
+    def _check_category(self, operands: Sequence[Expression], nodes: Sequence[syntax.Node]) -> None:
+        """Report texts that no value of an Enum column beside them can be."""
+        column = next(
+            (e for e in operands if isinstance(e, Field) and e.type.stored == "Enum"), None
+        )
+        if column is None or self.schema is None:
+            return
+        categories = list(self.schema[column.name].categories)
+        for operand, node in zip(operands, nodes, strict=True):
+            value = operand.value if isinstance(operand, Const) else None
+            if not isinstance(value, str) or value in categories:
+                continue
+            listed = ", ".join(repr(category) for category in categories[:20])
+            hint = f"they are {listed}" + (", ..." if len(categories) > 20 else "")
+            message = f"{value!r} is none of the values that the column {column.name} can have"
+            self.fault(node, message, did_you_mean(value, categories) or hint)
+
     def _comparison(
         self, operator: ComparisonOperator, left: syntax.Node, right: syntax.Node
     ) -> Expression:
         a, b = self.alike([left, right], operator)
+        self._check_category([a, b], [left, right])
         return Comparison(operator, a, b)
 
     def _one_of(self, value: syntax.Node, members: tuple[syntax.Node, ...]) -> Expression:
         operand, *listed = self.alike([value, *members], "IN")
+        self._check_category([operand, *listed], [value, *members])
         constants = [e.value for e in listed if isinstance(e, Const) and e.value is not None]
         others = [e for e in listed if not isinstance(e, Const)]
         found: list[Expression] = []

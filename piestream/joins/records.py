@@ -315,8 +315,23 @@ class Item(Record):
     ids: Annotated[Words, 2]  # of PAIR: of x and of y
 
 
+class Paused(IntEnum):
+    """Where a call has paused."""
+
+    NO = 0
+    BETWEEN = 1  # two events of a partition, or two partitions
+    INSIDE = 2  # of an event, among the matches that it completes
+
+
 class Scratch(Record):
-    """What is kept while one call works."""
+    """What is kept while a call works, and from its pause until it goes on."""
+
+    paused: int  # Paused
+    group: int  # which of the batch's partitions it is in
+    ended: int  # the symbols (as bits) whose intervals ended at this event
+    pause_at: int  # it pauses once the steps and visits are so many,
+    events_left: int  # or behind so many events,
+    most_rows: int  # or once it has written so many result rows
 
     event_origin: int  # the number of the event that row 0 would be
     n_rows: int  # result rows written
@@ -333,6 +348,7 @@ class Scratch(Record):
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     items: Table[Item]
+    event: int  # where the cursor of the batch is kept while the call pauses (batch.py)
     bound: Rows[Bound]  # by symbol
 
     @method

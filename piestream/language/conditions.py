@@ -7,10 +7,12 @@ is read as RETURN reads it, and is one column to whoever reads the expression.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration, duration_of, rewritten, unit_named
 from piestream.expressions.keywords import EXPRESSION_WORDS
+from piestream.expressions.parameters import values_of
 from piestream.expressions.parse import ALLOWED_FUNCTIONS, BEFORE_BRACKETS
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.syntax import Column, columns_of
@@ -46,8 +48,9 @@ def read_condition(
     before = len(cursor.diagnostics)
     leaves = _Leaves(replace(names, clause="WHERE"), spans)
     whole = cursor.span()
+    others: list[Token] = []
     while not cursor.at_end:
-        leaves.read(cursor)
+        others += leaves.read(cursor)
     if len(cursor.diagnostics) > before:
         return None
     start = whole.start
@@ -55,7 +58,9 @@ def read_condition(
         replace(token, span=Span(token.span.start - start, token.span.end - start))
         for token in leaves.tokens
     ]
-    predicate, faults = Predicate.read(text[start : whole.end], text, start, leaves=moved)
+    predicate, faults = Predicate.read(
+        text[start : whole.end], text, start, parameters=values_of(others), leaves=moved
+    )
     cursor.diagnostics.extend(
         Diagnostic(fault.span or whole, fault.message, fault.hint) for fault in faults
     )
@@ -78,8 +83,14 @@ class _Leaves:
     items: dict[str, Return] = field(default_factory=dict)
     lengths: dict[str, Duration] = field(default_factory=dict)
 
-    def read(self, cursor: Cursor) -> None:
-        """Read an item or a length of time where one comes next, else pass over a token."""
+    def read(self, cursor: Cursor) -> list[Token]:
+        """Read an item or a length of time where one comes next, else the token that does."""
+        start = cursor.position
+        before = len(self.tokens)
+        self._read_next(cursor)
+        return cursor.tokens[start : cursor.position] if len(self.tokens) == before else []
+
+    def _read_next(self, cursor: Cursor) -> None:
         token, after = cursor.peek(), cursor.peek(1)
         before = cursor.tokens[cursor.position - 1] if cursor.position else None
         is_name = token.kind is Kind.QUOTED or token.kind is Kind.WORD
@@ -89,8 +100,14 @@ class _Leaves:
             self._read_item(cursor, 3)
         elif token.upper == "INTERVAL" and after.kind in (Kind.STRING, Kind.NUMBER):
             self._read_interval(cursor)
-        elif token.kind is Kind.NUMBER and after.upper and after.upper not in EXPRESSION_WORDS:
-            self._read_length(cursor)
+        elif token.kind is Kind.PARAMETER and isinstance(token.value, timedelta):
+            self._read_length(cursor, 1)
+        elif (
+            token.kind in (Kind.NUMBER, Kind.PARAMETER)
+            and after.upper
+            and after.upper not in EXPRESSION_WORDS
+        ):
+            self._read_length(cursor, 2)
         else:
             cursor.take()
 
@@ -126,17 +143,17 @@ class _Leaves:
         self.spans.setdefault(("column", text), next(iter(places.values()), span))
         self.tokens.append(Token(Kind.WORD, text, span))
 
-    def _read_length(self, cursor: Cursor) -> None:
-        """Read ``5 min``."""
-        number, unit = cursor.peek(), cursor.peek(1)
-        if unit_named(unit.text) is None and cursor.peek(2).is_sign("(", "."):
+    def _read_length(self, cursor: Cursor, count: int) -> None:
+        """Read ``5 min``, of so many tokens."""
+        tokens = cursor.tokens[cursor.position : cursor.position + count]
+        end = cursor.peek(count)
+        if count == 2 and unit_named(tokens[1].text) is None and end.is_sign("(", "."):
             cursor.take()  # something is missing between a number and what follows
             return
-        part = Cursor([number, unit], cursor.peek(2).span, cursor.diagnostics)
-        cursor.position += 2
-        length = part.take_duration("WHERE")
+        cursor.position += count
+        length = Cursor(tokens, end.span, cursor.diagnostics).take_duration("WHERE")
         if length is not None:
-            self._add_length(length, number.span.joined(unit.span))
+            self._add_length(length, tokens[0].span.joined(tokens[-1].span))
 
     def _read_interval(self, cursor: Cursor) -> None:
         """Read ``INTERVAL '30' SECOND``."""

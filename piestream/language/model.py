@@ -424,8 +424,14 @@ class Query:
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
-        delimiter, decimal_comma
-            For CSV files: what separates the columns, and whether numbers are written like 9,5.
+        limit
+            Stop early: only the first so many rows. A `ResultWarning` says if there are more.
+        delimiter, decimal_comma, null
+            For CSV files: what separates the columns, whether numbers are written like 9,5, and
+            the words that stand for missing values: ``"NA"``, or a list.
+        encoding, types
+            For CSV and NDJSON files: what they are written in, if not UTF-8 (``"latin-1"``), and
+            the types of columns by their names: ``{"day": "date:%d/%m/%Y", "x": "float"}``.
         buckets, slices, partitioning, metrics
             For Spark frames: see `piestream.spark.run`.
 

@@ -20,7 +20,8 @@ A new option is a field here, a keyword here, and the place that acts on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import codecs
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -95,9 +96,35 @@ def _check_threads(value: int) -> None:
         raise ValueError(f"threads is a number from 1 on, not {value!r}")
 
 
+def _check_limit(value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"limit is a number of rows, not {value!r}")
+
+
 def _check_delimiter(value: str) -> None:
     if len(value.encode()) != 1 or value in '"\r\n':
         raise ValueError(f"a delimiter is one character like ; or a tab, not {value!r}")
+
+
+def _check_null(value: str | Sequence[str]) -> None:
+    words = [value] if isinstance(value, str) else value
+    if not words or not all(isinstance(word, str) and word for word in words):
+        raise ValueError(f"null is a word for what is missing, or a list of words, not {value!r}")
+
+
+def _check_encoding(value: str) -> None:
+    try:
+        if not codecs.lookup(value)._is_text_encoding:
+            raise LookupError
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"there is no encoding {value!r}; some are utf-8, latin-1, cp1252 and utf-16"
+        ) from None
+
+
+def _check_types(value: Mapping[str, Any]) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"types is a mapping of columns to types, not {value!r}")
 
 
 def _check_buckets(value: int) -> None:
@@ -204,6 +231,14 @@ class RunOptions(BoundedOptions):
             elsewhere="threads is no option for a Spark frame: Spark shares out the work",
         ),
     )
+    limit: int | None = field(
+        default=None,
+        metadata=_about(
+            "Stop once there are so many rows.",
+            check=_check_limit,
+            elsewhere="limit is no option for a Spark frame: take .limit(rows) of the result",
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,6 +260,32 @@ class FileOptions(RunOptions):
         metadata=_about(
             "Whether numbers of CSV are written like 9,5.",
             elsewhere="decimal commas are for the CSV files that FROM names, not for a frame",
+        ),
+    )
+    null: str | Sequence[str] | None = field(
+        default=None,
+        metadata=_about(
+            "A word of CSV that stands for a missing value, like NA.",
+            check=_check_null,
+            elsewhere="words for missing values are for the CSV files that FROM names, not for a "
+            "frame",
+        ),
+    )
+    encoding: str | None = field(
+        default=None,
+        metadata=_about(
+            "What text is written in, if not UTF-8: latin-1, cp1252, utf-16.",
+            check=_check_encoding,
+            elsewhere="an encoding is for the text files that FROM names, not for a frame",
+        ),
+    )
+    types: Mapping[str, Any] | None = field(
+        default=None,
+        metadata=_about(
+            "The types of columns of CSV or NDJSON: int, float, bool, text, date, datetime; the last "
+            "two with a format: date:%d/%m/%Y.",
+            check=_check_types,
+            elsewhere="types are for the columns of the text files that FROM names, not for a frame",
         ),
     )
 
@@ -299,6 +360,7 @@ class RunKeywords(BoundedKeywords, total=False):
     """The keywords of `RunOptions`."""
 
     threads: int | None
+    limit: int | None
 
 
 class FileKeywords(RunKeywords, total=False):
@@ -306,6 +368,9 @@ class FileKeywords(RunKeywords, total=False):
 
     delimiter: str | None
     decimal_comma: bool | None
+    null: str | Sequence[str] | None
+    encoding: str | None
+    types: Mapping[str, Any] | None
 
 
 class SparkKeywords(BoundedKeywords, total=False):

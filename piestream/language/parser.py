@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 from piestream.expressions.diagnostics import (
     MOST_FAULTS,
@@ -15,6 +16,7 @@ from piestream.expressions.diagnostics import (
     located,
 )
 from piestream.expressions.limits import length_fault, token_fault
+from piestream.expressions.parameters import with_values
 from piestream.expressions.tokens import Kind, Token, tokenize
 from piestream.language.clauses import Clause, clauses_of
 from piestream.language.conditions import read_condition
@@ -30,15 +32,49 @@ from piestream.language.validate import validated
 __all__ = ["parse"]
 
 
-def parse(text: str) -> Query:
-    """The query of a text; `QueryError` lists all that is wrong with it.
+def parse(text: str, /, **parameters: Any) -> Query:
+    """The query of a text. Its ``run`` finds every match in a frame, ``open`` those of a stream.
 
-    >>> query = parse("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 300 s")
+    Parameters
+    ----------
+    text
+        The clauses, in any order::
+
+            FROM cars PARTITION BY car_id ORDER BY ts  -- a name, or 'files/*.parquet'
+            DEFINE a AS accel > 8 AT LEAST 5 s,        -- names of what may hold for a while
+                   s AS speed > 70
+            PATTERN a meets; overlaps; during s        -- how they lie to each other in time
+            WITHIN 5 minutes                           -- from the earliest start to the report
+            RETURN AVG(s.speed) AS avg_speed, a.ts     -- left out: all starts and ends
+
+        The page docs/query-language.md says the rest.
+
+    parameters
+        What ``:name`` in the text stands for: a number, a text, a truth value, a date or a time in
+        a predicate, ``"5 s"`` or a timedelta for a duration. A value is never read as text.
+
+    Raises
+    ------
+    QueryError
+        The text is no query; it lists all that is wrong, with carets and what was probably meant.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+    >>> query.run(pl.DataFrame({"t": [1, 2, 3], "accel": [0.5, 9.5, 0.5]})).rows()
+    [(2, 2, None)]
+    >>> session = query.open()
+    >>> session.push({"t": 7, "accel": 9.5})
+    [{'detected_at': 7, 'a_ts': 7, 'a_te': None}]
     >>> print(query)
-    FROM cars
+    FROM cars ORDER BY t
     DEFINE a AS accel > 8
     PATTERN a
-    WITHIN 5 min
+    WITHIN 60
+    >>> ps.query(
+    ...     "FROM cars ORDER BY t DEFINE a AS accel > :limit PATTERN a WITHIN :window",
+    ...     limit=8, window=60,
+    ... ) == query
+    True
     """
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)
@@ -61,6 +97,9 @@ def parse(text: str) -> Query:
     if too_many is not None:
         raise QueryError([located(too_many, text)], text)
     is_whole = not diagnostics
+    tokens, unfilled = with_values(tokens, parameters, _USAGE)
+    if unfilled:
+        raise QueryError([located(diagnostic, text) for diagnostic in unfilled], text)
     clauses = clauses_of(tokens, diagnostics)
     query = _Parser(text, clauses, diagnostics, is_whole).query()
     if query is None:
@@ -69,6 +108,10 @@ def parse(text: str) -> Query:
         shown = [located(diagnostic, text) for diagnostic in ordered[:MOST_FAULTS]]
         raise QueryError(shown, text, len(ordered) - len(shown))
     return query
+
+
+#: How a parameter is given.
+_USAGE = "give it: ps.query(text, NAME=...), on the command line --param NAME=..."
 
 
 def _is_path(text: str) -> bool:

@@ -142,6 +142,11 @@ def bare_name_fault(name: str, names: Names) -> tuple[str, str]:
             f"write {one}.ts or {one}.te; every row has the time of its report",
         )
     near = did_you_mean(name, names.symbols)
+    if near is None and names.clause == "WHERE":
+        near = (
+            f"a column is read through a symbol, as FIRST({one}.{name}) or AVG({one}.{name}); a "
+            f"condition on events is a part of a predicate: {one} AS speed > 70 AND {name} > 2"
+        )
     return (
         f"there is no symbol {name}",
         near

@@ -7,13 +7,15 @@ knows of integers only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import polars as pl
 
+from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
+from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
@@ -127,7 +129,9 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     predicates = [errors.attempt(predicate.to_polars, columns.schema) for predicate in distinct]
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
+    previous = tuple(dict.fromkeys(name for p in distinct for name in p.previous))
     errors.raise_all()
+    _refuse_reserved(distinct, previous)
     assert time is not None
     assert ticks is not None
     assert returned is not None
@@ -148,9 +152,20 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         compiled=compile_query(query, ticks, words),
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
-        previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),
+        previous=previous,
         condition=condition,
     )
+
+
+def _refuse_reserved(predicates: Iterable[Predicate], previous: Iterable[str]) -> None:
+    """Refuse a column whose name is that of what PREV reads."""
+    read = {name for predicate in predicates for name in predicate.columns}
+    for name in previous:
+        if PREVIOUS_PREFIX + name in read:
+            raise SchemaError(
+                f"the column {PREVIOUS_PREFIX}{name} has the name that PREV({name}) has inside: "
+                "rename it"
+            )
 
 
 def query_ticks(query: Query, time: TimeColumn) -> Ticks:

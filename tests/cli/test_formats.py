@@ -176,8 +176,8 @@ def test_a_type_may_be_given(tmp_path: Path, piestream: Any) -> None:
     arguments = ("run", "-q", query, tmp_path / "rows.csv", "-o", "-")
     guessed = piestream(*arguments)
     assert guessed.exit_code == 1
-    assert "could not parse `0.75` as dtype `i64` at column 'x'" in guessed.stderr
-    assert "--type COLUMN=float" in guessed.stderr
+    assert "line 15003: column x: '0.75' is no whole number\n  | 15001,0.75\n" in guessed.stderr
+    assert "--type x=float" in guessed.stderr
     result = piestream(*arguments, "--type", "x=float")
     assert (result.exit_code, result.stdout.count("\n")) == (0, 2501)
 

@@ -61,10 +61,21 @@ def test_the_command_line_takes_a_delimiter(
     assert piestream("check", "-q", query, path, "--delimiter", option).stdout == "ok\n"
 
 
-def test_a_delimiter_that_was_not_given_is_guessed_at_in_the_error(tmp_path: Path) -> None:
-    message = faulty(tmp_path / "rows.csv", "t;x\n1;0\n")
+@pytest.mark.parametrize("row", ["1;0", "1;0,5", '1;"0,5"'])
+def test_a_delimiter_that_was_not_given_is_guessed_at_in_the_error(
+    row: str, tmp_path: Path
+) -> None:
+    message = faulty(tmp_path / "rows.csv", f"t;x\n{row}\n")
     assert message.startswith("rows.csv has one column, 't;x'")
     assert "delimiter=';'" in message
+
+
+def test_a_name_in_quotes_may_hold_what_separates_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('"t; in s"\n1\n2\n')
+    query = 'DEFINE a AS "t; in s" > 1 PATTERN a WITHIN 9 RETURN a.ts'
+    path = tmp_path / "rows.csv"
+    rows = ps.query(f"FROM '{path}' ORDER BY \"t; in s\" {query}").run()
+    assert rows.to_dicts() == FOUND
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "é"])
@@ -135,7 +146,7 @@ def test_what_a_short_row_lacks_is_missing_wherever_a_block_begins(
 
 def test_a_long_row_is_named_though_a_short_one_comes_before_it(tmp_path: Path) -> None:
     message = faulty(tmp_path / "rows.csv", "t,x\n1,5\n2\n2,5,6\n")
-    assert message == "rows.csv, row 3: it has more fields than there are columns"
+    assert message == "rows.csv, line 4: the row has 3 fields, and 2 columns have names\n  | 2,5,6"
 
 
 def test_names_alone_are_an_empty_input_where_all_types_are_given(
@@ -148,7 +159,7 @@ def test_names_alone_are_an_empty_input_where_all_types_are_given(
     assert (result.exit_code, result.stdout) == (0, "detected_at,a_ts\n")
     result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), *options[:2])
     assert result.exit_code == 1
-    assert "say them for all columns with --type" in result.stderr
+    assert "say them for all columns: --type" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -157,11 +168,11 @@ def test_names_alone_are_an_empty_input_where_all_types_are_given(
         (
             "rows.ndjson",
             '{"t":1,"x":5}\n{"t":2,"x":\n',
-            "rows.ndjson, row 2: this is no JSON object",
+            "rows.ndjson, line 2: this is no JSON object",
         ),
-        ("rows.ndjson", '{"t":1,"x":5}\nhello\n', "rows.ndjson, row 2: this is no JSON object"),
+        ("rows.ndjson", '{"t":1,"x":5}\nhello\n', "rows.ndjson, line 2: this is no JSON object"),
         ("rows.ndjson", '[{"t":1,"x":5}]\n', "one object a line, not an array"),
-        ("rows.csv", "t,x\n1,5\n2,5,6\n", "rows.csv, row 2: it has more fields than there are"),
+        ("rows.csv", "t,x\n1,5\n2,5,6\n", "rows.csv, line 3: the row has 3 fields"),
         ("rows.csv", "t,x,x\n1,5,6\n", "rows.csv has several columns that are named x"),
     ],
 )
@@ -182,7 +193,8 @@ def test_the_row_is_counted_over_the_blocks_of_its_file(
     (tmp_path / f"rows1.{suffix}").write_text(
         good.replace(line.format(33, 0), line.format(33, '"five"'.strip('"' * (suffix == "csv"))))
     )
-    with pytest.raises(FileError, match=rf"rows1\.{suffix}, row 34: .*five[\s\S]*--type"):
+    n = 34 + (suffix == "csv")
+    with pytest.raises(FileError, match=rf"rows1\.{suffix}, line {n}: .*five[\s\S]*--type"):
         run(tmp_path / f"rows*.{suffix}")
 
 

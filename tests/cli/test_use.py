@@ -23,8 +23,23 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_the_first_rows_and_a_summary(rows: Path, piestream: Any) -> None:
+def test_a_limit_stops_the_run_and_says_so(rows: Path, piestream: Any, tmp_path: Path) -> None:
     result = piestream("run", "-q", GOOD, rows, "--limit", 3)
+    assert result.stdout.count("\n") == 5
+    assert result.stderr.splitlines()[0] == "stopped at the limit of 3 rows; there are more"
+    assert "the first" not in result.stderr
+    for name in ("out.csv", "out.parquet", "out.ndjson"):
+        piestream("run", "-q", GOOD, rows, "--limit", 3, "-o", tmp_path / name)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
+    assert len(pl.read_parquet(tmp_path / "out.parquet")) == 3
+    assert "stopped" not in piestream("run", "-q", GOOD, rows, "--limit", 20).stderr
+
+
+def test_a_table_of_the_first_rows_and_a_summary(
+    rows: Path, piestream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("piestream.cli.work.TABLE_ROWS", 3)
+    result = piestream("run", "-q", GOOD, rows)
     assert result.exit_code == 0
     assert result.stdout == (
         " detected_at   a_ts   a_te\n"
@@ -118,7 +133,12 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
         (["run", "-q", GOOD, "ROWS", "-o", "f.csv", "--output-format", "table"], "a table is"),
         (["run", "-q", GOOD, "ROWS", "--lateness", "5 parsecs"], "unknown unit: parsecs"),
         (["run", "-q", GOOD, "ROWS", "--lateness", "5", "--sort"], "exclude each other"),
-        (["run", "-q", GOOD, "ROWS", "--type", "x=number"], "--type x=number"),
+        (
+            ["run", "-q", GOOD, "ROWS", "--type", "x=number"],
+            "there is no type number: types are int, float",
+        ),
+        (["run", "-q", GOOD, "ROWS", "--type", "x"], "--type x: write COLUMN=TYPE"),
+        (["run", "-q", GOOD, "ROWS", "--encoding", "utf-88"], "there is no encoding 'utf-88'"),
         (["run", "-q", GOOD, "ROWS", "--ties", "none"], "--ties"),
         (["run", "-q", GOOD, "ROWS", "--nothing"], "--nothing"),
         (["explain", "-q", GOOD, "ROWS"], "needs nothing but a query"),
@@ -143,7 +163,7 @@ def test_wrong_use_exits_with_2(
     ("query", "content", "message"),
     [
         ("FROM", "t,x\n1,1\n", "line 1"),
-        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv, row 2: it has more fields"),
+        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv, line 3: the row has 3 fields, and 2"),
         (GOOD, "t,x\n", "rows.csv holds no rows"),
         (GOOD, "", "rows.csv is empty"),
         (GOOD, "t,y\n1,1\n", "there is no column x"),
