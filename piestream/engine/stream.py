@@ -119,13 +119,15 @@ class Stream:
 
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Process projected rows."""
-        return self._concat(list(self.portions(rows, INT64_MAX)))
+        return self._concat(list(self.portions(rows)))
 
-    def portions(self, rows: pl.DataFrame, most_rows: int = PORTION_ROWS) -> Iterator[pl.DataFrame]:
+    def portions(self, rows: pl.DataFrame, most_rows: int | None = None) -> Iterator[pl.DataFrame]:
         """As `process_projected`, in portions of about so many result rows; some have none.
 
         The next one is found when it is asked for, and the stream is of no use before the last.
         """
+        if most_rows is None:
+            most_rows = min(PORTION_ROWS, self._enough + 1)
         self._projection.check_times(rows[TIME])
         with self._change:
             with self._unchanged_on_error():
@@ -211,7 +213,7 @@ class Stream:
 
         ``at_end`` "close" ends what is open at the last event of its partition.
         """
-        return self._concat(list(self.last_portions(at_end, INT64_MAX)))
+        return self._concat(list(self.last_portions(at_end)))
 
     def last_portions(
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
