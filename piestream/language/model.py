@@ -15,6 +15,8 @@ from piestream.expressions.durations import Duration
 from piestream.language.inputs import Events, Frame, SparkFrame
 from piestream.language.options import (
     AnyKeywords,
+    BoundedKeywords,
+    BoundedOptions,
     FileKeywords,
     FileOptions,
     OrderKeywords,
@@ -515,6 +517,40 @@ class Query:
         from piestream.adapters import session
 
         return session.Session(self, state=state, schema=schema, **options)
+
+    @overload
+    def intervals(
+        self, frame: pl.DataFrame | None = None, **options: Unpack[BoundedKeywords]
+    ) -> pl.DataFrame: ...
+    @overload
+    def intervals(
+        self, frame: pl.LazyFrame, **options: Unpack[BoundedKeywords]
+    ) -> pl.LazyFrame: ...
+    @overload
+    def intervals(
+        self, frame: Events, **options: Unpack[BoundedKeywords]
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def intervals(self, frame: Frame, **options: Unpack[BoundedKeywords]) -> Frame: ...
+
+    @takes_options(BoundedOptions)
+    def intervals(self, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Any:
+        """Every symbol's intervals in a frame, as a frame of the same kind.
+
+        A row for each run of a symbol's predicate: the ``symbol``, the columns of PARTITION BY,
+        ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
+        symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
+        of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
+        names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
+        >>> query.intervals(pl.DataFrame({"t": [1, 2, 3, 5], "x": [5, 0, 7, 0]})).rows()
+        [('a', 1, 2, 1, False, 1), ('a', 3, 5, 2, True, 1)]
+        """
+        from piestream.diagnosis.intervals import intervals
+
+        return intervals(self, frame, BoundedOptions.of(options))
 
     def explain(self) -> show.Explanation:
         """How the query will be executed: predicates, automata, decision points, join plan, state.
