@@ -23,7 +23,7 @@ def named_columns(query: Query) -> set[str]:
         names.update(column for column in own if column is not None)
     for symbol in query.symbols:
         names.update(symbol.predicate.columns, symbol.predicate.previous)
-    returned = (item.column for item in query.returns if isinstance(item, Aggregate | Value))
+    returned = (item.column for item in query.items if isinstance(item, Aggregate | Value))
     return names | {column for column in returned if column is not None}
 
 

@@ -52,7 +52,10 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
         for key, columns in below.items():
             schemas[key] = {**schemas.get(key, {}), **columns}
     symbols = tuple(_symbol(query, symbol) for symbol in query.symbols)
-    return replace(query, symbols=symbols, streams=tuple(streams)), schemas
+    changed = replace(
+        query, symbols=symbols, streams=tuple(streams), returns=query.items, where=None
+    )
+    return changed, schemas
 
 
 def _clock(query: Query, number: int) -> tuple[Source, dict[str, pl.DataType]]:
