@@ -12,6 +12,11 @@ from tests.stream_scenario import ENGINES, CombinedScenario, combined_scenario, 
 #: The kinds of streams that are mixed in one query.
 KINDS = {
     "events": ("events",),
+    "rows": ("rows",),
+    "identified": ("identified",),
+    "known": ("known",),
+    "queries": ("query", "events"),
+    "all": ("events", "rows", "identified", "known", "query"),
 }
 
 

@@ -46,8 +46,6 @@ def unified(query: Query, schemas: Schemas) -> dict[str, dict[str, pl.DataType]]
 def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) -> Binding:
     """Bind a query of several streams to their `unified` columns."""
     errors = Errors()
-    if any(stream.is_ready_made for stream in query.streams):
-        raise query.fault(("source",), "streams of intervals cannot be run yet")
     inner = [_inner(query, stream, schemas, errors) for stream in query.streams]
     errors.raise_all()
     query = _with_endpoints(query, inner)
