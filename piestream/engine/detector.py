@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 from piestream.compiled.arrays import uninitialized
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
-from piestream.engine.batches import Batch, Changes, SingleEventBatch
+from piestream.engine.batches import (
+    NO_INTERVALS,
+    NO_PREDICATE,
+    Batch,
+    Changes,
+    SingleEventBatch,
+)
 from piestream.engine.partition_table import PartitionTable
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
@@ -81,6 +87,7 @@ class Detector:
         self.adaption = JoinOrderAdaption(compiled, self.program)
         header = self._header
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
+        self.has_rows = header.rows != 0
         self.window = compiled.ticks.within
         self.gap = header.gap
         #: Nothing needs to be done at an event that changes no predicate.
@@ -125,6 +132,7 @@ class Detector:
 
     def detect(self, batch: Batch) -> Words:
         """Process a batch; a row of words for every match that became known."""
+        batch = batch.with_intervals()
         rows = self._detect(batch, self._changes(batch), INT64_MIN)
         self._adapt(batch.partitions)
         if self.gap != NONE and len(batch.partitions):
@@ -148,7 +156,7 @@ class Detector:
         state = (partitions.words, self.pool, self.waiting)
         space = np.empty(max(_LEAST_RESULT_WORDS, self.result_columns), np.int64)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program, state, event.arrays, event.changes, INT64_MIN, space, False
+            self.program, state, event.arrays, event.changes, NO_INTERVALS, INT64_MIN, space, False
         )
         rows = self._result_rows(results, n_rows, steps, visits)
         self._adapt(event.partitions)
@@ -162,6 +170,7 @@ class Detector:
         No state is kept, so that partitions can be shared out to threads; the rows come in the
         same order whatever their number.
         """
+        batch = batch.with_intervals()
         changes = self._changes(batch)
         edges = batch.shares(threads)
         if len(edges) == 2:
@@ -190,15 +199,25 @@ class Detector:
         return self._detect(batch, (batch.times, batch.times, batch.row_offsets), now)
 
     def _changes(self, batch: Batch) -> Changes:
+        bits = self.bit_of_symbol
+        if self.has_rows:  # behind all predicates there is one that never holds
+            bits = np.where(bits == NO_PREDICATE, len(batch.bits), bits)
         changes: Changes = find_changes(
-            batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
+            batch.bits, bits, batch.row_offsets, batch.times, self.gap
         )
         return changes
 
     def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
         state = (self.partitions.words, self.pool, self.waiting)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program, state, batch.arrays(), changes, now, self._space(), False
+            self.program,
+            state,
+            batch.arrays(),
+            changes,
+            batch.interval_array(),
+            now,
+            self._space(),
+            False,
         )
         return self._result_rows(results, n_rows, steps, visits)
 
@@ -224,6 +243,7 @@ class Detector:
                 (partition, pool, waiting),
                 batch.arrays(first, until),
                 (change_rows, masks, offsets[first : until + 1]),
+                batch.interval_array(first, until),
                 now,
                 self._space(),
                 True,

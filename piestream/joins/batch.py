@@ -8,12 +8,13 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
 from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import keep_alive, pointer, within
+from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import (
     Array,
     Carried,
     FlagRows,
     Record,
+    Rows,
     Times,
     WordRows,
     Words,
@@ -22,6 +23,7 @@ from piestream.compiled.records import (
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
+from piestream.joins.arrivals import apply_rows
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE, Matches
 from piestream.joins.output import ResultColumns, complete, report
@@ -29,6 +31,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
     Item,
+    KnownRow,
     PoolHeader,
     Program,
     ResultRow,
@@ -44,6 +47,11 @@ State = tuple[Array, Array, Array]
 #: partitions, ``row_offsets``, the rows' times, the columns that RETURN aggregates, and which of
 #: their values are known.
 BatchArrays = tuple[Array, Array, Times, WordRows, FlagRows]
+#: The rows of intervals, sorted by partition and time: how many come before them in the columns,
+#: which lie behind those of the events; where the rows of each partition begin and end; and the
+#: rows themselves (`KnownRow`), on which the loops note what they have done. An empty array where no
+#: symbol's intervals come as rows.
+IntervalArray = Array
 #: What `find_changes` gives.
 Changes = tuple[Array, Array, Array]
 #: The pool, the waiting matches, the result rows (column by column) and their number; and the work
@@ -74,6 +82,12 @@ class _EventCursor(Record):
     is_row: int  # 0: it is the end of a silence, 1: a row
 
 
+class _IntervalRows(Record):
+    """The rows of intervals of a batch."""
+
+    rows: Rows[KnownRow]
+
+
 class _BatchRows(Record):
     """The rows of a batch: their times, and at which of them a mask changes."""
 
@@ -87,8 +101,8 @@ _MATCHES_AT_FIRST = 64
 _BOUND_WORDS, _CURSOR_WORDS, _ITEM_WORDS, _SCRATCH_WORDS, _EVENT_WORDS = (
     record.size for record in (Bound, ScanCursor, Item, Scratch, _EventCursor)
 )
-_CURSORS, _AGGREGATED, _ITEMS = (
-    Scratch.offset(name) for name in ("cursors", "aggregated", "items")
+_CURSORS, _AGGREGATED, _TAILS, _ITEMS = (
+    Scratch.offset(name) for name in ("cursors", "aggregated", "tails", "items")
 )
 _OUTPUTS = ResultRow.offset("outputs")
 _POOL_WORDS = PoolHeader.size
@@ -103,10 +117,15 @@ def _new_scratch(program_array: Array) -> Array:
     n = program.n_symbols
     cursors = _SCRATCH_WORDS + n * _BOUND_WORDS
     aggregated = cursors + n * _CURSOR_WORDS
-    items = aggregated + n
-    scratch_array = np.zeros(items + (8 * program.n_automata + 2 * n) * _ITEM_WORDS, np.int64)
+    tails = aggregated + n
+    items = tails + program.n_rings
+    n_items = 8 * program.n_automata + 2 * n
+    if program.rows:
+        n_items += 3 * n + program.n_constraints
+    scratch_array = np.zeros(items + n_items * _ITEM_WORDS, np.int64)
     scratch_array[_CURSORS] = cursors
     scratch_array[_AGGREGATED] = aggregated
+    scratch_array[_TAILS] = tails
     scratch_array[_ITEMS] = items
     keep_alive(program_array)
     return scratch_array
@@ -141,7 +160,9 @@ def _take_change(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -
     cursor.mask = rows.change_masks[cursor.change]
     cursor.is_row = 1
     cursor.change += 1
-    return cursor.mask != partition.mask or partition.due <= cursor.time
+    if cursor.mask != partition.mask or partition.due <= cursor.time:
+        return True
+    return partition.program.rows != 0  # a change of no predicate is a row of an interval
 
 
 @kernel
@@ -237,6 +258,7 @@ def detect(
     state: State,
     batch: BatchArrays,
     changes: Changes,
+    intervals_array: IntervalArray,
     now: int,
     results_array: Array,
     fresh: bool,
@@ -259,6 +281,11 @@ def detect(
     scratch = Scratch(pointer(scratch_array))
     cursor_array = np.zeros(_EVENT_WORDS, np.int64)
     cursor = _EventCursor(pointer(cursor_array))
+    intervals = pointer(intervals_array)
+    interval_rows = _IntervalRows(at_word(intervals, numbers.size + 2)).rows
+    has_rows = intervals_array.size > 0
+    if has_rows:
+        scratch.first_column = times.size + intervals[0]
     # What may have to grow. As variables, their references would be counted at every event.
     growing = [
         pool_array, waiting_array, np.empty(_MATCHES_AT_FIRST * n, np.int64), results_array
@@ -277,6 +304,9 @@ def detect(
             waiting.clear()
             PoolHeader(pool).used = _POOL_WORDS
         _start_partition(cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g)
+        if has_rows:
+            scratch.known = intervals[1 + g]
+            scratch.known_end = intervals[2 + g]
         while True:
             if not _next_event(cursor, rows, partition):
                 _finish_rows(cursor, rows, partition, columns, scratch)
@@ -290,6 +320,15 @@ def detect(
                 pool = pointer(growing[_POOL])
                 partition = Partition(place, program, pool)
             ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
+            if program.rows:
+                scratch.time = time
+                scratch.floor = floor
+                growing[_POOL] = apply_rows(
+                    place, program, growing[_POOL], scratch, columns, interval_rows, started, ended
+                )
+                pool = pointer(growing[_POOL])
+                partition = Partition(place, program, pool)
+                ended |= scratch.passed
             scratch.n_matches = 0
             if scratch.n_items:
                 scratch.item = 0
@@ -315,11 +354,12 @@ def detect(
                 report(partition, number, waiting, matches, results, scratch, time)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
-    n_rows, steps, visits = scratch.n_rows, scratch.steps, scratch.visits
+    n_rows, steps, visits = scratch.n_rows, scratch.steps, scratch.visits + scratch.lookups
     keep_alive(scratch_array)
     keep_alive(cursor_array)
     keep_alive(state)
     keep_alive(batch)
     keep_alive(changes)
+    keep_alive(intervals_array)
     keep_alive(program_array)
     return growing[_POOL], growing[_WAITING], growing[_RESULTS], n_rows, steps, visits

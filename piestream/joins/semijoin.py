@@ -22,10 +22,13 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import kernel
+from piestream.joins.listed import is_held, offer, pair_at
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.pairs import first_live_partner, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     UNBOUNDED,
+    PairLists,
     Partners,
     ScanMode,
     ScanRange,
@@ -97,11 +100,16 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
     slot.match_bound = lowest
     if not partition.is_valid(s, slot_id):
         return 0
-    if lowest >= floor:
-        ring.set_candidate(slot_id)
-    if second < floor:
-        return 0
     visits = 0
+    if lowest >= floor:
+        if symbol.has_lists and not ring.is_candidate(slot_id):
+            visits += offer(partition, s, slot_id, floor)
+        ring.set_candidate(slot_id)
+    if program.rows & program.in_ranges & 1 << s:
+        partition.order(s, BY_START).changed(slot_id)
+        partition.order(s, BY_END).changed(slot_id)
+    if second < floor:
+        return visits
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
         if incident.constraint == via:
@@ -116,6 +124,25 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
             continue
         s_other = constraint.symbols[1 - incident.side]
         others = partition.ring(s_other)
+
+        if constraint.listed != NONE:
+            lists = PairLists(slot.partners(mine.partners))
+            for which in range(2):
+                at = lists.completing if which == 0 else lists.others
+                while at != NONE:
+                    visits += 1
+                    pair = pair_at(partition, constraint, at)
+                    at = pair.next[incident.side]
+                    other_id = pair.ids[1 - incident.side]
+                    if is_held(partition, s_other, other_id, floor):
+                        other = others.slot(other_id)
+                        bound = min(given, other.start)
+                        if bound > other[theirs.bound]:
+                            other[theirs.bound] = bound
+                            visits += propagate_bound(
+                                partition, floor, s_other, other_id, incident.constraint
+                            )
+            continue
 
         partners = slot.partners(mine.partners)
         if partners.lo != NONE:
