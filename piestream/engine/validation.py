@@ -40,6 +40,8 @@ _DAMAGES = (
     "an interval refers to others that do not exist",
     "an aggregate has a value that its column cannot have",
     "the lists of waiting matches are wrong",
+    "the orders of its intervals are wrong",
+    "the lists of its pairs are wrong",
 )
 
 
@@ -98,13 +100,13 @@ def _check_words(binding: Binding, state: StreamState, n_partitions: int) -> Non
     stored = state.detector
     words = (stored.partitions.reshape(-1), stored.pool, stored.waiting)
     found = check_state(
-        binding.compiled.program, _limits(binding, state.dictionaries), words, n_partitions
+        binding.compiled.program, limits_of(binding, state.dictionaries), words, n_partitions
     )
     if found != Damage.NOTHING:
         raise damaged(_DAMAGES[found])
 
 
-def _limits(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> Words:
+def limits_of(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> Words:
     """The `joins.validation.Limits` of a query's states."""
     from piestream.joins.validation import Limits, OutputRange, ValueRange
 

@@ -14,7 +14,7 @@ from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
-from piestream.joins.orders import BY_END, BY_START, Box
+from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.partition import Partition
 from piestream.joins.partners import find_arrived, find_passed, followed_end
 from piestream.joins.records import (
@@ -70,7 +70,7 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
     ring = partition.ring(s)
     by_start = partition.order(s, BY_START)
     if header.floor < floor:
-        began = Box(by_start, ring, BY_START, header.floor, floor - 1, NO_MATCH, OPEN, NO_MATCH)
+        began = box_in(by_start, header.floor, floor - 1, NO_MATCH, OPEN, NO_MATCH)
         slot_id = began.following(NONE)[0]
         while slot_id != NONE:
             following = began.following(slot_id)[0]
@@ -83,8 +83,10 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
                 _forget(partition, s, slot_id)
             slot_id = following
         header.floor = floor
-    ended = Box(by_start, ring, BY_START, NO_MATCH, floor - 1, NO_MATCH, now - 1, NO_MATCH)
-    slot_id = ended.following(NONE)[0]
+    slot_id = NONE
+    ended = box_in(by_start, NO_MATCH, floor - 1, NO_MATCH, now - 1, NO_MATCH)
+    if floor > NO_MATCH:
+        slot_id = ended.following(NONE)[0]
     while slot_id != NONE:
         following = ended.following(slot_id)[0]
         _forget(partition, s, slot_id)
@@ -297,7 +299,7 @@ def _find_of_passing(
         while True:
             partition = Partition(place, program, pointer(pool_array))
             order = partition.order(s, BY_END)
-            passing = Box(order, order.ring, BY_END, time, time, scratch.floor, OPEN, NO_MATCH)
+            passing = box_in(order, time, time, scratch.floor, OPEN, NO_MATCH)
             slot_id = passing.following(slot_id)[0]
             if slot_id == NONE:
                 break

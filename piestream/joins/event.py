@@ -14,7 +14,7 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, Matches, extend
 from piestream.joins.listed import is_held, link, pair_at
-from piestream.joins.orders import BY_END, Box
+from piestream.joins.orders import BY_END, box_in
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -336,7 +336,7 @@ def _insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int)
             header.pending += 1
     else:
         order = partition.order(s, BY_END)
-        passed = Box(order, ring, BY_END, time, time, floor, OPEN, NO_MATCH)
+        passed = box_in(order, time, time, floor, OPEN, NO_MATCH)
         while seed == NONE and item.last != NONE:
             slot_id = passed.following(item.ids[0])[0]
             item.ids[0] = slot_id

@@ -12,7 +12,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
 from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
-from piestream.joins.orders import BY_END, BY_START, Box
+from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -216,7 +216,7 @@ def _next_listed(
         first = INT64_MIN if is_earlier else source.end + 1
         last = source.start - 1 if is_earlier else INT64_MAX
         order = partition.order(target, by)
-        box = Box(order, ring, by, first, last, INT64_MIN, INT64_MAX, floor)
+        box = box_in(order, first, last, INT64_MIN, INT64_MAX, floor)
         candidate, looked = box.following(cursor.next)
         scratch.steps += looked
         cursor.next = candidate

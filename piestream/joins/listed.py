@@ -48,10 +48,15 @@ def pair_at(partition: Partition, constraint: Constraint, pair_id: int) -> Pair:
 
 
 @kernel
+def bucket_of(ring: Ring, x_id: int, y_id: int) -> int:
+    """The number of the bucket of two ids."""
+    return signed((scattered(x_id) ^ scattered(~y_id)) >> np.uint64(1)) & (ring.capacity - 1)
+
+
+@kernel
 def _bucket(ring: Ring, x_id: int, y_id: int) -> Pair:
-    """The place that heads the pairs whose ids are mixed to the same number as these."""
-    key = signed((scattered(x_id) ^ scattered(~y_id)) >> np.uint64(1))
-    return Pair(ring.slot(key & (ring.capacity - 1)))
+    """The place that heads the pairs in the bucket of two ids."""
+    return Pair(ring.slot(bucket_of(ring, x_id, y_id)))
 
 
 @kernel

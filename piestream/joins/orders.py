@@ -48,6 +48,7 @@ class Order(Record):
 
     ring: Carried[Ring]
     by: Carried[int]  # BY_START or BY_END
+    keeps_best: Carried[bool]  # whether somebody asks for the best bounds
 
     @method
     def slot(self, slot_id: int) -> RowSlot:
@@ -77,7 +78,7 @@ class Order(Record):
         low = slot[1 - self.by]
         high = low
         best = NO_MATCH
-        if slot.held == Held.VALID:
+        if self.keeps_best and slot.held == Held.VALID:
             best = min(slot.start, slot.match_bound)
         for side in range(2):
             child_id = node.left if side == 0 else node.right
@@ -312,3 +313,15 @@ class Box(Order):
                     break
                 looked += 1
             came = _Came.FROM_LEFT
+
+
+@kernel
+def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int) -> Box:
+    """The intervals of an order with the endpoint that it is by from ``first`` to ``last``.
+
+    The other endpoint is from ``low`` to ``high``; the bound is not lower than ``floor``, unless this
+    is NO_MATCH.
+    """
+    return Box(
+        order, order.ring, order.by, order.keeps_best, first, last, low, high, floor
+    )

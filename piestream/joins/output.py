@@ -8,7 +8,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import Matches
-from piestream.joins.orders import BY_END, Box
+from piestream.joins.orders import BY_END, box_in
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     NO_MATCH,
@@ -245,7 +245,7 @@ def complete(
             count = _end_waits(program, waiting, s, ring.latest(), completed, count)
             continue
         order = partition.order(s, BY_END)
-        passed = Box(order, ring, BY_END, time, time, INT64_MIN, INT64_MAX, NO_MATCH)
+        passed = box_in(order, time, time, INT64_MIN, INT64_MAX, NO_MATCH)
         slot_id = passed.following(NONE)[0]
         while slot_id != NONE:
             count = _end_waits(program, waiting, s, ring.slot(slot_id), completed, count)

@@ -66,7 +66,8 @@ class Partition(Record):
     @method
     def order(self, s: int, by: int) -> Order:
         """The intervals of such a symbol in one of their orders."""
-        return Order(at_word(self, self.program.symbols[s].rows + by), self.ring(s), by)
+        root = at_word(self, self.program.symbols[s].rows + by)
+        return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0)
 
     @method
     def latest_end_before(self, s: int, start: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.joins.listed import add_pair, is_held
-from piestream.joins.orders import BY_END, BY_START, Box
+from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Slot
 from piestream.relations import (
@@ -90,7 +90,7 @@ class Finder(Record):
         constraint = self.constraint
         s_other = constraint.symbols[1 - self.side]
         order = partition.order(s_other, by)
-        box = Box(order, order.ring, by, first, last, low, high, NO_MATCH)
+        box = box_in(order, first, last, low, high, NO_MATCH)
         s = constraint.symbols[self.side]
         number = NONE
         if partition.program.rows >> s & 1:

@@ -20,6 +20,9 @@ from piestream.compiled.constants import OPEN
 from piestream.engine.batches import NO_PREDICATE, Batch, IntervalRows
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import Detector
+from piestream.engine.state import DetectorState
+from piestream.engine.validation import limits_of
+from piestream.joins.validation import Damage, check_state
 from piestream.language.model import Emit
 from piestream.plan.binding import Binding, bind
 from piestream.plan.compiler import compile_query
@@ -432,9 +435,13 @@ def found(scene: Scene, way: str, rng: Random) -> list[Row]:
 
 def moved(binding: Binding, detector: Detector, now: int, rng: Random) -> Detector:
     """A detector with the state of another one, which was compacted before."""
-    if rng.random() < 0.8:
+    compacted = rng.random() < 0.8
+    if compacted:
         detector.compact(now)
     state = detector.export_state([0])
+    if compacted:
+        damage = damage_of(binding, state)
+        assert damage == Damage.NOTHING, Damage(damage).name
     other = _fresh(binding, 0)
     other.restore_state(
         replace(
@@ -445,6 +452,12 @@ def moved(binding: Binding, detector: Detector, now: int, rng: Random) -> Detect
         )
     )
     return other
+
+
+def damage_of(binding: Binding, state: DetectorState) -> int:
+    """What is wrong with a state."""
+    words = (state.partitions.reshape(-1), state.pool, state.waiting)
+    return check_state(binding.compiled.program, limits_of(binding, ()), words, 1)
 
 
 def _frame(binding: Binding, words: np.ndarray) -> pl.DataFrame:
