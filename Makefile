@@ -83,9 +83,12 @@ demo-spark: java $(VENV)/.installed-spark
 
 # The kernels are compiled before pytest starts its workers, which would all compile them at once.
 test: $(VENV)/.installed-test
-	@$(MAKE) --silent java || echo "The tests of Spark are skipped." >&2
 	@$(BIN)/python -m tests.warm
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	@skipped=$$(sh tests/java.sh); \
+	echo '$(BIN)/python -m pytest -n $(JOBS) $(ARGS)'; \
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS); status=$$?; \
+	if [ -n "$$skipped" ]; then echo "$$skipped"; fi; \
+	exit $$status
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

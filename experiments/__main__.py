@@ -64,10 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _names(asked: Sequence[str]) -> list[str]:
-    """The experiments that are asked for, each once."""
+def _names(given: Sequence[str]) -> list[str]:
+    """The experiments of these names and groups, each once."""
     names: dict[str, None] = {}
-    for name in asked:
+    for name in given:
         if name == "all":
             names |= dict.fromkeys(EXPERIMENTS)
         elif name != "report":

@@ -1,4 +1,4 @@
-"""What experiments reach into the engine for: everything that is not its public interface.
+"""What experiments use of the engine that is not its public interface.
 
 Whoever changes the engine's insides finds all uses of them by experiments here.
 """
@@ -189,7 +189,7 @@ def _detect_each(
         pool, waiting, rows, count, _, _ = detect(
             program, (partition, pool, waiting),
             (numbers, offsets, times[row : row + 1], values, known),
-            (row_of, masks[row : row + 1], offsets), no_intervals, INT64_MIN, rows, False,
+            (row_of, masks[row : row + 1], offsets), no_intervals, INT64_MIN, rows, False, False,
         )  # fmt: skip
         room = rows.size // columns
         for match in range(count):

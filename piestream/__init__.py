@@ -1,7 +1,21 @@
-"""piestream: interval temporal patterns in event streams.
+"""piestream: patterns of situations that overlap in time, in frames, files and live streams.
 
->>> import piestream as ps
->>> q = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+A situation is a run of events during which something holds; a pattern says how situations lie to
+each other in time. A query is a text (``query``) or is built (``define``, ``pattern``); ``run`` finds
+all its matches in a frame, ``open`` those of a stream that goes on, ``explain`` says how.
+
+>>> import polars as pl, piestream as ps
+>>> cars = pl.DataFrame({"t": [1, 2, 3, 4], "accel": [0, 9, 9, 0], "speed": [50, 50, 80, 80]})
+>>> query = ps.query('''
+...     FROM cars ORDER BY t
+...     DEFINE a AS accel > 8, s AS speed > 70
+...     PATTERN a overlaps s WITHIN 60
+... ''')
+>>> query.run(cars).rows(named=True)
+[{'detected_at': 4, 'a_ts': 2, 'a_te': 4, 's_ts': 3, 's_te': None}]
+
+``help(ps.query)`` says what a query is made of, and https://github.com/piestream/piestream all the
+rest.
 """
 
 from __future__ import annotations
@@ -12,8 +26,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.engine.statistics import Statistics
+    from piestream.engine.warm import warm
     from piestream.errors import (
         FileError,
+        IntervalError,
         LateEventError,
         OrderError,
         SchemaError,
@@ -23,9 +39,13 @@ if TYPE_CHECKING:
         TimeError,
     )
     from piestream.expressions.diagnostics import QueryError
+    from piestream.interval_tables.coverage import coverage, depth
+    from piestream.interval_tables.joining import join, join_pieces, relate
+    from piestream.interval_tables.merging import merge
     from piestream.language.builder import pattern
     from piestream.language.model import Query
     from piestream.language.parser import parse as query
+    from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
     from piestream.show.explain import Explanation
 
@@ -35,15 +55,24 @@ _PLACES = {
     "query": ("piestream.language", "parse"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
+    "stream": ("piestream.language.stream_builder", "stream"),
     "Query": ("piestream.language.model", "Query"),
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "join": ("piestream.interval_tables.joining", "join"),
+    "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
+    "relate": ("piestream.interval_tables.joining", "relate"),
+    "coverage": ("piestream.interval_tables.coverage", "coverage"),
+    "depth": ("piestream.interval_tables.coverage", "depth"),
+    "merge": ("piestream.interval_tables.merging", "merge"),
+    "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
         for name in (
             "FileError",
+            "IntervalError",
             "LateEventError",
             "OrderError",
             "SchemaError",
@@ -58,6 +87,7 @@ _PLACES = {
 __all__ = [
     "Explanation",
     "FileError",
+    "IntervalError",
     "LateEventError",
     "OrderError",
     "Query",
@@ -70,9 +100,17 @@ __all__ = [
     "TieError",
     "TimeError",
     "__version__",
+    "coverage",
     "define",
+    "depth",
+    "join",
+    "join_pieces",
+    "merge",
     "pattern",
     "query",
+    "relate",
+    "stream",
+    "warm",
 ]
 
 

@@ -83,6 +83,16 @@ class FileError(StreamError):
     """
 
 
+class IntervalError(StreamError):
+    """A row of a table of intervals that is no interval: it lacks an end, or ends before it begins.
+
+    >>> import polars as pl, piestream as ps
+    >>> ps.merge(pl.DataFrame({"ts": [1, 5], "te": [3, 5]}))
+    Traceback (most recent call last):
+    piestream.errors.IntervalError: row 2 of the frame is no interval: ts = 5, te = 5; ...
+    """
+
+
 class StateError(ValueError):
     """A stored state cannot be read: it is damaged, of another version, or of another query.
 

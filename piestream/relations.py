@@ -19,6 +19,7 @@ __all__ = [
     "ENDPOINT_ORDER",
     "PRECISE_FORM",
     "RELATIONS_BY_ORDER",
+    "SETS",
     "EndpointOrder",
     "Relation",
     "compare",
@@ -27,6 +28,7 @@ __all__ = [
     "names",
     "relation_named",
     "relation_of",
+    "relations_named",
     "relations_ordered",
 ]
 
@@ -184,6 +186,22 @@ def relations_ordered(
 RELATIONS_BY_ORDER = tuple(relations_ordered(*signs) for signs in product((-1, 0, 1), repeat=4))
 
 
+#: Names of sets: how two intervals lie to each other, said more broadly. They share an instant if
+#: each begins before the other ends; x covers y if it begins no later and ends no earlier.
+SETS: dict[str, Relation] = {
+    "intersects": relations_ordered(ts_te=-1, te_ts=1),
+    "disjoint": ANY & ~relations_ordered(ts_te=-1, te_ts=1),
+    "covers": Relation(
+        sum(relations_ordered(ts_ts=ts, te_te=te) for ts in (-1, 0) for te in (0, 1))
+    ),
+    "inside": Relation(
+        sum(relations_ordered(ts_ts=ts, te_te=te) for ts in (0, 1) for te in (-1, 0))
+    ),
+    "precedes": relations_ordered(te_ts=-1) | relations_ordered(te_ts=0),
+    "succeeds": relations_ordered(ts_te=1) | relations_ordered(ts_te=0),
+}
+
+
 def intersect(left: Relation, right: Relation) -> Relation:
     """What two constraints on one pair allow together.
 
@@ -220,3 +238,12 @@ def relation_named(word: str) -> Relation | None:
     if spelt not in ALL_NAMES:
         return None
     return Relation(1 << ALL_NAMES.index(spelt))
+
+
+def relations_named(word: str) -> Relation | None:
+    """The relations that the name of one, or of a set of them, stands for, or None.
+
+    >>> names(relations_named("Covers"))
+    ('finished-by', 'contains', 'equals', 'started-by')
+    """
+    return relation_named(word) or SETS.get(word.strip().lower())

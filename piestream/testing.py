@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from piestream.expressions.durations import Duration
+from piestream.expressions.durations import DurationLike, as_duration
 from piestream.language.model import Query
-from piestream.relations import ALL_NAMES, relation_named
+from piestream.relations import ALL_NAMES, names, relation_of
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from piestream.language.options import Ties
+    from piestream.plan.columns import TimeColumn
 
 __all__ = [
     "assert_partitions_are_independent",
@@ -65,7 +66,8 @@ def queries(
         clauses = []
         for place in range(1, len(symbols)):
             x, y = symbols[draw(st.integers(0, place - 1))], symbols[place]
-            allowed = {_allen(*spans[x], *spans[y]), *draw(st.sets(st.sampled_from(ALL_NAMES)))}
+            planted = names(relation_of(*spans[x], *spans[y]))
+            allowed = {*planted, *draw(st.sets(st.sampled_from(ALL_NAMES)))}
             clauses.append(f"{x} {'; '.join(sorted(allowed))} {y}")
         text = [
             "FROM stream" + (f" PARTITION BY {KEY}" if partitioned else "") + f" ORDER BY {TIME}",
@@ -123,23 +125,6 @@ def events(
     return drawn()
 
 
-def _allen(xs: int, xe: int, ys: int, ye: int) -> str:
-    """The Allen relation of two intervals."""
-    if xe <= ys:
-        return "meets" if xe == ys else "before"
-    if ye <= xs:
-        return "met-by" if ye == xs else "after"
-    ends = (xe > ye) - (xe < ye)
-    by_starts = {
-        -1: ("overlaps", "finished-by", "contains"),
-        0: ("starts", "equals", "started-by"),
-        1: ("during", "finishes", "overlapped-by"),
-    }
-    name = by_starts[(xs > ys) - (xs < ys)][ends + 1]
-    assert relation_named(name) is not None
-    return name
-
-
 # -- laws ---------------------------------------------------------------------------------------
 
 
@@ -157,15 +142,22 @@ def assert_same_however_cut(
 
 
 def assert_same_in_any_order(
-    query: Query, frame: pl.DataFrame, seed: int = 0, *, lateness: int = 5
+    query: Query, frame: pl.DataFrame, seed: int = 0, *, lateness: DurationLike | None = None
 ) -> None:
-    """Events that come in disorder, but within ``lateness`` ticks, change nothing."""
+    """Events that come in disorder, but within ``lateness``, change nothing.
+
+    Left out, it is 5 ticks of an integer time column, 5 s of timestamps and 5 days of dates.
+    """
     rng = Random(seed)
     ordered = _in_order(query, frame)
-    ticks = ordered[_time(query, frame)].to_physical().to_list()
-    delayed = [tick + rng.randint(0, lateness) for tick in ticks]
+    time = _time(query, frame)
+    if lateness is None:
+        lateness = "5 d" if time.dtype == pl.Date else "5 s" if time.needs_units else 5
+    most = time.ticks(as_duration(lateness, "the lateness"), "the lateness")
+    ticks = ordered[time.name].to_physical().to_list()
+    delayed = [tick + rng.randint(0, most) for tick in ticks]
     arrival = sorted(range(len(delayed)), key=delayed.__getitem__)
-    session = query.open(lateness=Duration(lateness, in_ticks=True), schema=frame.schema)
+    session = query.open(lateness=lateness, schema=frame.schema)
     found = [session.push(part) for part in _pieces(ordered[arrival], rng)]
     _check(query, query.run(frame), [*found, session.close()], f"order of seed {seed}")
 
@@ -185,7 +177,7 @@ def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None
 
     It does not hold for queries with MAX GAP: events of other partitions end silences.
     """
-    if query.max_gap is not None or not query.partition_by:
+    if query.streams[0].max_gap is not None or not query.partition_by:
         raise ValueError("this law is about queries with PARTITION BY and without MAX GAP")
     alone = [query.run(part) for part in frame.partition_by(query.partition_by)]
     _check(query, query.run(frame), alone, "each partition alone")
@@ -197,14 +189,14 @@ def _pieces(frame: pl.DataFrame, rng: Random) -> list[pl.DataFrame]:
     return [frame[start:end] for start, end in pairwise(edges)]
 
 
-def _time(query: Query, frame: pl.DataFrame) -> str:
+def _time(query: Query, frame: pl.DataFrame) -> TimeColumn:
     from piestream.adapters.binding import bound
 
-    return bound(query, frame.schema).time.name
+    return bound(query, frame.schema).time
 
 
 def _in_order(query: Query, frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.sort(_time(query, frame), maintain_order=True)
+    return frame.sort(_time(query, frame).name, maintain_order=True)
 
 
 def _check(query: Query, expected: pl.DataFrame, found: Sequence[pl.DataFrame], how: str) -> None:

@@ -43,7 +43,7 @@ class Plan:
     restored: frozenset[int] = field(default_factory=frozenset)  # after which pushes
     lateness: int = 0  # in beats
     on_late: str = "error"
-    typed: bool = False  # the types of the columns are told beforehand
+    typed: bool = False  # the types of the columns are given beforehand
 
 
 def arrival(stream: Stream, lateness: int, rng: Random) -> tuple[int, ...]:
@@ -80,13 +80,13 @@ def draw(name: str, stream: Stream, rng: Random) -> Plan:
     restored: frozenset[int] = frozenset()
     if "restored" in name:
         restored = frozenset(k for k in range(len(pushes)) if rng.random() < 0.4)
-    # Where the first event lacks a value, its type must be told.
+    # Where the first event lacks a value, its type must be given.
     lacking = any(value is None for row in stream.rows[:1] for value in row.values())
     typed = name.startswith("event") and (lacking or rng.random() < 0.5)
     return Plan(order, pushes, as_frames, restored, lateness, typed=typed)
 
 
-def play(query: Any, stream: Stream, plan: Plan) -> list[Rows]:
+def play(query: Any, stream: Stream, plan: Plan, at_end: str = "open") -> list[Rows]:
     """Feeds a session by a plan: the rows that each push gave, and last those of ``close``."""
     options: dict[str, Any] = {"ties": stream.ties, "on_late": plan.on_late}
     if plan.lateness:
@@ -106,7 +106,7 @@ def play(query: Any, stream: Stream, plan: Plan) -> list[Rows]:
                 given.append(plain(session.push(stream.event(row)), stream))
         if number in plan.restored:
             session = query.open(state=session.snapshot())
-    given.append(plain(session.close(), stream))
+    given.append(plain(session.close(at_end=at_end), stream))
     return given
 
 
@@ -120,7 +120,7 @@ def plain(rows: Any, stream: Stream) -> Rows:
 
 
 def run(name: str, query: Any, stream: Stream, rng: Random) -> tuple[Rows, object]:
-    """What an engine says, and how it was asked."""
+    """What an engine gives, and how it was run."""
     return ENGINES[name](name, query, stream, rng)
 
 

@@ -86,13 +86,14 @@ def matches(
     time: str = "ts",
     ties: str = "error",
     until: int | None = None,
+    at_end: str = "open",
     most: int = 1_000_000,
 ) -> list[dict[str, Any]]:
     """The rows that a query has on these events, partition by partition.
 
         ``truth`` holds the predicate of each symbol; equal ones are equal predicates. ``rows`` hold
         their time in ticks of ``clock``; ``until`` is the time up to which time is known, by default
-        the largest one in the input.
+        the largest one in the input. ``at_end`` "close" ends what is open at the last event.
 
         >>> from piestream.expressions.durations import Duration
     from piestream.language.model import Constraint, Endpoint, Query, Symbol
@@ -109,7 +110,7 @@ def matches(
         [{'detected_at': 6, 'a_ts': 4}]
     """
     clock = clock or Clock()
-    time = query.order_by or time
+    time = query.streams[0].order_by or time
     if until is None:
         until = max((row[time] for row in rows), default=0)
     partitions: dict[tuple[Any, ...], list[Row]] = {}
@@ -117,9 +118,10 @@ def matches(
         partitions.setdefault(tuple(row[name] for name in query.partition_by), []).append(row)
     out = []
     for key, members in partitions.items():
-        gap = None if query.max_gap is None else clock.ticks(query.max_gap)
+        max_gap = query.streams[0].max_gap
+        gap = None if max_gap is None else clock.ticks(max_gap)
         moments = _moments(_untied(members, time, ties), time, gap, until)
-        partition = _Partition(query, clock, moments, truth)
+        partition = _Partition(query, clock, moments, truth, at_end)
         prefix = dict(zip(query.partition_by, key, strict=True))
         out += [prefix | row for row in partition.rows(most)]
     return out
@@ -155,9 +157,12 @@ class _Partition:
         clock: Clock,
         moments: list[Moment],
         truth: Mapping[str, Expression],
+        at_end: str = "open",
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
         self.true = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
+        if at_end == "close" and moments:
+            self._close()
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         for constraint in query.constraints:
@@ -175,6 +180,25 @@ class _Partition:
             before = moment.row or before
         return truths
 
+    def _close(self) -> None:
+        """End what is open (SPEC 2.2): at the last event, or a tick after where it began with it.
+
+        These are moments of their own behind the last event, though the first has its time.
+        """
+        ends = {"at once": False, "a tick later": False}
+        for true in self.true.values():
+            if true[-1]:
+                ends["a tick later" if true[-2:-1] in ([], [False]) else "at once"] = True
+        now = self.moments[-1].time
+        if ends["at once"]:
+            self.moments = [*self.moments, Moment(now, None)]
+            for true in self.true.values():
+                true.append(true[-1] and true[-2:-1] in ([], [False]))
+        if ends["a tick later"]:
+            self.moments = [*self.moments, Moment(now + 1, None)]
+            for true in self.true.values():
+                true.append(False)
+
     def _intervals(self, symbol: Symbol) -> Iterator[Interval]:
         """The longest runs that keep the symbol's duration constraint, so far as is known."""
         true = self.true[symbol.name]
@@ -188,11 +212,21 @@ class _Partition:
     def _valid(self, symbol: Symbol, start: int, end: int | None) -> int | None:
         """The event from which an interval counts (SPEC 4, first rule), if there is one."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
+        fewest = symbol.at_least_events or 0
         lengths = [moment.time - self.moments[start].time for moment in self.moments]
-        if symbol.at_most is None:
-            last = len(lengths) - 1 if end is None else end
-            return next((k for k in range(start, last + 1) if lengths[k] >= least), None)
-        if end is None or not least <= lengths[end] <= self.clock.ticks(symbol.at_most):
+        # The ends of silences and of the input are no events.
+        inside = [k for k in range(start, len(self.moments)) if end is None or k < end]
+        events = [k for k in inside if self.moments[k].row is not None]
+        counts = [sum(event <= k for event in events) for k in range(len(self.moments))]
+        last = len(lengths) - 1 if end is None else end
+        reached = (k for k in range(start, last + 1) if lengths[k] >= least and counts[k] >= fewest)
+        if symbol.at_most is None and symbol.at_most_events is None:
+            return next(reached, None)
+        if end is None or end not in reached:
+            return None
+        if symbol.at_most is not None and lengths[end] > self.clock.ticks(symbol.at_most):
+            return None
+        if symbol.at_most_events is not None and counts[end] > symbol.at_most_events:
             return None
         return end
 

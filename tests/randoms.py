@@ -141,7 +141,16 @@ def _definitions(
                 ),
                 (8, 2, 1, 1),
             )[0]
-            definitions.append(Definition(name, predicate, least, most))
+            events = rng.choices(
+                (
+                    (None, None),
+                    (rng.randint(0, end - start), None),
+                    (None, rng.randint(end - start, 7)),
+                    (rng.randint(0, end - start), rng.randint(end - start, 7)),
+                ),
+                (28, 3, 1, 1),
+            )[0]
+            definitions.append(Definition(name, predicate, least, most, *events))
         if all(
             planted[x.name][1] < planted[y.name][0] or planted[y.name][1] < planted[x.name][0]
             for i, x in enumerate(definitions)
@@ -210,7 +219,7 @@ def _clause(rng: Random, x: str, y: str, ends: tuple[int, int, int, int], symbol
         if left <= right:
             sign = "<=" if rng.random() < 0.5 else ("<" if left < right else "=")
             return Clause(x, y, comparison=(of_x, sign, of_y), turned=rng.random() < 0.3)
-    holds = _allen(*ends)
+    holds = allen_relation(*ends)
     if rng.random() < 0.35:
         holds = {"before": "followed-by", "after": "follows"}.get(holds, holds)
     if rng.random() < 0.4:
@@ -225,8 +234,8 @@ def _clause(rng: Random, x: str, y: str, ends: tuple[int, int, int, int], symbol
     return Clause(x, y, tuple(listed), written=written, turned=rng.random() < 0.2)
 
 
-def _allen(xs: int, xe: int, ys: int, ye: int) -> str:
-    """The Allen relation of two planted intervals."""
+def allen_relation(xs: float, xe: float, ys: float, ye: float) -> str:
+    """The Allen relation of two intervals, of which at most one is open (its end is infinity)."""
     if xe < ys:
         return "before"
     if ye < xs:

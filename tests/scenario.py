@@ -1,6 +1,6 @@
-"""A scenario: a query said in parts, events, and the options to run it with.
+"""A scenario: a query in parts, events, and the options to run it with.
 
-The parts can be said in other ways (a clause turned round, the clauses in another order, another
+The parts can be written in other ways (a clause turned round, the clauses in another order, another
 clock), which is what the laws do. The query value is put together here by hand, so the oracle
 does not depend on the parser.
 """
@@ -22,6 +22,7 @@ from piestream.language.model import (
     Query,
     RelationOf,
     Return,
+    Source,
     Symbol,
 )
 from piestream.relations import ALL_NAMES, Relation, intersect, inverse
@@ -60,6 +61,8 @@ class Definition:
     predicate: Expression
     at_least: int | None = None
     at_most: int | None = None
+    at_least_events: int | None = None
+    at_most_events: int | None = None
 
     def text(self, clock: Clock) -> str:
         """The definition as a query writes it."""
@@ -73,7 +76,20 @@ class Definition:
             bounds = f" AT LEAST {clock.text(self.at_least)}"
         elif self.at_most is not None:
             bounds = f" AT MOST {clock.text(self.at_most)}"
-        return f"{self.name} AS {self.predicate.text}{bounds}"
+        return f"{self.name} AS {self.predicate.text}{bounds}{self._event_bounds()}"
+
+    @property
+    def counts_events(self) -> bool:
+        """Whether the number of an interval's events has a bound."""
+        return self.at_least_events is not None or self.at_most_events is not None
+
+    def _event_bounds(self) -> str:
+        least, most = self.at_least_events, self.at_most_events
+        if least is not None and most is not None:
+            return f" BETWEEN {least} AND {most} EVENTS"
+        if least is not None:
+            return f" AT LEAST {least} EVENTS"
+        return "" if most is None else f" AT MOST {most} EVENTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +235,16 @@ class Scenario:
         for one in self.definitions:
             least = None if one.at_least is None else self.clock.duration(one.at_least)
             most = None if one.at_most is None else self.clock.duration(one.at_most)
-            symbols.append(Symbol(one.name, one.predicate, least, most))  # type: ignore[arg-type]
+            symbols.append(
+                Symbol(
+                    one.name,
+                    one.predicate,  # type: ignore[arg-type]
+                    least,
+                    most,
+                    at_least_events=one.at_least_events,
+                    at_most_events=one.at_most_events,
+                )
+            )
         default = (
             Endpoint(name, which, f"{name}_{which}")
             for name in self.symbols
@@ -230,11 +255,15 @@ class Scenario:
             constraints=tuple(Constraint(x, y, set_) for (x, y), set_ in allowed.items()),
             within=self.clock.duration(self.within),
             returns=self.returns or tuple(default),
-            source="events",
+            streams=(
+                Source(
+                    name="events",
+                    order_by="ts",
+                    time_unit=self.clock.declared_unit,
+                    max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
+                ),
+            ),
             partition_by=self.keys,
-            order_by="ts",
-            time_unit=self.clock.declared_unit,
-            max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
             emit=self.emit,
         )
 

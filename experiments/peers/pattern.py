@@ -125,10 +125,13 @@ class Pattern:
                 "two symbols have equal predicates; no other method distinguishes an interval of the one "
                 "from the same interval of the other"
             )
-        if query.max_gap is not None:
+        if query.streams[0].max_gap is not None:
             raise UnsupportedPatternError(
                 "MAX GAP: the other methods know no silences; leave it out"
             )
+
+        if any(s.at_least_events or s.at_most_events for s in query.symbols):
+            raise UnsupportedPatternError("the other methods do not bound the number of events")
 
         def ticks(kind: str, at: int) -> int | None:
             duration = getattr(query.symbols[at], kind)

@@ -29,4 +29,4 @@ def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ..
 def lateness_ticks(binding: Binding, lateness: DurationLike) -> int:
     """A lateness in ticks of the time column."""
     duration = as_duration(lateness, "the lateness")
-    return min(duration.ticks(binding.time.nanoseconds_per_tick, "the lateness"), INT64_MAX)
+    return min(binding.time.ticks(duration, "the lateness"), INT64_MAX)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from piestream.adapters.read_columns import columns_to_read, named_columns
 from piestream.errors import SchemaError
 from piestream.language.inputs import Event
-from piestream.language.model import Aggregate, Query
+from piestream.language.model import Query
 from piestream.plan.binding import Binding
 
 _TYPES: dict[type, pl.DataType] = {
@@ -47,16 +49,15 @@ def event_list(rows: Any) -> list[Event] | None:
 
 def event_types(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
     """The columns of events. Whole numbers beside floats are floats; NULL is of any type."""
-    values: dict[str, dict[type, Any]] = {}
-    for event in events:
-        for name, value in event.items():
-            found = values.setdefault(name, {})
-            value = _plain(value)
-            if value is not None:
-                found.setdefault(type(value), value)
-    read = _columns_of(query)
+    names = list(dict.fromkeys(chain.from_iterable(events)))
+    read = named_columns(query)
     schema = {}
-    for name, examples in values.items():
+    for name in columns_to_read(query, names, lambda name: _may_be_time(events, name)):
+        examples: dict[type, Any] = {}
+        for event in events:
+            value = _plain(event.get(name))
+            if value is not None:
+                examples.setdefault(type(value), value)
         types = list(dict.fromkeys(map(value_type, examples.values())))
         if set(types) == {pl.Int64(), pl.Float64()}:
             types = [pl.Float64()]
@@ -70,12 +71,10 @@ def event_types(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]
     return schema
 
 
-def _columns_of(query: Query) -> set[str | None]:
-    """The columns that a query names."""
-    names: set[str | None] = {*query.partition_by, query.order_by}
-    for symbol in query.symbols:
-        names.update(symbol.predicate.columns, symbol.predicate.previous)
-    return names | {item.column for item in query.returns if isinstance(item, Aggregate)}
+def _may_be_time(events: Sequence[Event], name: str) -> bool:
+    """Whether the first value of a column, if it has any, is a date or a time."""
+    value = next((v for e in events if (v := _plain(e.get(name))) is not None), None)
+    return isinstance(value, date | np.datetime64)
 
 
 def events_frame(events: Sequence[Event], binding: Binding) -> pl.DataFrame:

@@ -1,98 +1,149 @@
 """Single events: from a mapping to the detector, without a frame.
 
 A frame of one row costs a hundred times what the detector does with it. So an event whose values
-have exactly the expected types is read by compiled Python. All others are made a frame of, which
-gives the same rows, and the errors.
+are those of its columns without any guess is read by compiled Python. All others are made a frame
+of, which gives the same rows, and the errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.adapters.event_values import (
+    NEEDS_A_FRAME,
+    Conversion,
+    conversion_of,
+    exact_types,
+    integer_range,
+    key_of,
+    ticks_of,
+)
+from piestream.engine.stream import Stream
 from piestream.expressions.predicate import compile_mask
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 
-_EPOCH = datetime(1970, 1, 1)
-_MICROSECOND = timedelta(microseconds=1)
-_SCALE = {"us": 1, "ms": 1_000}
 
-#: The Python types that a column's values must have, exactly, to be read without a frame.
-_EXACT: dict[Any, tuple[type, ...]] = {
-    pl.Boolean: (bool, type(None)),
-    pl.Int64: (int, type(None)),
-    pl.Float64: (float, type(None)),
-    pl.String: (str, type(None)),
-}
-_KEYS = (pl.Int64, pl.String, pl.Boolean)
+class ReadEvent(NamedTuple):
+    """A single event as `Stream.process_event` takes it."""
 
-#: The time in ticks, the partition key, and the mask of the symbols.
-Read = tuple[int, Any, int]
+    time: int  # in ticks
+    key: Any
+    mask: int  # of the symbols
+    values: Sequence[Any]  # that RETURN aggregates
+    carried: Sequence[Any]  # that PREV reads at the next event
 
 
 class EventReader:
-    """Reads events of one binding: the time in ticks, the partition key, the symbols' mask."""
+    """Reads the events of one binding for a stream of it."""
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
         schema = binding.schema
         query = binding.query
         self.time = binding.time.name
-        self.ticks = _ticks_of(binding.time.dtype)
-        self.keys = query.partition_by
-        self.checks = tuple(
-            (name, _EXACT.get(schema[name], ())) for name in binding.columns if name != self.time
+        self.ticks = ticks_of(binding.time.dtype)
+        # The time is converted besides only where a predicate or an aggregate reads it.
+        read = {
+            *binding.predicate_columns,
+            *binding.previous,
+            *(a.name for a in binding.attributes),
+        }
+        columns = [n for n in binding.columns if n != self.time or n in read]
+        exact = [(name, exact_types(schema[name])) for name in columns]
+        self.checks = tuple((name, types) for name, types in exact if types is not None)
+        others = [(name, conversion_of(schema[name])) for name, types in exact if types is None]
+        self.conversions = tuple((name, convert) for name, convert in others if convert is not None)
+        self.ranges = tuple(
+            (name, *integer_range(schema[name])) for name, types in self.checks if int in types
         )
+        self.floats = frozenset(name for name in columns if schema[name] == pl.Float64)
+        self.previous = binding.previous
         predicates = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
-        self.bits = None if binding.previous else compile_mask(predicates, schema)
+        self.bits = compile_mask(predicates, schema)
         self.masks: dict[int, int] = {}
-        self.attribute_names = tuple(a.name for a in binding.attributes)
+        self.keys = tuple((name, key_of(schema[name])) for name in query.partition_by)
+        self.attributes = tuple(
+            (number, a.name, _word_of(schema[a.name], a.form))
+            for number, a in enumerate(binding.attributes)
+        )
         self.attribute_floats = tuple(a.form == FLOAT for a in binding.attributes)
-        self.integers = tuple(name for name, types in self.checks if int in types)
         self.usable = (
             self.bits is not None
             and self.ticks is not None
-            and all(types for _, types in self.checks)
-            and all(schema[name] in _KEYS for name in self.keys)
-            and all(attribute.form != CODE for attribute in binding.attributes)
+            and len(self.checks) + len(self.conversions) == len(columns)
+            and all(convert is not None for _, convert in self.keys)
+            and all(word is not None for _, _, word in self.attributes)
         )
 
-    def read(self, event: Mapping[str, Any]) -> Read | None:
+    def read(self, event: Mapping[str, Any], stream: Stream) -> ReadEvent | None:
         """The event, or None if a frame has to be made of it."""
         try:
-            for name, types in self.checks:
-                if type(event[name]) not in types:
-                    return None
             ticks = self.ticks(event[self.time])  # type: ignore[misc]
             if ticks is None:
                 return None
-            bits = self.bits(event, None)  # type: ignore[misc]
-            for name in self.integers:
+            for name, types in self.checks:
+                if type(event[name]) not in types:
+                    if name not in self.floats or type(event[name]) is not int:
+                        return None
+                    event = {**event, name: float(event[name])}
+            for name, convert in self.conversions:
                 value = event[name]
-                if value is not None and not INT64_MIN <= value <= INT64_MAX:
+                converted = convert(value)
+                if converted is NEEDS_A_FRAME:
                     return None
-        except KeyError:
+                if converted is not value:
+                    event = {**event, name: converted}
+            for name, least, most in self.ranges:
+                value = event[name]
+                if value is not None and not least <= value <= most:
+                    return None
+            key = self._key(event)
+            if key is NEEDS_A_FRAME:
+                return None
+            before = None
+            if self.previous:
+                before = stream.previous_of(key)
+                if before is None:
+                    return None
+            bits = self.bits(event, before)  # type: ignore[misc]
+        except (KeyError, OverflowError):
             return None
-        keys = self.keys
-        if not keys:
-            key: Any = ()
-        elif len(keys) == 1:
-            key = event[keys[0]]
-        else:
-            key = tuple(event[name] for name in keys)
         mask = self.masks.get(bits)
         if mask is None:
             mask = self.masks[bits] = self._mask(bits)
-        return ticks, key, mask
+        values: Sequence[Any] = ()
+        if self.attributes:
+            values = self._words(event, stream)
+            if NEEDS_A_FRAME in values:
+                return None
+        return ReadEvent(ticks, key, mask, values, [event[n] for n in self.previous])
 
-    def attributes(self, event: Mapping[str, Any]) -> list[Any]:
-        """The values of the event that RETURN aggregates."""
-        return [event[name] for name in self.attribute_names]
+    def _key(self, event: Mapping[str, Any]) -> Any:
+        """The partition's key as the stream knows it."""
+        keys = self.keys
+        if len(keys) == 1:
+            name, convert = keys[0]
+            return convert(event[name])  # type: ignore[misc]
+        key = tuple(convert(event[name]) for name, convert in keys)  # type: ignore[misc]
+        return NEEDS_A_FRAME if NEEDS_A_FRAME in key else key
+
+    def _words(self, event: Mapping[str, Any], stream: Stream) -> Sequence[Any]:
+        """The values that RETURN aggregates, in the form in which they are kept."""
+        words = []
+        for number, name, word in self.attributes:
+            value = event[name]
+            if value is not None:
+                if word is _code:
+                    value = stream.code_of(number, value)
+                    value = NEEDS_A_FRAME if value is None else value
+                else:
+                    value = word(value)  # type: ignore[misc]
+            words.append(value)
+        return words
 
     def _mask(self, bits: int) -> int:
         """The mask of the symbols, as a signed word, from the bits of distinct predicates."""
@@ -104,22 +155,18 @@ class EventReader:
         return mask - (1 << 64) if mask >> 63 else mask
 
 
-def _ticks_of(dtype: pl.DataType) -> Callable[[Any], int | None] | None:
-    """How a time becomes ticks; the function gives None for a time that a frame has to be made of."""
-    if dtype == pl.Int64:
+def _code(value: Any) -> Any:
+    """The code of a value, which the stream knows."""
+    raise NotImplementedError
 
-        def of_integer(time: Any) -> int | None:
-            return time if type(time) is int and INT64_MIN < time < INT64_MAX else None
 
-        return of_integer
-    if isinstance(dtype, pl.Datetime) and dtype.time_zone is None and dtype.time_unit in _SCALE:
-        unit = _SCALE[dtype.time_unit] * _MICROSECOND
-
-        def of_datetime(time: Any) -> int | None:
-            if type(time) is not datetime or time.tzinfo is not None:
-                return None
-            ticks, rest = divmod(time - _EPOCH, unit)
-            return None if rest else ticks
-
-        return of_datetime
-    return None
+def _word_of(dtype: pl.DataType, form: str) -> Conversion | None:
+    """How a value of a column becomes what an aggregate keeps; None if that takes a frame."""
+    if form == CODE:
+        return _code if dtype == pl.String or isinstance(dtype, pl.Decimal) else None
+    if form == FLOAT:
+        return float
+    ticks: Callable[[Any], Any] | None = ticks_of(dtype) if dtype.is_temporal() else int
+    if ticks is None:
+        return None
+    return ticks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -12,10 +13,12 @@ from piestream.adapters.binding import bound, lateness_ticks
 from piestream.adapters.files import Source, open_source
 from piestream.engine.stream import Stream
 from piestream.errors import OrderError, TimeError
+from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.plan.binding import Binding
 
-__all__ = ["FileRun", "run_files"]
+__all__ = ["FileRun", "bound_to", "run_files"]
 
 #: Inputs of up to so many rows are taken whole, and so need not be in order of time.
 WHOLE_ROWS = 1 << 20
@@ -34,11 +37,16 @@ class FileRun:
     ) -> None:
         self.source = source
         self.sort = sort
-        self.binding = bound(query, source.schema)
+        self.binding = bound_to(query, source)
         lateness = options.lateness
         ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
         self.stream = Stream(
-            self.binding, ties=options.ties, lateness=ticks, on_late=options.on_late
+            self.binding,
+            ties=options.ties,
+            lateness=ticks,
+            on_late=options.on_late,
+            at_end=options.at_end,
+            closable=True,
         )
 
     def results(self) -> Iterator[pl.DataFrame]:
@@ -47,7 +55,7 @@ class FileRun:
         held: list[pl.DataFrame] | None = [] if stream.lateness is None else None
         n_held = n_rows = 0
         for chunk in self.source.chunks(self.binding.columns):
-            self._check_times(chunk, n_rows)
+            self._check_times(chunk)
             n_rows += len(chunk)
             rows = stream.project(chunk)
             if held is not None:
@@ -62,19 +70,38 @@ class FileRun:
             yield stream.process_projected(pl.concat(held))
         yield stream.finish()
 
-    def _check_times(self, chunk: pl.DataFrame, before: int) -> None:
+    def _check_times(self, chunk: pl.DataFrame) -> None:
         times = chunk[self.binding.time.name]
         if times.null_count():
-            row = before + int(times.is_null().arg_max() or 0) + 1
-            raise TimeError(
-                f"{self.source.name}: the time column {times.name} is NULL in row {row}; every "
-                "event needs a time: filter these rows out"
-            )
+            row = int(times.is_null().arg_max() or 0)
+            fault = f"the time column {times.name} has no value here, and every event needs a time"
+            raise TimeError(self.source.fault_in_row(row, fault))
+
+
+def bound_to(query: Query, source: Source) -> Binding:
+    """A query bound to the columns of a source, whose advice goes with what does not fit."""
+    schema = source.schema
+    try:
+        return bound(query, schema)
+    except QueryError as error:
+        faults = [_advised(fault, source.advice, error.source) for fault in error.faults]
+        raise QueryError(faults, error.source) from None
+
+
+def _advised(fault: Diagnostic, advice: Mapping[str, str], source: str | None) -> Diagnostic:
+    """A fault with what the source says of the columns that it is about, or of all if of none."""
+    span = fault.span
+    text = source[span.start : span.end] if span is not None and source is not None else ""
+    words = set(re.findall(r"\w+", f"{fault.message} {fault.hint} {text}"))
+    about = [what for column, what in advice.items() if set(re.findall(r"\w+", column)) <= words]
+    if not about and span is None:
+        about = list(advice.values())
+    return replace(fault, hint="; ".join(about)) if about else fault
 
 
 def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
     """Every match in the files that a query's FROM names."""
-    if query.path is None:
+    if query.streams[0].path is None:
         raise query.fault(
             ("source",),
             "the query names no file to read",
@@ -83,7 +110,7 @@ def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
     bounded = replace(options, lateness=None)  # sorted: nothing in it is late
 
     def collected(sort: bool) -> pl.DataFrame:
-        source = open_source([str(query.path)], options=options)
+        source = open_source([str(query.streams[0].path)], options=options)
         with closing(source):
             run = FileRun(query, source, bounded, sort=sort)
             results = [result for result in run.results() if len(result)]

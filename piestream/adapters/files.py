@@ -10,34 +10,28 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from glob import glob, has_magic
 from typing import BinaryIO, Protocol
 
 import polars as pl
 
-from piestream.adapters.formats import TABS, Format, TypeName, format_of, suffix_of
+from piestream.adapters.formats import TABS, Format, format_of, suffix_of
 from piestream.adapters.text_blocks import TextFile, TextPipe
 from piestream.adapters.text_faults import first_line
 from piestream.adapters.text_files import TextSource
+from piestream.adapters.text_types import given_types
 from piestream.errors import FileError
 from piestream.language.options import FileOptions
 
-__all__ = ["TYPES", "Source", "open_source"]
+__all__ = ["Source", "open_source"]
 
 #: Rows worked on at a time where an input can be cut: enough to amortise, and few enough for the cache.
 CHUNK_ROWS = 1 << 18
 
-#: The types that a user may say for a column of text.
-TYPES: Mapping[TypeName, pl.DataType] = {
-    "int": pl.Int64(),
-    "float": pl.Float64(),
-    "bool": pl.Boolean(),
-    "text": pl.String(),
-    "date": pl.Date(),
-    "datetime": pl.Datetime("us"),
-}
+#: What Polars raises where it cannot read.
+_UNREADABLE = (pl.exceptions.PolarsError, OSError)
 
 
 class Source(Protocol):
@@ -45,6 +39,7 @@ class Source(Protocol):
 
     name: str
     total: int | None  # bytes or rows; None: not known
+    advice: dict[str, str]  # by column: what to say if the query does not fit its type
 
     @property
     def done(self) -> int:
@@ -57,6 +52,9 @@ class Source(Protocol):
     def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows, of these columns only, in order."""
 
+    def fault_in_row(self, row: int, fault: str) -> str:
+        """A fault with the place of a row of the last chunk."""
+
     def close(self) -> None:
         """No more is read."""
 
@@ -65,19 +63,17 @@ def open_source(
     names: Sequence[str],
     *,
     format: Format | None = None,
-    types: Mapping[str, pl.DataType] | None = None,
     live: bool = False,
     options: FileOptions | None = None,
 ) -> Source:
     """Files by their names or globs, or standard input (``-``), as one source of rows.
 
-    ``format`` says what they hold where the names do not. ``types`` overrides the types of text
-    columns. A ``live`` standard input is handed on as it comes, not in large blocks. Of the
-    options those count that say how CSV is written.
+    ``format`` says what they hold where the names do not. A ``live`` standard input is handed on as
+    it comes, not in large blocks. Of the options those count that say how text is written.
     """
     options = options or FileOptions()
     if list(names) == ["-"]:
-        return _standard_input(format, types or {}, live, options)
+        return _standard_input(format, live, options)
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
     remote = [name for name in names if "://" in name]
@@ -90,23 +86,23 @@ def open_source(
     (kind,) = formats
     if options.delimiter is None and tabs == {True}:
         options = replace(options, delimiter="\t")
-    _check_csv(kind, options)
+    _check_text(kind, options)
     label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if kind == "parquet":
         return ScanSource(label, pl.scan_parquet([*remote, *files]))
-    if remote and files:
-        raise ValueError("remote and local text files cannot be read together")
     if remote:
-        return ScanSource(label, _remote_text(remote, kind, options))
+        raise ValueError(
+            f"{remote[0]} is remote, and of remote files only Parquet is read; text comes from the "
+            f"disk or from standard input: curl -s {remote[0]} | piestream run QUERY.SQL - "
+            f"--format {kind}"
+        )
     for name in files:
         if os.path.isdir(name):
             raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
-    return _text(list(map(TextFile, files)), kind, types or {}, options)
+    return _text(list(map(TextFile, files)), kind, options)
 
 
-def _standard_input(
-    format: Format | None, types: Mapping[str, pl.DataType], live: bool, options: FileOptions
-) -> Source:
+def _standard_input(format: Format | None, live: bool, options: FileOptions) -> Source:
     if format is None:
         raise ValueError(
             "standard input has no name that says what it holds: give the format (--format csv)"
@@ -114,39 +110,30 @@ def _standard_input(
     if format == "parquet":
         spool = _spooled(sys.stdin.buffer)
         return ScanSource("standard input", pl.scan_parquet(spool), spool)
-    _check_csv(format, options)
-    return _text([TextPipe(sys.stdin.buffer, live)], format, types, options)
+    _check_text(format, options)
+    return _text([TextPipe(sys.stdin.buffer, live)], format, options)
 
 
-def _text(
-    parts: Sequence[TextFile | TextPipe],
-    format: Format,
-    types: Mapping[str, pl.DataType],
-    options: FileOptions,
-) -> TextSource:
-    return TextSource(parts, format == "csv", types, options.delimiter, options.decimal_comma)
+def _text(parts: Sequence[TextFile | TextPipe], format: Format, options: FileOptions) -> TextSource:
+    return TextSource(parts, format == "csv", given_types(options.types or {}), options)
 
 
-def _remote_text(names: list[str], format: Format, options: FileOptions) -> pl.LazyFrame:
-    if format == "ndjson":
-        return pl.scan_ndjson(names)
-    return pl.scan_csv(
-        names,
-        try_parse_dates=True,
-        separator=options.delimiter or ",",
-        decimal_comma=bool(options.decimal_comma),
-    )
-
-
-def _check_csv(format: Format, options: FileOptions) -> None:
+def _check_text(format: Format, options: FileOptions) -> None:
+    """Refuse options that say how text is written where there is no such text."""
     if options.delimiter is not None and format != "csv":
         raise ValueError(f"a delimiter is for CSV, not for {format}")
     if options.decimal_comma and format != "csv":
         raise ValueError(f"decimal commas are for CSV, not for {format}")
+    if options.null is not None and format != "csv":
+        raise ValueError(f"words for missing values are for CSV, not for {format}")
     if options.decimal_comma and options.delimiter in (None, ","):
         raise ValueError(
             "with decimal commas columns are separated by another sign: say the delimiter"
         )
+    if format == "parquet" and options.types:
+        raise ValueError("Parquet has types of its own: none can be given for its columns")
+    if format == "parquet" and options.encoding is not None:
+        raise ValueError("an encoding is for CSV and NDJSON, not for parquet")
 
 
 def _expanded(name: str) -> list[str]:
@@ -169,22 +156,37 @@ def _spooled(stream: BinaryIO) -> BinaryIO:
 
 
 class ScanSource:
-    """What Polars scans by itself: Parquet by row groups, and remote files."""
+    """What Polars scans by itself: Parquet by row groups, also from remote places."""
 
     def __init__(self, name: str, frame: pl.LazyFrame, spool: BinaryIO | None = None) -> None:
         self.name = name
         self._spool = spool  # what is scanned, if it has no name: read once
         self.done = 0
         self.total: int | None = None
+        self.advice: dict[str, str] = {}
         self._frame = frame
+        self._n_before = 0  # rows before the last chunk
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
         """The columns and their types."""
         try:
             return dict(self._frame.collect_schema())
-        except pl.exceptions.PolarsError as error:
-            raise FileError(f"{self.name}: {first_line(error)}") from None
+        except _UNREADABLE as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> FileError:
+        text = first_line(error)
+        if "://" not in self.name:
+            return FileError(f"{self.name}: {text}")
+        return FileError(
+            f"{self.name} cannot be read: {text}; remote Parquet is read from s3, gs, az, abfss, hf, "
+            "http and https, with the credentials of the environment"
+        )
+
+    def fault_in_row(self, row: int, fault: str) -> str:
+        """A fault with the number of a row of the last chunk."""
+        return f"{self.name}, row {self._n_before + row + 1}: {fault}"
 
     def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows, of these columns only, in order."""
@@ -195,10 +197,11 @@ class ScanSource:
             for chunk in needed.collect_batches(
                 chunk_size=CHUNK_ROWS, maintain_order=True, lazy=True
             ):
+                self._n_before = self.done
                 self.done += len(chunk)
                 yield chunk
-        except pl.exceptions.PolarsError as error:
-            raise FileError(f"{self.name}: {first_line(error)}") from None
+        except _UNREADABLE as error:
+            raise self._unreadable(error) from None
 
     def close(self) -> None:
         """No more is read."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import polars as pl
 
+from piestream.adapters.read_columns import columns_to_read, pandas_may_be_time
 from piestream.errors import SchemaError
+from piestream.language.model import Query
+from piestream.plan.columns import is_moment
 
 __all__ = ["Kind", "as_kind", "as_polars"]
 
@@ -16,10 +19,15 @@ __all__ = ["Kind", "as_kind", "as_polars"]
 Kind = Literal["polars", "pandas", "pyarrow", "duckdb", "events"]
 
 
-def as_polars(frame: Any) -> tuple[pl.DataFrame, Kind]:
-    """A frame as a Polars frame, and its kind for `as_kind`."""
+def as_polars(frame: Any, query: Query | None = None) -> tuple[pl.DataFrame, Kind]:
+    """A frame as a Polars frame of the columns that a query reads, and its kind for `as_kind`.
+
+    Without a query all columns are read.
+    """
     if isinstance(frame, pl.DataFrame):
-        return frame, "polars"
+        types = frame.schema
+        read = _columns(query, types.names(), lambda name: is_moment(types[name]))
+        return frame.select(read), "polars"
     if isinstance(frame, Mapping):
         raise TypeError("a dict is no frame: give pl.DataFrame(columns), or a list of dicts")
     import narwhals as nw
@@ -33,13 +41,30 @@ def as_polars(frame: Any) -> tuple[pl.DataFrame, Kind]:
         raise SchemaError(f"a frame's columns need different names. {message}") from None
     implementation = wrapped.implementation
     if implementation.is_duckdb():
-        columns: pl.DataFrame = wrapped.collect(backend="polars").to_native()
+        needed = wrapped.select(_typed_columns(wrapped, query))
+        columns: pl.DataFrame = needed.collect(backend="polars").to_native()
         return columns, "duckdb"
     if isinstance(wrapped, nw.LazyFrame):
         raise TypeError(f"{implementation} frames are not supported")
     if implementation.is_pandas():
-        return _of_pandas(nw.from_native(_with_index(frame))), "pandas"
-    return wrapped.to_polars(), "pyarrow" if implementation.is_pyarrow() else "polars"
+        frame = _with_index(frame)
+        read = _columns(query, list(frame.columns), lambda name: pandas_may_be_time(frame[name]))
+        return _of_pandas(nw.from_native(frame[read])), "pandas"
+    kind: Kind = "pyarrow" if implementation.is_pyarrow() else "polars"
+    return wrapped.select(_typed_columns(wrapped, query)).to_polars(), kind
+
+
+def _columns(
+    query: Query | None, names: list[str], may_be_time: Callable[[str], bool]
+) -> list[str]:
+    """The columns to read of these."""
+    return names if query is None else columns_to_read(query, names, may_be_time)
+
+
+def _typed_columns(wrapped: Any, query: Query | None) -> list[str]:
+    """The columns that a query reads of a frame whose types are known without its values."""
+    types = wrapped.collect_schema()
+    return _columns(query, types.names(), lambda name: types[name].is_temporal())
 
 
 #: How to make a frame or an event of a value that is neither, by the name of its type.

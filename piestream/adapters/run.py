@@ -12,6 +12,7 @@ from piestream.adapters.event_columns import event_list, event_types, events_fra
 from piestream.adapters.file_run import run_files
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
+from piestream.adapters.read_columns import lazily_read
 from piestream.engine.stream import Stream
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
@@ -34,10 +35,10 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
     on how many there are.
     """
     if isinstance(rows, pl.LazyFrame):
-        return _matches(query, rows, options).lazy()
+        return _matches(query, lazily_read(query, rows), options).lazy()
     events = event_list(rows)
     if events is None:
-        frame, kind = as_polars(rows)
+        frame, kind = as_polars(rows, query)
         return as_kind(kind, _matches(query, frame, options))
     if not events:
         raise ValueError("an empty list has no columns: give a frame without rows instead")
@@ -55,7 +56,10 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
     if threads is None:
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
-    stream = Stream(binding, ties=options.ties, lateness=None, whole=not cut, threads=threads)
+    stream = Stream(
+        binding, ties=options.ties, lateness=None, whole=not cut, threads=threads,
+        at_end=options.at_end,
+    )  # fmt: skip
     results = _in_pieces(stream, needed) if cut else [stream.process(needed)]
     results.append(stream.finish())
     return pl.concat(results)

@@ -18,6 +18,7 @@ from piestream.adapters.event_columns import (
 )
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
+from piestream.adapters.read_columns import lazily_read
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -25,7 +26,13 @@ from piestream.errors import SchemaError, StateError
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
-from piestream.language.options import OrderKeywords, OrderOptions, takes_options
+from piestream.language.options import (
+    AtEnd,
+    BoundedOptions,
+    OrderKeywords,
+    OrderOptions,
+    takes_options,
+)
 from piestream.plan.binding import Binding
 
 
@@ -68,6 +75,7 @@ class Session:
                 raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
             self._kind = cast(Kind, kind)
             self._stream = restore(_bound_again(query, stored), state)
+            self._stream.closable = True
             self._note_untyped()
             self._refuse_other_options(options, schema)
         elif schema is not None:
@@ -77,7 +85,9 @@ class Session:
         binding: Binding = bound(self.query, dict(schema))
         options = self._options
         lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
-        stream = Stream(binding, lateness=lateness, ties=options.ties, on_late=options.on_late)
+        stream = Stream(
+            binding, lateness=lateness, ties=options.ties, on_late=options.on_late, closable=True
+        )
         if self._advanced is not None:
             time, self._advanced = self._advanced, None
             stream.advance(self._ticks(time, binding))
@@ -109,10 +119,10 @@ class Session:
         types = _types(schema or {})
         for name in binding.columns:
             given[f"the type of {name}"] = (types.get(name), binding.schema[name])
-        for what, (asked, held) in given.items():
-            if asked is not None and asked != held:
+        for what, (value, held) in given.items():
+            if value is not None and value != held:
                 raise StateError(
-                    f"{what} is {held} in this state, not {asked}: a session goes on with the "
+                    f"{what} is {held} in this state, not {value}: a session goes on with the "
                     "options that it was opened with, so leave them out"
                 )
 
@@ -171,12 +181,12 @@ class Session:
             self._kind = "events"
             return self._push_event(rows)
         if isinstance(rows, pl.LazyFrame):
-            rows = rows.collect()
+            rows = lazily_read(self.query, rows).collect()
         events = event_list(rows)
         if events is not None:
             self._kind = "events"
             return self._push_events(events) if events else []
-        columns, self._kind = as_polars(rows)
+        columns, self._kind = as_polars(rows, self.query)
         stream = self._typed(columns.schema)
         return self._as_pushed(stream.process(self._checked(columns, stream.binding)))
 
@@ -201,13 +211,13 @@ class Session:
     def _push_event(self, event: Event) -> Any:
         stream = self._stream
         if stream is None or self._untyped:
-            stream = self._typed({name: value_type(value) for name, value in event.items()})
+            names = event if stream is None else (n for n in self._untyped if n in event)
+            stream = self._typed({name: value_type(event[name]) for name in names})
         reader = self._reader
         if reader is not None:
-            read = reader.read(event)
+            read = reader.read(event, stream)
             if read is not None:
-                values = reader.attributes(event)
-                known = stream.process_event(*read, values, reader.attribute_floats)
+                known = stream.process_event(*read, reader.attribute_floats)
                 if known is not None:
                     return [] if known is stream.no_results else self._as_pushed(known)
         return self._as_pushed(stream.process(events_frame([event], stream.binding)))
@@ -272,18 +282,25 @@ class Session:
             raise SchemaError("time cannot advance to None")
         return int(column.to_physical().cast(pl.Int64)[0])
 
-    def close(self) -> Any:
+    def close(self, *, at_end: AtEnd = "open") -> Any:
         """End the stream: work on all events that wait for the watermark.
+
+        Parameters
+        ----------
+        at_end
+            ``"close"`` ends what is open at the last event of its partition, or, where it began
+            with that event, one tick later.
 
         Returns
         -------
         The matches that became known, as rows of the kind that was pushed last. Intervals that
-        are open stay open.
+        are open stay open, unless ``at_end`` says otherwise; ``statistics.incomplete`` is the
+        number of rows that are missing for that reason.
 
         Raises
         ------
         ValueError
-            The session is closed already.
+            The session is closed already, or ``at_end`` is neither "open" nor "close".
 
         >>> import piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
@@ -293,9 +310,10 @@ class Session:
         >>> session.close()
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
+        at_end = BoundedOptions(at_end=at_end).at_end
         with self._lock:
             self._check_open()
-            result = pl.DataFrame() if self._stream is None else self._stream.finish()
+            result = pl.DataFrame() if self._stream is None else self._stream.finish(at_end)
             self._closed = True
             return self._as_pushed(result)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import select
 from collections.abc import Iterator
-from typing import Any, BinaryIO
-
-from piestream.errors import FileError
+from typing import BinaryIO
 
 __all__ = ["BLOCK_BYTES", "TextFile", "TextPipe", "can_read", "whole_lines"]
 
@@ -26,7 +23,7 @@ _PATIENCE_SECONDS = 0.02
 
 
 class TextFile:
-    """A text file, perhaps compressed."""
+    """A text file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -36,16 +33,11 @@ class TextFile:
     def blocks(self, names: bool = False) -> Iterator[bytes]:
         """Its bytes, as they are read; a line of ``names`` comes alone where it can."""
         with open(self.name, "rb", buffering=0) as self._raw:
-            compressed = self.name.endswith(".gz")
-            if not compressed and os.path.isfile(self.name):
+            if os.path.isfile(self.name):
                 yield from self._plain(self._raw, names)
-                return
-            stream: Any = gzip.GzipFile(fileobj=self._raw) if compressed else self._raw
-            try:
-                while block := stream.read(BLOCK_BYTES):
+            else:
+                while block := self._raw.read(BLOCK_BYTES):
                     yield block
-            except (gzip.BadGzipFile, EOFError) as error:
-                raise FileError(f"{self.name} cannot be decompressed: {error}") from None
 
     def _plain(self, stream: BinaryIO, names: bool) -> Iterator[bytes]:
         """Large blocks that end with a line where one is near.

@@ -1,18 +1,23 @@
-"""CSV and NDJSON as frames: the types of the columns, and the rows of each block."""
+"""CSV and NDJSON as frames: the columns of a text, and the rows of each block."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
 import polars as pl
 
+from piestream.adapters.csv_rows import RowShape, line_count, rows_of
+from piestream.adapters.csv_text import CsvText
+from piestream.adapters.json_text import JsonText
 from piestream.adapters.text_blocks import TextFile, TextPipe, whole_lines
-from piestream.adapters.text_faults import first_line, first_unreadable, place, reason
-from piestream.adapters.text_times import as_times, is_time, time_type
+from piestream.adapters.text_decoding import as_utf8, check_utf8
+from piestream.adapters.text_faults import fault_in_row, first_unreadable, reason
+from piestream.adapters.text_types import TextType
 from piestream.errors import FileError
+from piestream.language.options import FileOptions
 
 __all__ = ["TextSource"]
 
@@ -20,13 +25,21 @@ __all__ = ["TextSource"]
 TYPED_ROWS = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some whole lines of a text."""
+
+    text: bytes
+    line: int  # the number of the first line, from 1
+
+
 @dataclass
 class _Opened:
     """The first lines of a text, which say its columns, and the rest."""
 
-    head: bytes  # the line of names in CSV, nothing in NDJSON
-    first: bytes
-    rest: Iterator[bytes]
+    shape: RowShape | None  # of CSV
+    first: _Block
+    rest: Iterator[_Block]
     columns: dict[str, pl.DataType] = field(default_factory=dict)
 
 
@@ -37,21 +50,22 @@ class TextSource:
         self,
         parts: Sequence[TextFile | TextPipe],
         csv: bool,
-        types: Mapping[str, pl.DataType],
-        delimiter: str | None = None,
-        decimal_comma: bool | None = None,
+        types: Mapping[str, TextType],
+        options: FileOptions,
     ) -> None:
         self.name = parts[0].name if len(parts) == 1 else f"{parts[0].name} …"
+        #: What to say if a column that is text turns out to be needed as something else.
+        self.advice: dict[str, str] = {}
         self._parts = parts
-        self._csv = csv
-        self._given_types = types
-        self._delimiter_given = delimiter is not None
-        self._delimiter = delimiter or ","
-        self._decimal_comma = decimal_comma
+        self._csv = CsvText(options, types) if csv else None
+        self._json = JsonText(types)
+        self._types = {name: given.dtype for name, given in types.items()}
+        self._encoding = options.encoding
         self._before = 0  # bytes of the parts that are read
         self._at: TextFile | TextPipe = parts[0]
         self._opened: _Opened | None = None  # the first part, waiting to be read on
         self._schema: dict[str, pl.DataType] | None = None
+        self._block = _Block(b"", 1)  # that of the last chunk
         sizes = [part.size for part in parts]
         known = [size for size in sizes if size is not None]
         self.total = sum(known) if len(known) == len(sizes) else None
@@ -74,158 +88,155 @@ class TextSource:
         schema = self.schema
         self._before = 0
         for part in self._parts:
-            self._at, n_rows = part, 0
+            self._at = part
             opened, self._opened = self._opened or self._open(part, schema), None
-            missing = [name for name in columns if name not in opened.columns]
-            if missing and self._csv:
-                raise FileError(f"{part.name} has no column {missing[0]}")
-            for column in columns:
-                if self._csv and f"{column}_duplicated_0" in opened.columns:
-                    raise FileError(f"{part.name} has several columns that are named {column}")
+            if self._csv:
+                self._check_columns(part.name, opened, columns)
             for block in chain([opened.first], opened.rest):
-                chunk = self._parsed(part.name, opened, block, columns, n_rows)
-                n_rows += len(chunk)
-                yield chunk
+                self._block = block
+                yield self._parsed(part.name, opened, block, columns)
             self._before += part.size or 0
+
+    def fault_in_row(self, row: int, fault: str) -> str:
+        """A fault with the line on which a row of the last chunk stands, and the row."""
+        rows = rows_of(self._block.text, self._block.line) if self._csv else _lines(self._block)
+        line, text = next(islice(rows, row, None))
+        return fault_in_row(self._at.name, line, text, fault)
 
     def close(self) -> None:
         """No more is read."""
         for part in self._parts:
             part.close()
 
+    # -- the beginning of a part ------------------------------------------------------------------
+    def _blocks(self, part: TextFile | TextPipe) -> Iterator[_Block]:
+        """The text of a part in whole lines."""
+        text = as_utf8(part.name, part.blocks(bool(self._csv)), self._encoding)
+        line = 1
+        for block in whole_lines(text, quotes=bool(self._csv)):
+            check_utf8(part.name, block, line)
+            yield _Block(block, line)
+            line += line_count(block)
+
     def _open(
         self, part: TextFile | TextPipe, schema: Mapping[str, pl.DataType] | None = None
     ) -> _Opened:
         """Read the names and, if no schema is given yet, the types of the columns."""
-        blocks = whole_lines(part.blocks(self._csv), quotes=self._csv)
-        first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
-        head = b""
+        blocks = self._blocks(part)
         if self._csv:
-            head, _, first = first.partition(b"\n")
-            head += b"\n"
-            while not first.strip():  # what comes first may be the names alone
-                more = next(blocks, None)
-                if more is None:
-                    break
-                first = more
-            if not head.strip():
-                raise FileError(f"{part.name} is empty: a CSV file begins with its column names")
-        opened = _Opened(head, first, blocks)
-        found = self._inferred(part.name, opened)
-        self._check_delimiter(part.name, found)
-        self._check_decimals(part.name, opened, found)
+            names, first = _names(part.name, blocks)
+        else:
+            names, first = b"", next(blocks, _Block(b"", 1))
+        while not first.text.strip():  # what comes first may be the names alone
+            more = next(blocks, None)
+            if more is None:
+                break
+            first = more
+        shape = self._csv.shape(names) if self._csv else None
+        opened = _Opened(shape, first, blocks)
+        found = self._inferred(part.name, opened, names)
         if schema is None:
-            for name in self._given_types:
-                if name not in found:
-                    raise FileError(f"{part.name} has no column {name}, whose type was given")
-            found.update(self._given_types)
-            if not first.strip() and not (found and set(found) <= set(self._given_types)):
-                raise FileError(
-                    f"{part.name} holds no rows, so the types of its columns are not known; say "
-                    "them for all columns with --type COLUMN=int and so on"
-                )
-        opened.columns = (
-            found
-            if schema is None
-            else (
-                {name: schema.get(name, dtype) for name, dtype in found.items()}
-                if self._csv
-                else dict(schema)
-            )
-        )
+            opened.columns = self._typed(part.name, found, first)
+        elif self._csv:
+            opened.columns = {name: schema.get(name, dtype) for name, dtype in found.items()}
+        else:
+            opened.columns = dict(schema)
         return opened
 
-    def _check_delimiter(self, name: str, found: Mapping[str, pl.DataType]) -> None:
-        """One column whose name holds a usual separator is no column."""
-        meant = [sign for sign in (";", "\t", "|", ",") for column in found if sign in column]
-        if self._csv and not self._delimiter_given and len(found) == 1 and meant:
-            raise FileError(
-                f"{name} has one column, {next(iter(found))!r}: its columns seem to be separated by "
-                f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
-            )
-
-    def _check_decimals(self, name: str, opened: _Opened, found: Mapping[str, pl.DataType]) -> None:
-        """Texts that are numbers if their commas are decimal ones are probably numbers."""
-        if not self._csv or self._decimal_comma is not None or self._delimiter == ",":
-            return
-        otherwise = self._scanned(opened.head + opened.first, decimal_comma=True).collect_schema()
-        meant = [
-            column
-            for column, dtype in found.items()
-            if dtype == pl.String
-            and otherwise[column].is_float()
-            and column not in self._given_types
-        ]
-        if meant:
-            raise FileError(
-                f"{name}: the column {meant[0]} seems to hold numbers with decimal commas; say "
-                "that it does with --decimal-comma, in Python with run(decimal_comma=True), "
-                "or that it does not with --no-decimal-comma, run(decimal_comma=False)"
-            )
-
-    def _scanned(
-        self,
-        text: bytes,
-        schema: Mapping[str, pl.DataType] | None = None,
-        decimal_comma: bool | None = None,
-    ) -> pl.LazyFrame:
-        """Rows of CSV: with a schema rows alone, and without one a line of names before them."""
-        if decimal_comma is None:
-            decimal_comma = bool(self._decimal_comma)
-        if schema is None:
-            return pl.scan_csv(
-                text, separator=self._delimiter, decimal_comma=decimal_comma,
-                try_parse_dates=True, infer_schema_length=TYPED_ROWS,
-            )  # fmt: skip
-        # What a short row lacks is missing, also in the first row of a block.
-        return pl.scan_csv(
-            text, separator=self._delimiter, decimal_comma=decimal_comma,
-            has_header=False, schema=schema, missing_columns="insert",
-        )  # fmt: skip
-
-    def _inferred(self, name: str, opened: _Opened) -> dict[str, pl.DataType]:
-        lines = opened.first
-        if not self._csv:
-            if not lines.strip():
-                return {}
-            lines = b"".join(islice(io.BytesIO(lines), TYPED_ROWS))
+    def _inferred(self, name: str, opened: _Opened, names: bytes) -> dict[str, pl.DataType]:
+        rows = self._checked(name, opened, opened.first)
+        if self._csv:
+            found, advice = self._csv.columns(name, names, rows, TYPED_ROWS)
+            self.advice = advice | self.advice
+            return found
+        if not rows.strip():
+            return {}
+        rows = b"".join(islice(io.BytesIO(rows), TYPED_ROWS))
         try:
-            if not self._csv:
-                sample = pl.read_ndjson(lines, infer_schema_length=TYPED_ROWS)
-                return {column.name: time_type(column) for column in sample}
-            return dict(self._scanned(opened.head + lines).collect_schema())
+            return self._json.columns(rows, TYPED_ROWS)
         except pl.exceptions.PolarsError as error:
-            row = None if self._csv else first_unreadable(lines, pl.read_ndjson)
-            raise FileError(f"{place(name, row, 0)}: {reason(error)}") from None
+            block = _Block(rows, opened.first.line)
+            raise self._unreadable(name, block, pl.read_ndjson, error) from None
+
+    def _typed(
+        self, name: str, found: dict[str, pl.DataType], first: _Block
+    ) -> dict[str, pl.DataType]:
+        """The columns with the types that were given for them."""
+        for column in self._types:
+            if column not in found and (self._csv or first.text.strip()):
+                raise FileError(f"{name} has no column {column}, whose type was given")
+        found = {**found, **self._types}
+        if not first.text.strip() and not (found and set(found) <= set(self._types)):
+            raise FileError(
+                f"{name} holds no rows, so the types of its columns are not known; say them for all "
+                "columns: --type COLUMN=int and so on, in Python run(types={'COLUMN': 'int', …})"
+            )
+        return found
+
+    def _check_columns(self, name: str, opened: _Opened, columns: Sequence[str]) -> None:
+        for column in columns:
+            if column not in opened.columns:
+                raise FileError(f"{name} has no column {column}")
+            if f"{column}_duplicated_0" in opened.columns:
+                raise FileError(f"{name} has several columns that are named {column}")
+
+    # -- rows -------------------------------------------------------------------------------------
+    def _checked(self, name: str, opened: _Opened, block: _Block) -> bytes:
+        """The text of a block, with rows that have no more fields than there are columns."""
+        if opened.shape is None:
+            return block.text
+        return opened.shape.checked(name, block.text, block.line)
 
     def _parsed(
-        self, name: str, opened: _Opened, block: bytes, columns: Sequence[str], before: int
+        self, name: str, opened: _Opened, block: _Block, columns: Sequence[str]
     ) -> pl.DataFrame:
-        if not block.strip():
+        if not block.text.strip():
             return pl.DataFrame(schema={column: opened.columns[column] for column in columns})
-        try:
-            return self._rows(opened, block, columns)
-        except pl.exceptions.PolarsError as error:
-            whole = not self._csv or b'"' not in block  # a row is a line
-            row = (
-                first_unreadable(block, lambda b: self._rows(opened, b, columns)) if whole else None
-            )
-            why = reason(error)
-            hint = (
-                ""
-                if why != first_line(error)
-                else (
-                    f"\n  = the types of columns are those of the first {TYPED_ROWS:,} rows; where these "
-                    "mislead, say the type (--type COLUMN=float on the command line), or use Parquet"
-                )
-            )
-            raise FileError(f"{place(name, row, before)}: {why}{hint}") from None
+        text = self._checked(name, opened, block)
 
-    def _rows(self, opened: _Opened, block: bytes, columns: Sequence[str]) -> pl.DataFrame:
-        if self._csv:
-            return self._scanned(block, opened.columns).select(columns).collect()
-        needed = {column: opened.columns[column] for column in columns}
-        as_text = {n: pl.String() if is_time(t) else t for n, t in needed.items()}
-        rows = pl.read_ndjson(block, schema=as_text)
-        times = [as_times(rows[n], t) for n, t in needed.items() if is_time(t)]
-        return rows.with_columns(times)
+        def read(rows: bytes) -> pl.DataFrame:
+            return (self._csv or self._json).rows(rows, opened.columns, columns)
+
+        try:
+            return read(text)
+        except pl.exceptions.PolarsError as error:
+            raise self._unreadable(name, block, read, error) from None
+
+    def _unreadable(
+        self, name: str, block: _Block, read: Callable[[bytes], object], error: Exception
+    ) -> FileError:
+        """The error that names the first row that cannot be read, and says why."""
+        lines = rows_of(block.text, block.line) if self._csv else _lines(block)
+        rows = list(lines)
+        found = first_unreadable([text for _, text in rows], read)
+        if found is None:
+            fault, hint = reason(error)
+            place = f"{name} (from line {block.line} on)"
+            return FileError(f"{place}: {fault}" + (f"\n  = {hint}" if hint else ""))
+        line, text = rows[found]
+        try:
+            read(text)
+        except pl.exceptions.PolarsError as of_row:
+            error = of_row
+        return FileError(fault_in_row(name, line, text, *reason(error)))
+
+
+def _lines(block: _Block) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, and their numbers."""
+    for line, text in enumerate(block.text.splitlines(keepends=True), block.line):
+        if text.strip():
+            yield line, text
+
+
+def _names(name: str, blocks: Iterator[_Block]) -> tuple[bytes, _Block]:
+    """The line of names, and what is left of its block."""
+    for block in blocks:
+        for line, names in rows_of(block.text, block.line):
+            if b"\r" in names.replace(b"\r\n", b""):
+                raise FileError(
+                    f"{name} ends its lines with CR alone; convert it first, for example with "
+                    "tr '\\r' '\\n'"
+                )
+            at = block.text.index(names) + len(names)
+            return names, _Block(block.text[at:], line + line_count(names))
+    raise FileError(f"{name} is empty: a CSV file begins with its column names")

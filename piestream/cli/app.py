@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from piestream.adapters.formats import Format, TypeName, has_data_suffix
-from piestream.language.options import FileOptions, OnLate, Ties, help_of
+from piestream.adapters.formats import Format, has_data_suffix
+from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
 if TYPE_CHECKING:
@@ -53,7 +53,12 @@ DecimalComma = Annotated[
     bool | None,
     typer.Option("--decimal-comma/--no-decimal-comma", help=help_of(FileOptions, "decimal_comma")),
 ]
-_TYPE_NAMES = get_args(TypeName)
+Null = Annotated[list[str] | None, typer.Option(metavar="WORD", help=help_of(FileOptions, "null"))]
+Encoding = Annotated[str | None, typer.Option(help=help_of(FileOptions, "encoding"))]
+ColumnTypes = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="COLUMN=TYPE", help=help_of(FileOptions, "types")),
+]
 _DEFAULTS = FileOptions()
 
 
@@ -114,17 +119,13 @@ def run(
     on_late: Annotated[
         OnLate, typer.Option(help=help_of(FileOptions, "on_late"))
     ] = _DEFAULTS.on_late,
+    at_end: Annotated[AtEnd, typer.Option(help=help_of(FileOptions, "at_end"))] = _DEFAULTS.at_end,
     sort: Annotated[
         bool, typer.Option("--sort", help="Read everything and sort it by time first.")
     ] = False,
-    column_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="COLUMN=TYPE",
-            help=f"The type of a CSV or NDJSON column: {', '.join(_TYPE_NAMES)}.",
-        ),
-    ] = None,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
@@ -135,17 +136,21 @@ def run(
         _refuse(context, "the query and the data cannot both come from standard input")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
-    types = _types(context, column_type or [])
+    types = _types(context, column_type)
     with _reported(context):
         options = file_options(
             ties=ties,
             lateness=lateness,
             on_late=on_late,
+            at_end=at_end,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
+            null=null,
+            encoding=encoding,
+            types=types,
         )
         request = RunRequest(
-            input=Input(tuple(names), format, types, options),
+            input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
             limit=None if all_rows else limit,
@@ -169,19 +174,27 @@ def check(
     format: DataFormat = None,
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text)
-        if names or parsed.path:
+        if names or parsed.streams[0].path:
+            from piestream.adapters.file_run import bound_to
             from piestream.cli.work import Input, file_options, opened
-            from piestream.plan.binding import bind
 
-            options = file_options(delimiter=delimiter, decimal_comma=decimal_comma)
-            wanted = Input(tuple(names), format, {}, options)
-            with closing(opened(parsed, wanted)) as source:
-                bind(parsed, source.schema)
+            options = file_options(
+                delimiter=delimiter,
+                decimal_comma=decimal_comma,
+                null=null,
+                encoding=encoding,
+                types=_types(context, column_type),
+            )
+            with closing(opened(parsed, Input(tuple(names), format, options))) as source:
+                bound_to(parsed, source)
     typer.echo("ok")
 
 
@@ -220,6 +233,17 @@ def demo(
         show_demo(cars, seconds, out)
 
 
+@app.command()
+def warm() -> None:
+    """Compile all loops now, so that no query waits for it: for images and CI."""
+    from piestream.engine.warm import warm as compile_all
+
+    warmed = compile_all()
+    typer.echo(str(warmed))
+    if warmed.compiled and warmed.directory is None:
+        raise typer.Exit(BAD_INPUT)
+
+
 app.command()(stream)
 
 
@@ -252,15 +276,14 @@ def _query(text: str) -> Query:
     return parse(text)
 
 
-def _types(context: typer.Context, given: list[str]) -> dict[str, TypeName]:
-    types: dict[str, TypeName] = {}
-    for item in given:
-        column, equals, name = item.rpartition("=")
-        if not equals or name not in _TYPE_NAMES:
-            *most, last = _TYPE_NAMES
-            _refuse(context, f"--type {item}: write COLUMN=TYPE, with {', '.join(most)} or {last}")
-        types[column] = cast(TypeName, name)
-    return types
+def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | None:
+    types: dict[str, str] = {}
+    for item in given or []:
+        column, equals, type = item.rpartition("=")
+        if not equals:
+            _refuse(context, f"--type {item}: write COLUMN=TYPE, for example {item}=float")
+        types[column] = type
+    return types or None
 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from glob import glob
@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any, Literal
 
 from piestream.adapters.file_run import FileRun
-from piestream.adapters.files import TYPES, Source, open_source
-from piestream.adapters.formats import FORMATS, Format, TypeName
+from piestream.adapters.files import Source, open_source
+from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, Schema, TableOutput, open_output
 from piestream.engine.statistics import Statistics
@@ -51,13 +51,12 @@ class Input:
 
     data: tuple[str, ...] = ()
     format: Format | None = None
-    types: Mapping[str, TypeName] = field(default_factory=dict)
     options: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What ``piestream run`` is asked for."""
+    """What ``piestream run`` is to do."""
 
     input: Input
     output: str | None = None
@@ -74,14 +73,12 @@ class RunRequest:
 
 def opened(query: Query, wanted: Input, live: bool = False) -> Source:
     """The data that the command line names, or else the files that the query's FROM names."""
-    data = wanted.data or ((query.path,) if query.path is not None else ())
+    path = query.streams[0].path
+    data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
-    types = {column: TYPES[name] for column, name in wanted.types.items()}
     try:
-        return open_source(
-            data, format=wanted.format, types=types, live=live, options=wanted.options
-        )
+        return open_source(data, format=wanted.format, live=live, options=wanted.options)
     except (FileNotFoundError, ValueError) as error:
         if not wanted.data:  # the fault is in the query
             raise query.fault(("source",), str(error)) from None
@@ -91,7 +88,7 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
 def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
-    _refuse_own_input(request.output, request.input.data or (query.path or "-",))
+    _refuse_own_input(request.output, request.input.data or (query.streams[0].path or "-",))
     with closing(opened(query, request.input, request.live)) as source:
         _work(query, source, request, format)
 
@@ -123,7 +120,10 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
             "-o FILE writes them",
             file=sys.stderr,
         )
-    print(summary(run.stream.statistics, seconds), file=sys.stderr)
+    seen = run.stream.statistics
+    print(summary(seen, seconds), file=sys.stderr)
+    if seen.incomplete:
+        print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
 def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
@@ -151,6 +151,19 @@ def summary(seen: Statistics, seconds: float) -> str:
         f"{seen.events:,} events, {seen.matches:,} {matches} in {seconds:.2f} s "
         f"({rate:,} events/s); {seen.late:,} late, {seen.ties:,} ties, "
         f"{seen.live_intervals:,} live {intervals}"
+    )
+
+
+def incomplete_rows(count: int) -> str:
+    """What is said of matches whose intervals are open when the data ends.
+
+    >>> incomplete_rows(1)
+    '1 row is missing, whose intervals are open where the data ends; --at-end close ends them there'
+    """
+    rows = "row is" if count == 1 else "rows are"
+    return (
+        f"{count:,} {rows} missing, whose intervals are open where the data ends; "
+        "--at-end close ends them there"
     )
 
 

@@ -1,22 +1,43 @@
 """The kernels' cache on disk: none of it outlives a change of any source that it was made from.
 
-Numba keeps a compiled function beside its file and forgets it when that file changes. But the
-machine code of a kernel also holds that of the kernels it calls, the places of records' fields, and
-numbers of other files. So one digest of all these sources is part of what tells whether it is fresh.
+The machine code of a kernel also holds that of the kernels it calls, the places of records' fields,
+and numbers of other files. So one digest of all these sources tells whether it is fresh.
+
+A kernel is loaded from the first of these directories that has it, and kept in the first that can be
+written: that of NUMBA_CACHE_DIR; the ``__pycache__`` beside its file; the user's directory for
+caches; one in the temporary directory. Where none can be, it is compiled in every process.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
+import os
+import pickle
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 _PACKAGE = Path(__file__).parents[1]
 #: What kernels are made of, besides the file that each stands in.
-_SOURCES = ("relations.py", "compiled/*.py", "intervals/*.py", "joins/*.py")
+_SOURCES = (
+    "relations.py",
+    "compiled/*.py",
+    "intervals/*.py",
+    "joins/*.py",
+    "interval_tables/loops/*.py",
+)
+
+
+#: What reading a file raises that is not whole.
+_DAMAGED = (EOFError, ValueError, pickle.UnpicklingError)
 
 
 @cache
@@ -36,26 +57,150 @@ def sources_digest() -> str:
     return digest.hexdigest()
 
 
-class _WithAllSources:
-    """A place for a kernel on disk, which is stale when any of the sources has changed."""
+@cache
+def _file_digest(file: str) -> str:
+    """A digest of one source file, or of when the archive was made that it is in."""
+    archive = next((parent for parent in Path(file).parents if parent.is_file()), None)
+    if archive is None:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    made = archive.stat()
+    return f"{archive} {made.st_mtime_ns} {made.st_size}"
+
+
+# -- directories -----------------------------------------------------------------------------------
+def user_directory() -> Path | None:
+    """Where the user's programs keep what can be made again; None without a home."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base, "piestream") if os.path.isabs(base) else None
+
+
+def temporary_directory() -> Path | None:
+    """A directory of this user's in the temporary one; None where somebody else has made it.
+
+    What is in it is run, so nobody else may be able to write there.
+    """
+    owner = os.getuid() if hasattr(os, "getuid") else None
+    try:
+        made = Path(tempfile.gettempdir(), f"piestream-{'cache' if owner is None else owner}")
+        if owner is None:
+            return made
+        made.mkdir(mode=0o700, exist_ok=True)
+        found = made.lstat()
+    except OSError:
+        return None
+    safe = stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o022
+    return made if safe else None
+
+
+def directories(file: str) -> Iterator[Path]:
+    """Where the kernels of a source file may be kept, the best place first."""
+    folder = os.path.dirname(os.path.abspath(file))
+    name = f"{os.path.basename(folder)}_{hashlib.sha256(folder.encode()).hexdigest()[:40]}"
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR, name)
+    yield Path(folder, "__pycache__")
+    for shared in (user_directory(), temporary_directory()):
+        if shared is not None:
+            yield shared / name
+
+
+def can_write(directory: Path) -> bool:
+    """Whether files can be made in a directory, which is made if it is not there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        return False
+    return True
+
+
+def kept_in(file: str) -> Path | None:
+    """The directory in which the kernels of a source file are kept; None if there is none.
+
+    >>> kept_in(__file__) is None or kept_in(__file__).is_dir()
+    True
+    """
+    return next((place for place in directories(file) if can_write(place)), None)
+
+
+# -- what Numba asks -------------------------------------------------------------------------------
+class _Source:
+    """What tells whether a kernel on disk is fresh (Numba asks a locator)."""
+
+    def __init__(self, file: str) -> None:
+        self._py_file = file
 
     def get_source_stamp(self) -> Any:
-        own_file = super().get_source_stamp()  # type: ignore[misc]
-        return own_file, sources_digest()
+        return _file_digest(self._py_file), sources_digest()
 
     def get_disambiguator(self) -> str:
         return "kernel"  # not the line, whose change would leave the old file behind
 
 
 class _KernelCacheImpl(CompileResultCacheImpl):
-    #: Numba's own places, whose names differ between its versions.
-    _locator_classes = [  # noqa: RUF012
-        type(place.__name__, (_WithAllSources, place), {})
-        for place in CompileResultCacheImpl._locator_classes
-    ]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        file = inspect.getfile(function)
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Source(file)
+        fullname = f"{Path(file).stem}.{function.__qualname__}"
+        self._filename_base = self.get_filename_base(fullname, getattr(sys, "abiflags", ""))
 
 
 class KernelCache(FunctionCache):
-    """Where a kernel is kept on disk."""
+    """Where a kernel is kept on disk. ``missed`` is called if it is nowhere."""
 
     _impl_class = _KernelCacheImpl
+
+    def __init__(self, function: Callable[..., Any], missed: Callable[[], None]) -> None:
+        self._name = repr(function)
+        self._py_func = function
+        self._impl = self._impl_class(function)
+        self._missed = missed
+        stamp = self._impl.locator.get_source_stamp()
+        self._places = [
+            IndexDataCacheFile(str(directory), self._impl.filename_base, stamp)
+            for directory in directories(inspect.getfile(function))
+        ]
+        self.enable()
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._places[0]._cache_path)
+
+    def flush(self) -> None:
+        for place in self._places:
+            place.flush()
+
+    def _load_overload(self, signature: Any, target_context: Any) -> Any:
+        key = self._index_key(signature, target_context.codegen())
+        for place in self._places:
+            try:
+                found = place.load(key)
+            except (OSError, *_DAMAGED):
+                continue
+            if found is not None:
+                return self._impl.rebuild(target_context, found)
+        self._missed()
+        return None
+
+    def _save_overload(self, signature: Any, compiled: Any) -> None:
+        if not self._impl.check_cachable(compiled):
+            return
+        key = self._index_key(signature, compiled.codegen)
+        reduced = self._impl.reduce(compiled)
+        for place in self._places:
+            try:
+                os.makedirs(place._cache_path, exist_ok=True)
+                try:
+                    place.save(key, reduced)
+                except _DAMAGED:
+                    place.flush()
+                    place.save(key, reduced)
+                return
+            except OSError:
+                continue  # it cannot be written, or is full

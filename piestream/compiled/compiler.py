@@ -10,7 +10,11 @@ from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+from piestream.compiled.announcement import Announcement
 from piestream.compiled.cache import KernelCache
+
+#: What this process has compiled.
+announcement = Announcement()
 
 
 class Address(types.Type):
@@ -36,14 +40,15 @@ def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> 
         dispatcher.declared = signature
         dispatcher.get_call_template = partial(_template, dispatcher)
     else:
-        dispatcher._cache = KernelCache(function)
-        dispatcher.compile(signature)
+        dispatcher._cache = KernelCache(function, announcement.begin)
+        with announcement.of_one():
+            dispatcher.compile(signature)
         dispatcher.disable_compile()
     return dispatcher
 
 
 def compiled_part(dispatcher: Any) -> Any:
-    """What has been compiled of a loop that others call, which is done when it is first asked for."""
+    """What has been compiled of a loop that others call, which is done on its first use."""
     if not dispatcher.overloads:
         dispatcher.compile(dispatcher.declared)
         dispatcher.disable_compile()

@@ -37,7 +37,8 @@ class RecordType(Address):
 
     def __init__(self, record: type[Record]) -> None:
         self.record = record
-        super().__init__(record.__name__)
+        # with its module: types of one name are the same to Numba
+        super().__init__(f"{record.__module__}.{record.__qualname__}")
         self.known[self.name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:  # by name in Numba's cache, where its class may be new

@@ -195,6 +195,24 @@ class Record(Words):
         return cls.fields[field].offset
 
     @classmethod
+    def column_of(cls, rows: Array, field: str, number: int = 0) -> Array:
+        """A field of many records, which are the rows of an array: a view.
+
+        Of a field that holds several words it is that with this number.
+        """
+        column: Array = rows[:, cls.offset(field) + number]
+        return column
+
+    @classmethod
+    def table_of(cls, words: Array, field: str) -> Array:
+        """The words of a table of the record that an array begins with: a view."""
+        tables = [name for name, each in cls.fields.items() if each.kind == "table"]
+        following = tables[tables.index(field) + 1 :]
+        first = words[cls.offset(field)]
+        end = words[cls.offset(following[0])] if following else words.size
+        return words[first:end]
+
+    @classmethod
     def over(cls, array: Array, at: int = 0, **carried: Any) -> Self:
         """The record that lies in an array, from word ``at`` on, to be read and written.
 

@@ -17,10 +17,6 @@ BatchArrays = tuple[Words, Words, Words, Words, NDArray[np.uint8]]
 Changes = tuple[Words, Words, Words]
 
 
-#: The predicate of a symbol whose intervals come as rows.
-NO_PREDICATE = -1
-
-
 @dataclass(frozen=True, slots=True)
 class IntervalRows:
     """Rows by which intervals become known, those of a partition together and in order of time.
@@ -101,7 +97,8 @@ class Batch:
     def with_intervals(self) -> Batch:
         """The same, where the columns of events go on with those of intervals.
 
-        And where a bit that belongs to no symbol changes at each row at which one becomes known.
+        And where two bits are added: one that never holds, that of symbols whose intervals come as
+        rows; and one of no symbol, which changes at each event at which a row of them is known.
         """
         if self.intervals is None or not len(self.times):
             return self
@@ -109,8 +106,8 @@ class Batch:
         flips = np.zeros(len(self.times), np.uint8)
         flips[rows] = 1
         turning = np.packbits(np.cumsum(flips) & 1 != 0, bitorder="little")
-        words = np.zeros((1, (len(self.times) + 63) // 64), np.uint64)
-        words.view(np.uint8).reshape(-1)[: turning.size] = turning
+        words = np.zeros((2, (len(self.times) + 63) // 64), np.uint64)
+        words[1].view(np.uint8)[: turning.size] = turning
         return replace(
             self,
             bits=np.concatenate([self.bits.reshape(-1, words.shape[1]), words]),

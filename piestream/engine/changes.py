@@ -1,4 +1,4 @@
-"""Whether a change of a stream's state was broken off in its middle."""
+"""Whether a change of a stream's state was interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ChangeGuard", "cause_of"]
 
 
 class ChangeGuard:
-    """Surrounds each change of a state; once one is broken off, there are no more.
+    """Surrounds each change of a state; once one is interrupted, no other is allowed.
 
     An interruption (Ctrl-C, or another exception of a signal's handler) and a lack of memory may
     end a change anywhere, also between two arrays that refer to each other. Rows that are refused

@@ -22,17 +22,16 @@ from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import (
     NO_INTERVALS,
-    NO_PREDICATE,
     Batch,
     Changes,
     SingleEventBatch,
 )
-from piestream.engine.partition_table import PartitionTable
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
+from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import PoolHeader, Program, ResultRow
 from piestream.joins.rings import ring_words
 from piestream.joins.waiting import WaitingStore
@@ -87,12 +86,11 @@ class Detector:
         self.adaption = JoinOrderAdaption(compiled, self.program)
         header = self._header
         self.bit_of_symbol = np.array(bit_of_symbol, np.int64)
-        self.has_rows = header.rows != 0
         self.window = compiled.ticks.within
         self.gap = header.gap
         #: Nothing needs to be done at an event that changes no predicate.
-        self.ignores_unchanged = self.gap == NONE and not header.has_cells
-        self.result_columns = ResultRow.offset("outputs") + header.n_outputs
+        self.ignores_unchanged = not (self.gap != NONE or header.has_cells or header.counts_events)
+        self.result_columns = ResultRow.words(header)
         self.partitions = PartitionTable(self.program)
         self.pool = _empty_pool(_POOL_WORDS)
         self.waiting = self._no_waiting_matches()
@@ -156,7 +154,15 @@ class Detector:
         state = (partitions.words, self.pool, self.waiting)
         space = np.empty(max(_LEAST_RESULT_WORDS, self.result_columns), np.int64)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program, state, event.arrays, event.changes, NO_INTERVALS, INT64_MIN, space, False
+            self.program,
+            state,
+            event.arrays,
+            event.changes,
+            NO_INTERVALS,
+            INT64_MIN,
+            space,
+            False,
+            False,
         )
         rows = self._result_rows(results, n_rows, steps, visits)
         self._adapt(event.partitions)
@@ -164,8 +170,10 @@ class Detector:
             self.timers.touch(event.partitions)
         return rows if n_rows else None
 
-    def detect_whole(self, batch: Batch, now: int, threads: int = 1) -> Words:
+    def detect_whole(self, batch: Batch, now: int, threads: int = 1, closes: bool = False) -> Words:
         """Process partitions of which these are all the rows, up to the time ``now``.
+
+        Where it ``closes``, what is open then ends as `close` ends it.
 
         No state is kept, so that partitions can be shared out to threads; the rows come in the
         same order whatever their number.
@@ -174,10 +182,10 @@ class Detector:
         changes = self._changes(batch)
         edges = batch.shares(threads)
         if len(edges) == 2:
-            return self._detect_share(batch, changes, now, edges)
+            return self._detect_share(batch, changes, now, edges, closes)
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             shares = pool.map(
-                lambda edge: self._detect_share(batch, changes, now, edge), pairwise(edges)
+                lambda edge: self._detect_share(batch, changes, now, edge, closes), pairwise(edges)
             )
             return np.concatenate(list(shares))
 
@@ -198,16 +206,23 @@ class Detector:
         batch = Batch.without_rows(expired)
         return self._detect(batch, (batch.times, batch.times, batch.row_offsets), now)
 
+    def close(self) -> Words:
+        """No more events come: end what is open at the last event of its partition (SPEC 2.2).
+
+        An interval that began with that event ends one tick later.
+        """
+        is_open = (self.partitions.column("used") != 0) & (self.partitions.column("mask") != 0)
+        batch = Batch.without_rows(np.flatnonzero(is_open))
+        changes = (batch.times, batch.times, batch.row_offsets)
+        return self._detect(batch, changes, INT64_MIN, closes=True)
+
     def _changes(self, batch: Batch) -> Changes:
-        bits = self.bit_of_symbol
-        if self.has_rows:  # behind all predicates there is one that never holds
-            bits = np.where(bits == NO_PREDICATE, len(batch.bits), bits)
         changes: Changes = find_changes(
-            batch.bits, bits, batch.row_offsets, batch.times, self.gap
+            batch.bits, self.bit_of_symbol, batch.row_offsets, batch.times, self.gap
         )
         return changes
 
-    def _detect(self, batch: Batch, changes: Changes, now: int) -> Words:
+    def _detect(self, batch: Batch, changes: Changes, now: int, closes: bool = False) -> Words:
         state = (self.partitions.words, self.pool, self.waiting)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
             self.program,
@@ -218,11 +233,12 @@ class Detector:
             now,
             self._space(),
             False,
+            closes,
         )
         return self._result_rows(results, n_rows, steps, visits)
 
     def _detect_share(
-        self, batch: Batch, changes: Changes, now: int, share: Sequence[int]
+        self, batch: Batch, changes: Changes, now: int, share: Sequence[int], closes: bool
     ) -> Words:
         """Detect in the partitions from one edge to the other, with a program and room of its own."""
         first, end = share
@@ -247,6 +263,7 @@ class Detector:
                 now,
                 self._space(),
                 True,
+                closes,
             )
             results.append(self._result_rows(rows, n_rows, more_steps, visits))
             steps += more_steps
@@ -278,11 +295,14 @@ class Detector:
 
     # -- the state --------------------------------------------------------------------------------
 
-    def compact(self, now: int) -> Words:
-        """Free what can no longer take part in a match; gives the partitions that hold nothing."""
+    def compact(self, now: int, closable: bool = False) -> Words:
+        """Free what can no longer take part in a match; gives the partitions that hold nothing.
+
+        ``closable``: `close` may be called, so what it would complete is kept.
+        """
         idle: Words
         self.pool, idle = _maintenance().compact(
-            self.program, self.partitions.words, self.n_partitions, self.pool, now
+            self.program, self.partitions.words, self.n_partitions, self.pool, now, closable
         )
         if not self.partitions.column("waiting").any():
             self.waiting = self._no_waiting_matches()
@@ -347,15 +367,15 @@ class Detector:
 
     def remap_codes(self, column: int, new_codes: Words) -> None:
         """Values of a column have other codes now: ``new_codes[old]``."""
-        self._visit_codes(column, new_codes, np.zeros(new_codes.size, np.int64), True)
+        self._map_codes(column, new_codes, np.zeros(new_codes.size, np.int64), True)
 
     def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
         """Which codes of a column occur in the state."""
         used = np.zeros(n_codes, np.int64)
-        self._visit_codes(column, used, used, False)
+        self._map_codes(column, used, used, False)
         return used > 0
 
-    def _visit_codes(self, column: int, new_codes: Words, used: Words, rename: bool) -> None:
+    def _map_codes(self, column: int, new_codes: Words, used: Words, rename: bool) -> None:
         state = (self.partitions.words, self.pool, self.waiting)
         _maintenance().remap_codes(
             self.program, state, self.n_partitions, column, new_codes, used, rename

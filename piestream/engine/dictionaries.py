@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -16,6 +18,15 @@ class Dictionary:
 
     def __init__(self, dtype: pl.DataType) -> None:
         self.values = pl.Series(dtype=dtype)
+        self._codes: tuple[pl.Series, dict[Any, int]] = (self.values, {})
+
+    def code(self, value: Any) -> int | None:
+        """The code of one value, None if it is new."""
+        values, codes = self._codes
+        if values is not self.values:
+            codes = {held: code for code, held in enumerate(self.values.to_list())}
+            self._codes = (self.values, codes)
+        return codes.get(value)
 
     def learn(self, column: pl.Series) -> NDArray[np.int64] | None:
         """Add a column's values; gives the new code of every old one if any has changed."""

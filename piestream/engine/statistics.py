@@ -13,12 +13,18 @@ class Statistics:
     passed them, and ``ties`` because another event of their partition has the same time; ``waiting``
     ones are held back until the watermark passes them. ``matches`` were reported (with EMIT ON BOTH
     each counts once). ``partitions``, ``live_intervals`` and ``state_bytes`` are what is in memory.
+    Once the input has ended, ``incomplete`` ones are the rows that are missing because intervals are
+    open: those that ``at_end="close"`` would have added.
 
     >>> import piestream as ps
     >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
     >>> matches = session.push([{"t": 1, "x": 5}, {"t": 2, "x": 0}, {"t": 3, "x": 7}])
     >>> session.statistics.events, session.statistics.matches, session.statistics.live_intervals
     (3, 2, 2)
+    >>> session.close()
+    []
+    >>> session.statistics.incomplete
+    0
     """
 
     events: int = 0
@@ -29,3 +35,4 @@ class Statistics:
     partitions: int = 0
     live_intervals: int = 0
     state_bytes: int = 0
+    incomplete: int = 0

@@ -24,23 +24,24 @@ from piestream.engine.changes import ChangeGuard, cause_of
 from piestream.engine.detector import Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.partitions import Partitions, WholePartitions
-from piestream.engine.previous import make_room, with_previous
+from piestream.engine.previous import PreviousValues, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.validation import check_state, damaged
-from piestream.errors import OrderError, SchemaError
-from piestream.joins.records import Phase, ResultRow
-from piestream.language.options import OnLate, Ties
+from piestream.errors import OrderError, SchemaError, TimeError
+from piestream.joins.records import Closing, Phase, ResultRow
+from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
 
-_PARTITION, _PHASE = (ResultRow.offset(field) for field in ("partition", "phase"))
 
+#: Behind an event of this time there is room for both of the instants at which intervals are closed.
+_LAST_CLOSABLE = INT64_MAX - 1 - Closing.TICK_LATER
 #: The state of a bounded input is compacted after so many rows.
 _COMPACT_ROWS = 1 << 22
 #: Compaction goes through all partitions, so it waits for an eighth as many events, at least these.
@@ -54,7 +55,8 @@ class Stream:
 
     ``lateness`` None is a bounded input: rows of a partition come in order of time, whatever the
     order of the partitions, and nothing is late. Where it comes ``whole``, in one `process`, no
-    state is kept, and partitions may be shared out to ``threads``.
+    state is kept, and partitions may be shared out to ``threads``; ``at_end`` says whether what is
+    open then stays so. A stream that is ``closable`` keeps what closing would complete.
 
     Each call gives the result rows that it made known. ``detector`` is the part behind it that knows
     integers only; it is to be looked at, not to be called.
@@ -69,11 +71,17 @@ class Stream:
         on_late: OnLate = "error",
         whole: bool = False,
         threads: int = 1,
+        at_end: AtEnd = "open",
+        closable: bool = False,
     ) -> None:
         self.binding = binding
         self.detector = Detector(binding.compiled, binding.bit_of_symbol)
         self._whole = whole
         self._threads = threads
+        self._at_end = at_end
+        self.closable = closable
+        self._finished = False
+        self._incomplete: int | None = None
         self._projection = Projection(binding)
         self._buffer = ReorderBuffer(self._projection, ties, lateness, on_late)
         key_schema = {name: binding.schema[name] for name in binding.query.partition_by}
@@ -85,8 +93,9 @@ class Stream:
             for number, attribute in enumerate(binding.attributes)
             if attribute.form == CODE
         }
-        #: The columns of PREV at each partition's latest event, by the partition's number.
-        self._previous = {name: pl.Series(dtype=binding.schema[name]) for name in binding.previous}
+        self._previous = PreviousValues(
+            {name: pl.Series(dtype=binding.schema[name]) for name in binding.previous}
+        )
         self._compacted_at = INT64_MIN
         self._since_compaction = 0  # events and advances
         self._rows_since_compaction = 0
@@ -133,12 +142,14 @@ class Stream:
             return self._concat(results)
 
     def process_event(
-        self, time: int, key: Any, mask: int, values: Sequence[Any], is_float: Sequence[bool]
-    ) -> pl.DataFrame | None:
+        self, time: int, key: Any, mask: int, values: Sequence[Any], carried: Sequence[Any],
+        is_float: Sequence[bool],
+    ) -> pl.DataFrame | None:  # fmt: skip
         """Process one event without making a frame of it; None where that takes `process`.
 
         It does where the event is late, ties with another, waits for the watermark or begins a
-        partition. ``mask`` has a bit a symbol, ``values`` are the attributes.
+        partition. ``mask`` has a bit a symbol, ``values`` are the attributes, and ``carried`` what PREV
+        reads at the next event.
         """
         partition = self._partitions.number_of.get(key)
         buffer = self._buffer
@@ -156,11 +167,22 @@ class Stream:
             found = self.detector.detect_event(partition, time, mask, values, is_float)
         except SystemError as error:
             raise cause_of(error) from None
+        if carried:
+            self._previous.put(partition, carried)
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
         self._change.changing = False
         return result
+
+    def previous_of(self, key: Any) -> dict[str, Any] | None:
+        """The values that PREV reads at the next event of a partition; None where that takes a frame."""
+        partition = self._partitions.number_of.get(key)
+        return None if partition is None else self._previous.of(partition)
+
+    def code_of(self, number: int, value: Any) -> int | None:
+        """The code of an attribute's value; None if it is a new one, which takes a frame."""
+        return self._dictionaries[number].code(value)
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -175,13 +197,41 @@ class Stream:
         self._buffer.observe_watermark(time)
         return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
 
-    def finish(self) -> pl.DataFrame:
-        """No more events come: process all that waits, at the largest time seen."""
+    def finish(self, at_end: AtEnd | None = None) -> pl.DataFrame:
+        """No more events come: process all that waits, at the largest time seen.
+
+        ``at_end`` "close" ends what is open at the last event of its partition.
+        """
         with self._change:
             results = self._detect(self._buffer.drain(), last=True) if self._buffer else []
             if self._buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(self._buffer.latest))
+            if (at_end or self._at_end) == "close" and not self._whole:
+                self._check_closable()
+                results.append(self._results(self.detector.close()))
+                self._incomplete = 0
+            self._finished = True
             return self._concat(results)
+
+    def _check_closable(self) -> None:
+        """Refuse to close where an interval would end behind the last time that there is."""
+        if self.latest > _LAST_CLOSABLE:
+            raise TimeError(
+                f"at_end='close' cannot end an interval after {self.latest}: that is too close to the "
+                "end of 64 bits; leave it out, or shift the times"
+            )
+
+    @property
+    def _incomplete_rows(self) -> int:
+        """How many rows more there were if what is open ended with the input, which has ended.
+
+        They are counted once, when somebody asks: it takes the state, which nobody needs any more.
+        """
+        if self._incomplete is None:
+            if not self._finished or self.latest > _LAST_CLOSABLE:
+                return 0
+            self._incomplete = len(self.detector.close())
+        return self._incomplete
 
     @property
     def latest(self) -> int:
@@ -246,6 +296,7 @@ class Stream:
             self.progress,
             live_intervals=self.detector.live_intervals(),
             state_bytes=self.detector.state_bytes(),
+            incomplete=self._incomplete_rows,
         )
 
     def rebind(self, binding: Binding) -> None:
@@ -281,14 +332,18 @@ class Stream:
                 for n, a in enumerate(binding.attributes)
                 if a.form == CODE
             }
-            self._previous = {n: v.cast(binding.schema[n]) for n, v in self._previous.items()}
+            previous = self._previous.columns(0)
+            self._previous = PreviousValues(
+                {n: v.cast(binding.schema[n]) for n, v in previous.items()}
+            )
 
     def export_state(self) -> StreamState:
         """Everything that the stream knows, compacted; `restore_state` makes the stream of it."""
         assert isinstance(self._partitions, Partitions)
         with self._change:
-            self.detector.compact(INT64_MIN if self.lateness is None else self._compacted_at)
-            make_room(self._previous, self.detector.n_partitions)
+            at = INT64_MIN if self.lateness is None else self._compacted_at
+            self.detector.compact(at, self.closable)
+            previous = self._previous.columns(self.detector.n_partitions)
         used = self._partitions.used()
         return StreamState(
             ties=self.ties,
@@ -301,7 +356,7 @@ class Stream:
             detector=self.detector.export_state(used),
             keys=self._partitions.keys(np.array(used, np.int64)),
             buffered=self._buffer.rows,
-            previous=pl.DataFrame({n: v.gather(used) for n, v in self._previous.items()}),
+            previous=pl.DataFrame({n: v.gather(used) for n, v in previous.items()}),
             dictionaries=tuple(dictionary.values for dictionary in self._dictionaries.values()),
         )
 
@@ -324,7 +379,7 @@ class Stream:
         stream._counts = replace(state.counts)
         stream._compacted_at = state.compacted_at
         stream._since_compaction = state.since_compaction
-        stream._previous = {column.name: column for column in state.previous}
+        stream._previous = PreviousValues({column.name: column for column in state.previous})
         for dictionary, values in zip(
             stream._dictionaries.values(), state.dictionaries, strict=True
         ):
@@ -388,16 +443,20 @@ class Stream:
         if not len(rows):
             return []
         if self._previous:
-            stored = None if self._whole else self._previous
-            if stored is not None:
-                make_room(stored, self.detector.n_partitions)
+            stored = None
+            if not self._whole:
+                stored = self._previous.columns(self.detector.n_partitions)
             rows = with_previous(rows, self._projection, partitions, offsets, stored)
         columns, known = self._attributes(rows)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
         times = rows[TIME].to_numpy()
         batch = Batch(partitions, offsets, times, stack_bits(predicates), columns, known)
         if self._whole:
-            return [self._results(self.detector.detect_whole(batch, self.latest, self._threads))]
+            closes = self._at_end == "close"
+            if closes:
+                self._check_closable()
+            found = self.detector.detect_whole(batch, self.latest, self._threads, closes)
+            return [self._results(found)]
         result = self._results(self.detector.detect(batch))
         if self.lateness is None:  # no watermark tells when to compact
             self._rows_since_compaction += len(rows)
@@ -427,8 +486,10 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int((found[:, _PHASE] == Phase.TRIGGER).sum())
-        keys = self._partitions.keys(found[:, _PARTITION])
+        self._counts.matches += int(
+            (ResultRow.column_of(found, "phase") % 2 == Phase.TRIGGER).sum()
+        )
+        keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
         rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
         return result_frame(self.binding.outputs, rows)
@@ -462,7 +523,7 @@ class Stream:
 
     def _compact(self, now: int) -> None:
         """Free what can no longer take part in a match: state is bounded by the window."""
-        idle = self.detector.compact(now)
+        idle = self.detector.compact(now, self.closable)
         if idle.size and not self._previous and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
         for number, dictionary in self._dictionaries.items():

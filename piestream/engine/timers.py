@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.engine.partition_table import PartitionTable
+from piestream.joins.partition_table import PartitionTable
 
 Words = NDArray[np.int64]
 

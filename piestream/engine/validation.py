@@ -157,8 +157,8 @@ def _range_of(dtype: pl.DataType) -> Range:
 def _states_of_automata(program: Words) -> list[int]:
     """How many states the automaton of each constraint has; 1 where there is none."""
     view = Program.over(program)
-    first, end = (int(program[Program.offset(table)]) for table in ("transitions", "seeds"))
+    n_transitions = Program.table_of(program, "transitions").size // Transition.size
     automata = [view.constraints[c].automaton for c in range(view.n_automata)]
-    edges = [*(at for at in automata if at != NONE), (end - first) // Transition.size]
+    edges = [*(at for at in automata if at != NONE), n_transitions]
     lengths = {at: following - at for at, following in pairwise(edges)}
     return [lengths[at] // _LETTERS if at != NONE else 1 for at in automata]

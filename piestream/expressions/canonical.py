@@ -36,8 +36,10 @@ _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _PRIMARY = range(1, 8)
 _STRENGTH = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
-def canonical_text(node: Node) -> str:
+def canonical_text(node: Node, qualifier: str | None = None) -> str:
     """The canonical SQL of a predicate; equal predicates have equal texts.
+
+    With a ``qualifier`` that name stands before every column.
 
     >>> canonical_text(Or((Comparison(">", Column("lat"), Literal(0.5)), Not(Column("ok")))))
     'lat > 0.5 OR NOT ok'
@@ -46,6 +48,9 @@ def canonical_text(node: Node) -> str:
     def name(word: str) -> str:
         plain = is_plain_name(word) and word.upper() not in EXPRESSION_WORDS
         return word if plain else quoted(word)
+
+    def column_name(word: str) -> str:
+        return name(word) if qualifier is None else f"{name(qualifier)}.{name(word)}"
 
     def write(node: Node, at_least: int) -> str:
         text, strength = written(node)
@@ -57,7 +62,8 @@ def canonical_text(node: Node) -> str:
     def written(node: Node, negated: str = "") -> tuple[str, int]:
         match node:
             case Column(column, previous):
-                return (f"PREV({name(column)})" if previous else name(column)), _PRIMARY
+                text = column_name(column)
+                return (f"PREV({text})" if previous else text), _PRIMARY
             case Literal(value):
                 return literal_text(value), _PRIMARY
             case Concatenation(left, right):

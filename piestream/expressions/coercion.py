@@ -10,7 +10,7 @@ from piestream.expressions import syntax
 from piestream.expressions.diagnostics import Diagnostic
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.expressions.typed import Const, Convert, Expression, Field
-from piestream.expressions.types import BOOL, FLOAT, INT, NUMBER, NUMERIC, STRING, Kind, Type
+from piestream.expressions.types import BOOL, FLOAT, INT, NUMBER, NUMERIC, STRING, WIDE, Kind, Type
 
 __all__ = ["as_number", "common_type", "constant", "type_of", "with_type"]
 
@@ -23,7 +23,7 @@ def constant(value: Any) -> Const:
         case bool():
             return Const(value, BOOL)
         case int():
-            return Const(value, INT)
+            return Const(value, INT if -(2**63) <= value < 2**63 else WIDE)
         case float():
             return Const(value, FLOAT)
         case str():
@@ -37,8 +37,10 @@ def constant(value: Any) -> Const:
 
 def type_of(expressions: Sequence[Expression]) -> Type:
     """The type of operands that are alike; NULL has any."""
-    typed = (e.type for e in expressions if e.type.kind is not Kind.NULL)
-    return next(typed, expressions[0].type)
+    typed = [e.type for e in expressions if e.type.kind is not Kind.NULL]
+    if any(type.is_wide for type in typed):
+        return WIDE
+    return typed[0] if typed else expressions[0].type
 
 
 def as_number(expression: Expression, type: Type) -> Expression:

@@ -17,6 +17,7 @@ __all__ = [
     "DurationLike",
     "as_duration",
     "duration_of",
+    "event_count",
     "rewritten",
     "tick_unit",
     "unit_named",
@@ -65,15 +66,19 @@ class Duration:
         unit = next(u for u in reversed(NANOSECONDS) if self.amount % NANOSECONDS[u] == 0)
         return f"{self.amount // NANOSECONDS[unit]} {unit}"
 
-    def ticks(self, nanoseconds_per_tick: int | None, what: str) -> int:
+    def ticks(self, nanoseconds_per_tick: int | None, what: str, needs_unit: bool = False) -> int:
         """The duration as a count of ticks of a time column.
 
-        ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared.
+        ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared. Where
+        the column holds dates or timestamps, ``needs_unit``: nobody counts their ticks, and only 0
+        means the same in every unit.
 
         >>> Duration(5_000_000_000).ticks(1_000_000, "WITHIN")
         5000
         """
         if self.in_ticks:
+            if needs_unit and self.amount:
+                raise _without_unit(self.amount, nanoseconds_per_tick or 1, what)
             return self.amount
         if nanoseconds_per_tick is None:
             raise QueryError(
@@ -94,6 +99,20 @@ class Duration:
                 f"one tick is {Duration(nanoseconds_per_tick)}"
             )
         return whole
+
+
+def _without_unit(amount: int, nanoseconds_per_tick: int, what: str) -> QueryError:
+    """The error for a bare number where the time column holds dates or timestamps."""
+    lengths = {**NANOSECONDS, "w": 7 * NANOSECONDS["d"]}
+    units = [name for name, length in lengths.items() if length % nanoseconds_per_tick == 0]
+    usual = [name for name in ("s", "min", "h", "d", "w") if name in units][:4]
+    examples = [f"{amount} {name}" for name in usual]
+    hint = f"write {', '.join(examples[:-1])} or {examples[-1]}"
+    if usual != units:
+        hint += f"; the units are {', '.join(units)}"
+    kind = "dates" if nanoseconds_per_tick == NANOSECONDS["d"] else "timestamps"
+    message = f"{what} is {amount} without a unit, and the time column holds {kind}"
+    return QueryError((Diagnostic(None, message, hint),))
 
 
 #: Every way to write a unit, with its length in nanoseconds.
@@ -154,6 +173,21 @@ def duration_of(number: str, unit: str | None) -> Duration | str:
     if amount >= (MOST_TICKS if unit is None else LONGEST_TIME):
         return too_long
     return Duration(int(amount), in_ticks=unit is None)
+
+
+#: No interval has more events.
+MOST_EVENTS = 2**53
+
+
+def event_count(value: object, what: str) -> int:
+    """A number of events, which is a whole number from 0 on.
+
+    >>> event_count(3, "at_least_events")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_EVENTS:
+        raise QueryError(f"{what} is a whole number of events, not {value!r}")
+    return value
 
 
 _PART = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([^\W\d]+)")

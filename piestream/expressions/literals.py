@@ -6,6 +6,7 @@ import math
 from datetime import date, datetime
 
 from piestream.expressions.syntax import Scalar
+from piestream.expressions.types import MOST_WIDE
 
 __all__ = ["LiteralError", "date_value", "literal_text", "number_value", "timestamp_value"]
 
@@ -20,7 +21,7 @@ class LiteralError(ValueError):
 
 
 def number_value(digits: str) -> int | float:
-    """The number that is written; a whole number has 64 bits.
+    """The number that is written; a whole number has up to 38 digits.
 
     >>> number_value("2"), number_value("-1e3")
     (2, -1000.0)
@@ -33,8 +34,8 @@ def number_value(digits: str) -> int | float:
             value = float(digits)
         except ValueError:
             raise LiteralError(f"{digits} is not a number") from None
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise LiteralError(f"{digits} does not fit a 64-bit integer")
+    if isinstance(value, int) and abs(value) > MOST_WIDE:
+        raise LiteralError(f"{digits} has more than 38 digits", "write it as a float, like 1e40")
     if math.isinf(value):
         raise LiteralError(f"{digits} is too large for a number")
     return value

@@ -21,14 +21,14 @@ from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
 from piestream.expressions.parse import canonical_fault, read_predicate
-from piestream.expressions.syntax import Node, children, columns_of
+from piestream.expressions.syntax import Literal, Node, children, columns_of
 from piestream.expressions.typecheck import lowered
 from piestream.expressions.typed import Expression
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["PREVIOUS_PREFIX", "Predicate", "compile_mask"]
+__all__ = ["EVERY_INTERVAL", "PREVIOUS_PREFIX", "Predicate", "compile_mask"]
 
 #: ``PREV(speed)`` is read from the column of this prefix and ``speed``: whoever evaluates a
 #: predicate supplies it, for only they know which event came before in the partition.
@@ -125,6 +125,14 @@ class Predicate:
     def __str__(self) -> str:
         return self.text
 
+    def qualified(self, stream: str) -> str:
+        """The canonical text with the name of a stream before every column.
+
+        >>> Predicate.parse("temp > PREV(temp)").qualified("vitals")
+        'vitals.temp > PREV(vitals.temp)'
+        """
+        return self.text if self.tree is None else canonical_text(self.tree, stream)
+
     def to_polars(self, schema: Mapping[str, Any]) -> pl.Expr:
         """The predicate over a frame of this schema: Boolean, where NULL is false.
 
@@ -178,6 +186,10 @@ class Predicate:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
         return expression
+
+
+#: The predicate of a symbol that takes all intervals of a stream.
+EVERY_INTERVAL = Predicate("TRUE", tree=Literal(True), source="TRUE")
 
 
 def _checked(tree: Node) -> tuple[list[Diagnostic], str]:

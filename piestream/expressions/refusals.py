@@ -9,18 +9,16 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import rewritten, unit_named
 from piestream.expressions.tokens import Kind, Token
 
-__all__ = ["interval_fault", "refusal", "syntax_fault"]
+__all__ = ["AGGREGATE_NAMES", "interval_fault", "refusal", "syntax_fault"]
 
 _DURATIONS = (
     "how long a situation lasts is written after its predicate, as in speed > 70 AT LEAST 30 s; "
     "how long a silence may be, by MAX GAP 30 s"
 )
 _ONE_EVENT = "a predicate is one expression over one event, without SELECT"
+#: Aggregates of RETURN, in capitals; what declares them adds them here. sqlglot knows others.
+AGGREGATE_NAMES: set[str] = set()
 _SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
-#: Aggregates as SQL names them, whether or not RETURN has them.
-_AGGREGATES = frozenset(
-    ["AVG", "COUNT", "FIRST", "LAST", "MAX", "MIN", "STDDEV", "SUM", "VARIANCE"]
-)
 
 
 def interval_fault(tokens: list[Token]) -> Diagnostic | None:
@@ -57,7 +55,8 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
         return tree, f"{kind} is not allowed in a predicate", _SYNTAX
     name = str(name).upper()
     message = f"{name} is not a function of predicates"
-    if name in _AGGREGATES:
+    is_aggregate = any(base.__name__ == "AggFunc" for base in type(tree).__mro__)
+    if name in AGGREGATE_NAMES or (is_aggregate and name != "LAG"):
         return tree, message, "it looks at one event; aggregates of an interval stand in RETURN"
     near = did_you_mean("PREV" if name == "LAG" else name, functions)
     listing = f"allowed are {', '.join(functions)}"

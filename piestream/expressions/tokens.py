@@ -44,6 +44,7 @@ class Token:
 RESERVED = frozenset(
     [
         "FROM",
+        "WITH",
         "PARTITION",
         "ORDER",
         "BY",

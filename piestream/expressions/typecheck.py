@@ -40,6 +40,7 @@ from piestream.expressions.types import (
     NUMBER,
     NUMERIC,
     STRING,
+    WIDE,
     Kind,
     Type,
     type_of_dtype,
@@ -194,14 +195,15 @@ class _Lowering:
             case "/":
                 type = FLOAT
             case "%":
-                type = INT
+                type = WIDE if a.type.is_wide or b.type.is_wide else INT
                 for operand, node in ((a, left), (b, right)):
                     if operand.type.kind is Kind.FLOAT:
                         hint = "write CAST(... AS BIGINT) to cut the fraction off"
                         self.fault(node, "% needs whole numbers", hint)
             case "+" | "-" | "*":
                 kinds = {a.type.kind, b.type.kind}
-                type = FLOAT if Kind.FLOAT in kinds else INT
+                wide = a.type.is_wide or b.type.is_wide
+                type = FLOAT if Kind.FLOAT in kinds else WIDE if wide else INT
                 type = NUMBER if Kind.NUMBER in kinds else type
             case _:
                 assert_never(operator)
@@ -254,7 +256,7 @@ class _Lowering:
         operand, type = self.lower(node.value), CAST_TYPES[node.to]
         kind = operand.type.kind
         if kind in (type.kind, Kind.NULL):
-            return with_type(operand, type)
+            return Convert(operand, type) if operand.type.is_wide else with_type(operand, type)
         if kind is not Kind.UNKNOWN and type.kind not in CASTABLE.get(kind, ()):
             message = f"{kind.value} cannot be cast to {node.to}"
             return self.fault(node, message, CAST_HINTS.get(kind))
@@ -293,7 +295,10 @@ class _Lowering:
             if function.keeps_whole_numbers:
                 return operands[0]
             if function.of_whole_numbers is not None:
-                return Call(function.of_whole_numbers, tuple(operands), numbers, INT)
+                wide = operands[0].type.is_wide
+                found = function.of_wide_numbers if wide else function.of_whole_numbers
+                assert found is not None
+                return Call(found, tuple(operands), numbers, WIDE if wide else INT)
         converted = tuple(
             as_number(operand, FLOAT) if kind is Operand.FLOAT else operand
             for kind, operand in zip(takes, operands, strict=True)

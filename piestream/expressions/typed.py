@@ -4,7 +4,8 @@ The three engines (Polars, Python, Spark) translate this form, so what an expres
 decided here, once:
 
 * A value is NULL or it is there; a NaN, read or calculated, is NULL.
-* Whole numbers are 64-bit; a result that does not fit is NULL. ``/`` divides floats.
+* Whole numbers are 64-bit; a result that does not fit is NULL. ``/`` divides floats. What is
+  calculated from a wide number (a column of UInt64 or Int128) has up to 38 digits.
 * Dividing by zero, ``SQRT`` of a negative and ``LN`` of a number not positive are NULL.
 * ``AND``, ``OR``, ``NOT`` are Kleene's; a predicate that is NULL is false.
 """

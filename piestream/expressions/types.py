@@ -6,7 +6,20 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["BOOL", "FLOAT", "INT", "NUMBER", "NUMERIC", "STRING", "Kind", "Type", "type_of_dtype"]
+__all__ = [
+    "BOOL",
+    "FLOAT",
+    "INT",
+    "LEAST_WIDE",
+    "MOST_WIDE",
+    "NUMBER",
+    "NUMERIC",
+    "STRING",
+    "WIDE",
+    "Kind",
+    "Type",
+    "type_of_dtype",
+]
 
 
 class Kind(Enum):
@@ -34,8 +47,21 @@ class Type:
     zone: str | None = None
     stored: str | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is a whole number that 64 bits may not hold."""
+        return self.kind is Kind.INT and self.stored in _WIDE
+
+
+#: Columns whose values may be beyond 64 bits with a sign.
+_WIDE = ("UInt64", "Int128")
+#: What is calculated from wide numbers lies between these two.
+MOST_WIDE = 10**38 - 1
+LEAST_WIDE = -MOST_WIDE
 
 BOOL, INT, FLOAT, STRING = (Type(k) for k in (Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING))
+#: Whole numbers of up to 38 digits, as SQL's DECIMAL(38, 0).
+WIDE = Type(Kind.INT, None, "Int128")
 #: A number of either kind; see `Kind`.
 NUMBER = Type(Kind.NUMBER)
 
@@ -51,7 +77,6 @@ _BY_NAME = {
             "UInt16",
             "UInt32",
             "UInt64",
-            "UInt128",
             "int",
         ],
         Kind.INT,

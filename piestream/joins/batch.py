@@ -8,7 +8,7 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
 from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import at_word, keep_alive, pointer, within
+from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros, within
 from piestream.compiled.records import (
     Array,
     Carried,
@@ -30,6 +30,7 @@ from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
+    Closing,
     Item,
     KnownRow,
     PoolHeader,
@@ -38,7 +39,7 @@ from piestream.joins.records import (
     ScanCursor,
     Scratch,
 )
-from piestream.joins.slots import any_ring_full, grow_full_rings, update_aggregates
+from piestream.joins.slots import any_ring_full, delay_ends, grow_full_rings, update_aggregates
 from piestream.joins.waiting import WaitingStore
 
 #: The arrays that a detector keeps: the words of its partitions, the pool, the waiting matches.
@@ -64,7 +65,7 @@ class _Stage(IntEnum):
 
     SILENCE = 0  # a silence before the next change that exceeds MAX GAP
     CHANGE = 1  # the change
-    DUE = 2  # until the change after it, events at which an interval reaches its minimum length
+    DUE = 2  # until the change after it, events at which an interval reaches a minimum
     NOW = 3  # behind the rows: a silence up to now
 
 
@@ -153,7 +154,9 @@ def _pass_silence(cursor: _EventCursor, rows: _BatchRows, partition: Partition) 
 
 
 @kernel
-def _take_change(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+def _take_change(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+) -> bool:
     """Take the change; True if it is an event that does something."""
     cursor.stage = _Stage.DUE
     cursor.time = rows.times[cursor.row]
@@ -162,18 +165,24 @@ def _take_change(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -
     cursor.change += 1
     if cursor.mask != partition.mask or partition.due <= cursor.time:
         return True
+    if partition.due_event <= scratch.event_origin + cursor.row:
+        return True
     return partition.program.rows != 0  # a change of no predicate is a row of an interval
 
 
 @kernel
-def _find_due(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
-    """Go to the next row before the next change at which a minimum length is reached."""
+def _find_due(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+) -> bool:
+    """Go to the next row before the next change at which a minimum is reached."""
     following = cursor.row_end
     if cursor.change < cursor.change_end:
         following = rows.change_rows[cursor.change]
     row = following
     if partition.due <= rows.times[following - 1]:
         row = first_row_at(rows.times, cursor.row + 1, following, partition.due)
+    if partition.due_event < scratch.event_origin + row:
+        row = max(cursor.row + 1, partition.due_event - scratch.event_origin)
     cursor.row = row
     if row == following:
         cursor.stage = _Stage.SILENCE
@@ -183,15 +192,17 @@ def _find_due(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> b
 
 
 @kernel
-def _next_event(cursor: _EventCursor, rows: _BatchRows, partition: Partition) -> bool:
+def _next_event(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+) -> bool:
     """Go to the next event among the rows; False behind the last."""
     while cursor.stage != _Stage.NOW:
         if cursor.stage == _Stage.SILENCE:
             found = _pass_silence(cursor, rows, partition)
         elif cursor.stage == _Stage.CHANGE:
-            found = _take_change(cursor, rows, partition)
+            found = _take_change(cursor, rows, partition, scratch)
         else:
-            found = _find_due(cursor, rows, partition)
+            found = _find_due(cursor, rows, partition, scratch)
         if found:
             return True
     return False
@@ -204,6 +215,8 @@ def _finish_rows(
     """Note the time of the last row, and add all rows to the aggregates of what is open."""
     if cursor.row_end > cursor.row_begin:
         partition.last_time = rows.times[cursor.row_end - 1]
+        if partition.program.counts_events:
+            partition.events = scratch.event_origin + cursor.row_end
         if partition.program.has_cells:
             update_aggregates(partition, columns, partition.mask, cursor.row_end, scratch)
 
@@ -216,6 +229,34 @@ def _end_silence(cursor: _EventCursor, partition: Partition, now: int) -> bool:
         return False
     cursor.time = partition.last_time + gap
     cursor.mask = 0
+    cursor.is_row = 0
+    cursor.row = cursor.row_end
+    return True
+
+
+@kernel
+def _close_intervals(cursor: _EventCursor, partition: Partition, scratch: Scratch) -> bool:
+    """Go to where intervals end because the input does; False if none is open.
+
+    One that began before the last event ends at the time of that, and one that began with it a
+    tick later.
+    """
+    if not partition.mask:
+        return False
+    began = 0
+    rest = partition.mask
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if partition.ring(s).latest().start == partition.last_time:
+            began |= 1 << s
+    scratch.closing = Closing.LAST_EVENT
+    cursor.time = partition.last_time
+    cursor.mask = began
+    if began == partition.mask:
+        scratch.closing = Closing.TICK_LATER
+        cursor.time = partition.last_time + 1
+        cursor.mask = 0
     cursor.is_row = 0
     cursor.row = cursor.row_end
     return True
@@ -237,7 +278,7 @@ def _room_for_results(
 
 @kernel
 def _start_partition(
-    cursor: _EventCursor, scratch: Scratch, program: Program, row_offsets: Words,
+    cursor: _EventCursor, scratch: Scratch, partition: Partition, row_offsets: Words,
     change_offsets: Words, g: int,
 ) -> None:  # fmt: skip
     """Put the cursor before the rows of the g-th partition."""
@@ -247,6 +288,9 @@ def _start_partition(
     cursor.row_end = row_offsets[g + 1]
     cursor.change = change_offsets[g]
     cursor.change_end = change_offsets[g + 1]
+    scratch.closing = Closing.NO
+    scratch.event_origin = partition.events - cursor.row_begin
+    program = partition.program
     if program.has_cells:
         for s in range(program.n_symbols):
             scratch.aggregated[s] = cursor.row_begin
@@ -262,10 +306,13 @@ def detect(
     now: int,
     results_array: Array,
     fresh: bool,
+    closes: bool,
 ) -> Detected:
     """Work through a batch sorted by partition and time, and end what is silent by ``now``.
 
-    Only the changes, and the events at which a minimum length is reached, are looked at. Where
+    Where it ``closes``, it ends besides what is open behind the rows of its partitions.
+
+    Only the changes, and the events at which a minimum is reached, are looked at. Where
     ``fresh``, every partition is whole: it begins without state, all in the place of the first, and
     leaves none. The result rows are in ``results_array`` or a larger one.
     """
@@ -303,14 +350,19 @@ def detect(
             partition.reset()
             waiting.clear()
             PoolHeader(pool).used = _POOL_WORDS
-        _start_partition(cursor, scratch, program, pointer(row_offsets), pointer(change_offsets), g)
+        _start_partition(
+            cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
+        )
         if has_rows:
             scratch.known = intervals[1 + g]
             scratch.known_end = intervals[2 + g]
         while True:
-            if not _next_event(cursor, rows, partition):
+            if not _next_event(cursor, rows, partition, scratch):
                 _finish_rows(cursor, rows, partition, columns, scratch)
-                if not _end_silence(cursor, partition, now):
+                ends = _end_silence(cursor, partition, now)
+                if not ends and closes:
+                    ends = _close_intervals(cursor, partition, scratch)
+                if not ends:
                     break
             time = cursor.time
             floor = minus(time, program.window)
@@ -320,8 +372,12 @@ def detect(
                 pool = pointer(growing[_POOL])
                 partition = Partition(place, program, pool)
             ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
+            if scratch.closing:
+                delay_ends(partition, ended)
             if program.rows:
                 scratch.time = time
+                if scratch.closing:
+                    scratch.time += 1  # where the instant lies: see `Closing`
                 scratch.floor = floor
                 growing[_POOL] = apply_rows(
                     place, program, growing[_POOL], scratch, columns, interval_rows, started, ended
@@ -351,7 +407,7 @@ def detect(
                     pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns
                 )
             if scratch.n_matches:
-                report(partition, number, waiting, matches, results, scratch, time)
+                report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
     n_rows, steps, visits = scratch.n_rows, scratch.steps, scratch.visits + scratch.lookups

@@ -18,6 +18,7 @@ from piestream.joins.orders import BY_END, box_in
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    MOST_EVENTS,
     NO_MATCH,
     Constraint,
     Held,
@@ -122,15 +123,31 @@ def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
 
 
 @kernel
-def _end_intervals(partition: Partition, ended: int, time: int) -> int:
-    """End the intervals of symbols (as bits); gives those whose duration is allowed."""
+def _has_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+    """Whether an interval that has ended before the event of this number has enough events."""
+    if symbol.first_event == NONE:
+        return True
+    count = event - slot[symbol.first_event]
+    at_most = symbol.at_most_events
+    return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
+
+
+@kernel
+def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> int:
+    """End the intervals of symbols (as bits); gives those that fulfil their constraints.
+
+    ``event`` is the number of the event that ends them.
+    """
     kept = 0
     while ended:
         s = trailing_zeros(ended)
         ended &= ended - 1
         slot = partition.ring(s).latest()
         slot.end = time
-        if _has_allowed_length(partition.program.symbols[s], slot.start, time):
+        symbol = partition.program.symbols[s]
+        if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
+            symbol, slot, event
+        ):
             kept |= 1 << s
         else:
             drop_interval(partition, s)
@@ -138,22 +155,29 @@ def _end_intervals(partition: Partition, ended: int, time: int) -> int:
 
 
 @kernel
-def _reach_lengths(partition: Partition, mask: int, time: int) -> int:
-    """Which open intervals (as bits) have reached their minimum length, and when the next will."""
+def _reach_lengths(partition: Partition, mask: int, time: int, event: int) -> int:
+    """Which open intervals (as bits) have reached their minimum, and when the next will."""
     program = partition.program
     reached = 0
     due = INT64_MAX
+    due_event = MOST_EVENTS
     pending = mask & ~partition.valid & program.valid_at_length
     while pending:
         s = trailing_zeros(pending)
         pending &= pending - 1
-        start = partition.ring(s).latest().start
-        at_least = program.symbols[s].at_least
-        if lasts(start, time, at_least):
-            reached |= 1 << s
-        else:
-            due = min(due, plus(start, at_least))
+        slot = partition.ring(s).latest()
+        symbol = program.symbols[s]
+        if not lasts(slot.start, time, symbol.at_least):
+            due = min(due, plus(slot.start, symbol.at_least))
+            continue
+        if symbol.first_event != NONE:
+            enough = slot[symbol.first_event] + symbol.at_least_events - 1
+            if event < enough:
+                due_event = min(due_event, enough)
+                continue
+        reached |= 1 << s
     partition.due = due
+    partition.due_event = due_event
     return reached
 
 
@@ -163,11 +187,12 @@ def apply_event(
 ) -> int:
     """Apply the event at ``time``: its ends and starts, and a step of the automata they touch.
 
-    What becomes known by it is queued. Gives the symbols (as bits) whose intervals have ended with
-    an allowed duration.
+    ``row`` is its own; of the end of a silence or of the input, the row behind it. What becomes
+    known is queued. Gives the symbols (as bits) whose intervals have ended as their bounds allow.
     """
     program = partition.program
     scratch.n_items = 0
+    event = scratch.event_origin + row
     changed = partition.mask ^ mask
     ended = partition.mask & changed
     started = mask & changed
@@ -176,12 +201,12 @@ def apply_event(
     # ends, before starts: an interval that starts now is met by those that end now
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
-    kept = _end_intervals(partition, ended, time)
+    kept = _end_intervals(partition, ended, time, event)
     rest = started
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        open_interval(partition, s, time)
+        open_interval(partition, s, time, event)
         scratch.aggregated[s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off
@@ -197,7 +222,8 @@ def apply_event(
         _step_automata(partition, scratch, s, mask)
 
     # intervals that become valid: at their end, at their start, or by their length
-    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time)
+    latest = event - 1 if scratch.closing else event  # the end of the input is no event
+    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time, latest)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:

@@ -108,9 +108,13 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
 
 @kernel
 def compact(
-    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array, now: int
-) -> tuple[Array, Array]:
+    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array, now: int,
+    closable: bool,
+) -> tuple[Array, Array]:  # fmt: skip
     """Copy what is alive at ``now`` to a new pool, and find the partitions without any state.
+
+    Where partitions may be closed, those with an open interval keep what was alive at their last
+    event, because at that their matches would be completed.
 
     Gives the pool and the partitions that hold nothing: no interval, open or alive, no waiting
     match, nor an event that a tie could still meet.
@@ -126,7 +130,8 @@ def compact(
         partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         if not partition.used:
             continue
-        alive = _expire_all(partition, minus(now, program.window), now)
+        at = min(now, partition.last_time) if closable and partition.mask else now
+        alive = _expire_all(partition, minus(at, program.window), at)
         if alive or partition.mask or partition.waiting or partition.last_time >= now:
             to = _compact_partition(partition, pointer(fresh), to)
         else:

@@ -146,11 +146,12 @@ def _sorted_waiting(waiting: WaitingStore, completed: Array) -> Array:
 @kernel
 def _await_completion(
     partition: Partition, waiting: WaitingStore, ids: Words, results: ResultColumns, row: int,
-    time: int,
+    time: int, ended: int,
 ) -> None:  # fmt: skip
     """Put a triggered match into the lists of those of its intervals that end now or later.
 
-    What triggers a match with all ends known is one of these ends, so there is always one.
+    What triggers a match with all ends known is one of these ends, so there is always one. At the
+    end of an input, others may have ended at this time before: ``ended`` are those that end now.
     """
     program = partition.program
     number = waiting.take()
@@ -162,7 +163,7 @@ def _await_completion(
         match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = _number(program, s, slot)
-        if slot.end >= time:
+        if slot.end > time or (slot.end == time and ended >> s & 1):
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]
@@ -176,7 +177,7 @@ def _await_completion(
 @kernel
 def report(
     partition: Partition, number: int, waiting: WaitingStore, matches: Matches,
-    results: ResultColumns, scratch: Scratch, time: int,
+    results: ResultColumns, scratch: Scratch, time: int, ended: int,
 ) -> None:  # fmt: skip
     """Write a row for every match found at this event, and note those that will complete.
 
@@ -187,12 +188,12 @@ def report(
     first = scratch.n_rows
     places = _sorted_matches(partition, matches, count)
     for row in range(first, first + count):
-        results.describe(row, number, time, Phase.TRIGGER)
+        results.describe(row, number, time, Phase.TRIGGER + 2 * scratch.closing)
     _write_outputs(partition, matches, places, results, first)
     if program.emit_both:
         for k in range(count):
             ids = at_word(matches, places[k])
-            _await_completion(partition, waiting, ids, results, first + k, time)
+            _await_completion(partition, waiting, ids, results, first + k, time, ended)
     scratch.n_rows += count
 
 
@@ -254,7 +255,7 @@ def complete(
     keep_alive(completed_array)
     for waits in _sorted_waiting(waiting, ready):
         row = scratch.n_rows
-        results.describe(row, number, time, Phase.COMPLETION)
+        results.describe(row, number, time, Phase.COMPLETION + 2 * scratch.closing)
         match = waiting.match(waits)
         for o in range(program.n_outputs):
             results.output(o)[row] = match.outputs()[o]

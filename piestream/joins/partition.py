@@ -7,6 +7,7 @@ from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import (
+    MOST_EVENTS,
     NO_MATCH,
     Constraint,
     Held,
@@ -34,6 +35,8 @@ class Partition(Record):
     dropped: int  # bit s: the latest run of s violated its duration and is not there
     previous_dropped: int  # bit s: the same of the run before it
     due: int  # earliest time at which an open interval reaches its minimum duration
+    events: int  # how many there were, where the program counts them
+    due_event: int  # the first of them at which an open interval has its minimum of events
     used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
     rings: Rows[RingHeader]  # one a symbol, then one a listed constraint
@@ -99,4 +102,5 @@ class Partition(Record):
                 self[rows + _PENDING] = 0
         self.used = 1
         self.due = INT64_MAX
+        self.due_event = MOST_EVENTS
         self.last_time = INT64_MIN

@@ -14,13 +14,15 @@ from piestream.intervals.aggregates import Cell
 NO_MATCH = INT64_MIN
 #: The bound of an interval on which no partner has any influence.
 UNBOUNDED = INT64_MAX
+#: No partition has so many events.
+MOST_EVENTS = 1 << 62
 
 
 class Validity(IntEnum):
     """When an interval of a symbol becomes valid."""
 
     AT_START = 0
-    AT_LENGTH = 1  # AT LEAST: once it is long enough
+    AT_LENGTH = 1  # AT LEAST: once it is long enough, and has enough events
     AT_END = 2  # AT MOST, BETWEEN, EMIT ON COMPLETION
 
 
@@ -59,6 +61,18 @@ class Phase(IntEnum):
 
     TRIGGER = 0
     COMPLETION = 1
+
+
+class Closing(IntEnum):
+    """Which of the instants behind the last event of a partition that is closed a row reports.
+
+    What is open ends at them, in this order. They lie a tick later than they are shown, so that no
+    end at them is that of an interval that ended, or the start of one that began, with that event.
+    """
+
+    NO = 0
+    LAST_EVENT = 1  # shown with the time of the last event
+    TICK_LATER = 2  # and a tick later: the end of what began with that event
 
 
 # -- intervals -------------------------------------------------------------------------------------
@@ -172,6 +186,9 @@ class Symbol(Record):
     width: int  # words of a slot
     at_least: int  # ticks or NONE
     at_most: int
+    at_least_events: int  # or NONE
+    at_most_events: int
+    first_event: int  # word of the number of the interval's first event; NONE: nothing counts them
     validity: int  # Validity
     incident: int  # first of its entries in the incident table
     incident_end: int
@@ -304,6 +321,7 @@ class Program(Record):
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
     has_cells: int
+    counts_events: int  # whether a symbol bounds the number of its intervals' events
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
@@ -317,8 +335,13 @@ class ResultRow(Record):
 
     partition: int
     time: int  # of the report
-    phase: int  # Phase
+    phase: int  # Phase, and twice the Closing
     outputs: Words  # the output words
+
+    @classmethod
+    def words(cls, program: Program) -> int:
+        """How many words, and columns, the result rows of a program have."""
+        return cls.size + program.n_outputs
 
 
 class SideSample(Record):
@@ -390,6 +413,7 @@ class Scratch(Record):
     known: int  # the next row of an interval, and the first behind those of the partition
     known_end: int
     first_column: int  # the columns' row of the first interval
+    event_origin: int  # the number of the event that row 0 would be
     n_rows: int  # result rows written
     n_matches: int  # found at this event
     item: int  # where the search for matches stopped because the buffer was full
@@ -401,6 +425,7 @@ class Scratch(Record):
     cached_matches: int  # the first of the matches that extension emits again
     cached_end: int
     n_items: int
+    closing: int  # Closing
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     tails: WordTable  # by ring: the tail before the event

@@ -73,8 +73,17 @@ def grow_full_rings(partition: Partition, pool_array: Array, started: int) -> Ar
 
 
 @kernel
-def open_interval(partition: Partition, s: int, time: int) -> None:
-    """Open an interval of a symbol."""
+def delay_ends(partition: Partition, symbols: int) -> None:
+    """Let the latest intervals of symbols (as bits) end a tick later: see `Closing`."""
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        partition.ring(s).latest().end += 1
+
+
+@kernel
+def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
+    """Open an interval of a symbol, whose first event has this number."""
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
@@ -84,6 +93,8 @@ def open_interval(partition: Partition, s: int, time: int) -> None:
         slot[word] = NONE
     slot.start = time
     slot.end = OPEN
+    if symbol.first_event != NONE:
+        slot[symbol.first_event] = event
     for word in range(symbol.bound, symbol.range_bound_end):
         slot[word] = NO_MATCH
     if symbol.bound < symbol.bound_end:

@@ -18,7 +18,7 @@ from piestream.compiled.records import Array, Record, Table, Words, WordTable, k
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind
 from piestream.intervals.ticks import plus
 from piestream.joins.partition import Partition
-from piestream.joins.records import Held, PoolHeader, Program, RowSlot, Side, Slot
+from piestream.joins.records import MOST_EVENTS, Held, PoolHeader, Program, RowSlot, Side, Slot
 from piestream.joins.rings import SMALLEST, Ring, ring_words
 from piestream.joins.row_validation import orders_are_sound, pairs_are_sound, row_is_sound
 from piestream.joins.waiting import WaitingStore
@@ -171,6 +171,8 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
         elif not slot.start <= slot.end <= last_end or slot.end == OPEN:
             return Damage.INTERVAL
         earliest = slot.end
+        if symbol.first_event != NONE and not 0 <= slot[symbol.first_event] < partition.events:
+            return Damage.INTERVAL
         for number in range(symbol.incident, symbol.incident_end):
             incident = program.incidents[number]
             constraint = program.constraints[incident.constraint]
@@ -302,6 +304,8 @@ def _check_whole(waiting: WaitingStore, met: Words, limits: Limits, pool_is_full
 def _check_fields(partition: Partition, limits: Limits) -> int:
     """Check what a partition says besides its rings."""
     if not _flags_are_sound(partition):
+        return Damage.FLAGS
+    if not 0 <= partition.events < MOST_EVENTS:
         return Damage.FLAGS
     last = partition.last_time
     if last != INT64_MIN and not limits.lowest_time <= last <= limits.highest_time:

@@ -14,6 +14,7 @@ from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from piestream.expressions.refusals import AGGREGATE_NAMES
 from piestream.language.model import Aggregate, Return
 from piestream.language.printer import alias_of
 
@@ -63,6 +64,7 @@ def _aggregate(*other_spellings: str) -> Callable[[_Method], _Method]:
         _declared[name] = AggregateFunction(
             name, first_line[:1].lower() + first_line[1:], needs_column, other_spellings
         )
+        AGGREGATE_NAMES.add(name)
         return method
 
     return declare

@@ -14,17 +14,12 @@ from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
-from piestream.expressions.durations import (
-    NANOSECONDS,
-    Duration,
-    DurationLike,
-    as_duration,
-    tick_unit,
-)
+from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.language.aggregates import ReturnBuilder
 from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.model import Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
+from piestream.language.stream_builder import StreamBuilder, unit_of_ticks
 from piestream.language.symbols import (
     EndpointBuilder,
     Pair,
@@ -64,6 +59,10 @@ def _of_the_query(method: Callable[Concatenate[Query, P], R]) -> Callable[Concat
     return called
 
 
+#: The stream that is read where nothing is said of it.
+_UNNAMED = StreamBuilder(UNNAMED_STREAM)
+
+
 @dataclass(frozen=True, eq=False)
 class QueryBuilder:
     """A query under construction. It is immutable: every method returns a new one.
@@ -88,12 +87,8 @@ class QueryBuilder:
     _pairs: tuple[Pair, ...]
     _within: Duration | None = None
     _returns: tuple[Return, ...] = ()
-    _source: str = UNNAMED_STREAM
-    _source_is_path: bool = False
+    _first: StreamBuilder = _UNNAMED
     _partition_by: tuple[str, ...] = ()
-    _order_by: str | None = None
-    _time_unit: str | None = None
-    _max_gap: Duration | None = None
     _emit: Emit = Emit.TRIGGER
 
     def _with(self, **changes: Any) -> QueryBuilder:
@@ -103,7 +98,7 @@ class QueryBuilder:
         return changed
 
     def within(self, window: DurationLike) -> QueryBuilder:
-        """The window: ``"5 minutes"``, a timedelta, or an int of ticks.
+        """The window: ``"5 minutes"``, a timedelta, or an int that counts ticks of integers.
 
         >>> import piestream as ps
         >>> ps.pattern(ps.define("a", "x > 1")).within("90 min")
@@ -138,21 +133,20 @@ class QueryBuilder:
         WITHIN 60
         """
         if unit is None:
-            return self._with(_order_by=column, _time_unit=None)
-        name = tick_unit(unit)
-        if name is None:
-            raise QueryError(f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}")
-        return self._with(_order_by=column, _time_unit=name)
+            return self._with(_first=replace(self._first, order_by=column, time_unit=None))
+        name = unit_of_ticks(unit)
+        return self._with(_first=replace(self._first, order_by=column, time_unit=name))
 
     def max_gap(self, silence: DurationLike) -> QueryBuilder:
         """A longer silence ends every open interval.
 
         >>> import piestream as ps
         >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
-        >>> one.max_gap("30 s").query.max_gap == one.max_gap("30000 ms").query.max_gap
+        >>> one.max_gap("30 s").query == one.max_gap("30000 ms").query
         True
         """
-        return self._with(_max_gap=as_duration(silence, "the gap"))
+        gap = as_duration(silence, "the gap")
+        return self._with(_first=replace(self._first, max_gap=gap))
 
     def emit(self, when: str | Emit) -> QueryBuilder:
         """When a match makes a row: ``trigger``, ``completion`` or ``both``.
@@ -168,17 +162,22 @@ class QueryBuilder:
             raise QueryError(f"emit takes trigger, completion or both, not {when!r}") from None
         return self._with(_emit=moment)
 
-    def from_(self, name: str | None = None, *, path: str | None = None) -> QueryBuilder:
-        """The name of the stream, or the path of the files that the query reads.
+    def from_(
+        self, stream: str | StreamBuilder | None = None, *, path: str | None = None
+    ) -> QueryBuilder:
+        """The first stream: its name, the path of its files, or what `piestream.stream` makes.
+
+        Symbols that are defined without a stream read it.
 
         >>> import piestream as ps
         >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
-        >>> one.from_(path="logs/*.parquet").query.path
+        >>> one.from_(path="logs/*.parquet").query.streams[0].path
         'logs/*.parquet'
         """
-        if path is not None:
-            return self._with(_source=path, _source_is_path=True)
-        return self._with(_source=name or UNNAMED_STREAM, _source_is_path=False)
+        if isinstance(stream, StreamBuilder):
+            return self._with(_first=stream)
+        name = stream or (None if path is not None else UNNAMED_STREAM)
+        return self._with(_first=replace(self._first, name=name, path=path))
 
     def returning(
         self, *items: ReturnBuilder | EndpointBuilder, **named: ReturnBuilder | EndpointBuilder
@@ -207,21 +206,30 @@ class QueryBuilder:
         if self._within is None:
             raise QueryError("the query has no window: add .within('5 minutes')")
         diagnostics: list[Diagnostic] = []
+        symbols = self._symbols()
+        streams = self._streams(symbols)
         query = validated(
             QueryDraft(
-                symbols=self._symbols(),
+                symbols=[
+                    SymbolSpec(
+                        one.name,
+                        one.predicate,
+                        one.at_least,
+                        one.at_most,
+                        stream=streams.index(one.stream or self._first),
+                        at_least_events=one.at_least_events,
+                        at_most_events=one.at_most_events,
+                    )
+                    for one in symbols
+                ],
                 constraints=[
                     ConstraintSpec(pair.x.name, pair.y.name if pair.y else None, pair.relations)
                     for pair in self._pairs
                 ],
                 within=self._within,
                 returns=[(item, None) for item in self._returns],
-                source=self._source,
-                source_is_path=self._source_is_path,
+                streams=[stream.draft(self._partition_by) for stream in streams],
                 partition_by=list(self._partition_by),
-                order_by=self._order_by,
-                time_unit=self._time_unit,
-                max_gap=self._max_gap,
                 emit=self._emit,
             ),
             diagnostics,
@@ -230,14 +238,20 @@ class QueryBuilder:
             raise QueryError([located(diagnostic, None) for diagnostic in diagnostics])
         return query
 
-    def _symbols(self) -> list[SymbolSpec]:
+    def _streams(self, symbols: list[SymbolBuilder]) -> list[StreamBuilder]:
+        """The first stream, and those that symbols read besides, as they come up."""
+        reads_first = any(symbol.stream in (None, self._first) for symbol in symbols)
+        is_given = reads_first or self._first != _UNNAMED
+        first = [self._first] if is_given or not symbols else []
+        return list(dict.fromkeys([*first, *(symbol.stream or self._first for symbol in symbols)]))
+
+    def _symbols(self) -> list[SymbolBuilder]:
         found: dict[str, SymbolBuilder] = {}
         for pair in self._pairs:
             for symbol in (pair.x, pair.y):
                 if symbol is not None and found.setdefault(symbol.name, symbol) != symbol:
                     raise QueryError(f"two different symbols are named {symbol.name}")
-        ordered = sorted(found.values(), key=lambda symbol: symbol.serial)
-        return [SymbolSpec(s.name, s.predicate, s.at_least, s.at_most) for s in ordered]
+        return sorted(found.values(), key=lambda symbol: symbol.serial)
 
     run = _of_the_query(Query.run)
     open = _of_the_query(Query.open)

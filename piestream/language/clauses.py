@@ -15,6 +15,7 @@ __all__ = ["CLAUSES", "Clause", "clauses_of"]
 
 CLAUSES = (
     "FROM",
+    "WITH",
     "PARTITION BY",
     "ORDER BY",
     "MAX GAP",
@@ -42,7 +43,9 @@ _FOREIGN = frozenset(
     ]
 )
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
-_ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "PARTITION BY", "ORDER BY", "MAX GAP"})
+_ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP"})
+#: What may be followed by a query in brackets, or by the columns of intervals' ends.
+_STREAMS = frozenset({"FROM", "WITH"})
 #: Words after which an expression goes on, so that no clause begins there.
 _INSIDE_EXPRESSIONS = frozenset(
     [
@@ -140,6 +143,12 @@ def _keywords(tokens: list[Token]) -> list[_Keyword]:
     while index < len(tokens):
         # The word after a keyword is what the clause is about, whatever it looks like.
         is_first = bool(found) and index == found[-1].stop
+        if is_first and found[-1].name in _STREAMS and tokens[index].is_sign("("):
+            index = _behind_bracket(depth, index)  # its clauses are those of a query of its own
+            continue
+        if _names_endpoints(tokens, index, found):
+            index += 1
+            continue
         keyword = _keyword_at(tokens, index, depth[index], defined, is_first)
         if keyword is None:
             index += 1
@@ -147,6 +156,24 @@ def _keywords(tokens: list[Token]) -> list[_Keyword]:
             found.append(keyword)
             index = keyword.stop
     return found
+
+
+def _behind_bracket(depth: list[int], index: int) -> int:
+    """The first token behind the bracket that closes the one at ``index``."""
+    rest = range(index + 1, len(depth))
+    return next((i + 1 for i in rest if depth[i] == depth[index]), len(depth))
+
+
+def _names_endpoints(tokens: list[Token], index: int, found: list[_Keyword]) -> bool:
+    """Whether this is the FROM of ``infusions FROM started TO stopped``."""
+    return (
+        tokens[index].upper == "FROM"
+        and bool(found)
+        and found[-1].name in _STREAMS
+        and index > found[-1].stop
+        and index + 2 < len(tokens)
+        and tokens[index + 2].upper == "TO"
+    )
 
 
 def _keyword_at(

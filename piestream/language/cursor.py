@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import (
+    MOST_EVENTS,
     UNIT_SPELLINGS,
     Duration,
     duration_of,
@@ -17,7 +19,12 @@ from piestream.expressions.tokens import RESERVED, Kind, Token
 __all__ = ["Cursor"]
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
-_AFTER_DURATION = frozenset({"AND", "AT", "BETWEEN", "AS"})
+_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "AS"})
+
+#: What a bound on the number of events is written with.
+_EVENTS = ("EVENTS", "EVENT")
+#: What others call them.
+_ROWS = ("row", "rows", "tick", "ticks", "times", "points", "samples", "records")
 
 _EXAMPLE = "write it like 5 s or 5 minutes"
 
@@ -96,7 +103,9 @@ class Cursor:
             self.take()
             unit = after.text
             if unit_named(unit) is None:
-                near = did_you_mean(unit, UNIT_SPELLINGS)
+                near = did_you_mean(unit, (*UNIT_SPELLINGS, *_EVENTS))
+                if unit.lower() in _ROWS:
+                    near = f"write {what} {number.text} EVENTS"
                 units = near or "the units are ns, us, ms, s, min, h, d, w"
                 hint = units if hint == _EXAMPLE else hint
                 self.report(after, f"{unit} is not a unit of time", hint)
@@ -111,6 +120,27 @@ class Cursor:
             self.report(number, duration)
             return None
         return duration
+
+    def counts_events(self) -> bool:
+        """Whether the bound that comes next is a number of events: ``3 EVENTS``, ``3 AND 5 EVENTS``."""
+        ahead = 1
+        if self.peek(1).upper == "AND":
+            ahead = 3
+        return self.peek(ahead).upper in _EVENTS
+
+    def take_event_count(self, what: str) -> int | None:
+        """Read ``3 EVENTS``; behind BETWEEN the word may stand once."""
+        number = self.peek()
+        if number.kind is not Kind.NUMBER:
+            self.report(number, f"{what} needs a number of events", "write it like 3 EVENTS")
+            return None
+        self.take()
+        self.take_word(*_EVENTS)
+        count = Decimal(number.text)
+        if count != count.to_integral_value() or count > MOST_EVENTS:
+            self.report(number, f"{number.text} is not a number of events")
+            return None
+        return int(count)
 
     def _duration_hint(self) -> str:
         """A hint for a duration of another style: how to write it here."""

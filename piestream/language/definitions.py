@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 from piestream.expressions import syntax as tree
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
-from piestream.expressions.predicate import Predicate
+from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
-from piestream.language.draft import SymbolSpec
+from piestream.language.draft import StreamDraft, SymbolSpec
 from piestream.language.model import Where
+from piestream.language.streams import stream_of_tokens
 
 __all__ = ["read_definitions"]
 
 
 def read_definitions(
-    cursor: Cursor, text: str, qualifiers: tuple[str, ...], spans: dict[Where, Span]
+    cursor: Cursor, text: str, streams: Sequence[StreamDraft], spans: dict[Where, Span]
 ) -> list[SymbolSpec]:
     """The definitions of a DEFINE clause; faults go to the cursor's list."""
     if cursor.at_end:
@@ -30,7 +34,7 @@ def read_definitions(
         if not item.tokens:
             cursor.report(item.end, "a definition is missing here", "write a AS speed > 70")
             continue
-        spec = _definition(item, text, qualifiers, names, spans)
+        spec = _definition(item, text, streams, names, spans)
         if spec is not None:
             found.append(spec)
     return found
@@ -59,7 +63,7 @@ def _split_at_missing_commas(item: Cursor) -> list[Cursor]:
 def _definition(
     item: Cursor,
     text: str,
-    qualifiers: tuple[str, ...],
+    streams: Sequence[StreamDraft],
     symbols: tuple[str, ...],
     spans: dict[Where, Span],
 ) -> SymbolSpec | None:
@@ -74,25 +78,51 @@ def _definition(
     cut = _bounds_begin(rest, text)
     written = rest[:cut]
     bounds = Cursor(rest[cut:], item.end.span, item.diagnostics)
-    least, most = _bounds(bounds, name.text, spans)
+    found = _bounds(bounds, name.text, spans)
     predicate = None
+    stream: int | None = 0
     if not written:
         place = rest[0] if rest else item.end
         item.report(place, f"the predicate of {name.text} is missing")
+    elif (whole := _whole_stream(written, streams)) is not None:
+        predicate, stream = EVERY_INTERVAL, whole
     else:
-        predicate = _predicate(written, item, text, qualifiers, symbols)
+        stream = stream_of_tokens(written, streams, item)
+        if stream is not None:
+            predicate = _predicate(written, item, text, streams, symbols)
+    if written:
         span = written[0].span.joined(written[-1].span)
         spans.setdefault(("predicate", name.text), span)
-    return SymbolSpec(name.text, predicate, least, most, name.span)
+    return SymbolSpec(
+        name.text,
+        predicate,
+        found.lengths.get("at_least"),
+        found.lengths.get("at_most"),
+        name.span,
+        stream or 0,
+        found.counts.get("at_least_events"),
+        found.counts.get("at_most_events"),
+    )
+
+
+def _whole_stream(written: list[Token], streams: Sequence[StreamDraft]) -> int | None:
+    """The stream of intervals that ``a AS infusions`` takes whole; None if it is a condition."""
+    if len(written) != 1 or written[0].kind not in (Kind.WORD, Kind.QUOTED):
+        return None
+    for number, stream in enumerate(streams):
+        if stream.is_ready_made and written[0].text in stream.qualifiers:
+            return number
+    return None
 
 
 def _predicate(
     written: list[Token],
     item: Cursor,
     text: str,
-    qualifiers: tuple[str, ...],
+    streams: Sequence[StreamDraft],
     symbols: tuple[str, ...],
 ) -> Predicate | None:
+    qualifiers = tuple(name for stream in streams for name in stream.qualifiers)
     start, end = written[0].span.start, written[-1].span.end
     if written[0].is_sign("<") and len(written) > 1 and written[1].upper == "POLARS":
         hint = "only the builder takes Polars expressions"
@@ -116,8 +146,9 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
         if following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST")):
             end = index
             break
-    start = _between(tokens[:end], depth, text)
-    return end if start is None else start
+    while (start := _between(tokens[:end], depth, text)) is not None:
+        end = start
+    return end
 
 
 def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
@@ -155,29 +186,42 @@ def _is_condition(text: str) -> bool:
     return isinstance(last, (tree.Comparison, tree.Between, tree.OneOf, tree.Like, tree.Is))
 
 
-def _bounds(
-    cursor: Cursor, symbol: str, spans: dict[Where, Span]
-) -> tuple[Duration | None, Duration | None]:
-    """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``."""
-    found: dict[str, Duration | None] = {}
+@dataclass(slots=True)
+class _Bounds:
+    """The bounds of one definition, by their names; None where one could not be read."""
 
-    def bound(which: str, what: str) -> bool:
-        if which in found:
+    lengths: dict[str, Duration | None] = field(default_factory=dict)
+    counts: dict[str, int | None] = field(default_factory=dict)
+
+
+def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
+    """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``; and the same ``EVENTS``."""
+    found = _Bounds()
+
+    def bound(which: str, what: str, counts: bool) -> bool:
+        given: dict[str, Duration | None] | dict[str, int | None] = found.lengths
+        if counts:
+            given, which = found.counts, f"{which}_events"
+        if which in given:
             cursor.report(cursor.peek(), f"{what} is given twice for {symbol}")
         start = cursor.position
-        found[which] = cursor.take_duration(what)
+        if counts:
+            found.counts[which] = cursor.take_event_count(what)
+        else:
+            found.lengths[which] = cursor.take_duration(what)
         if cursor.position > start:
             span = cursor.tokens[start].span.joined(cursor.tokens[cursor.position - 1].span)
             spans.setdefault((which, symbol), span)
-        return found[which] is not None
+        return given[which] is not None
 
     while not cursor.at_end:
         if cursor.take_word("BETWEEN"):
-            good = bound("at_least", "BETWEEN")
+            counts = cursor.counts_events()
+            good = bound("at_least", "BETWEEN", counts)
             if good and not cursor.take_word("AND"):
                 cursor.report(cursor.peek(), "AND is missing", "write BETWEEN 4 s AND 30 s")
                 good = False
-            if not (good and bound("at_most", "BETWEEN")):
+            if not (good and bound("at_most", "BETWEEN", counts)):
                 break
         elif cursor.take_word("AT"):
             which = cursor.take()
@@ -185,8 +229,9 @@ def _bounds(
                 hint = did_you_mean(which.text, ("LEAST", "MOST"))
                 cursor.report(which, f"AT {which.text} is not a bound", hint)
                 break
-            if not bound(f"at_{which.upper.lower()}", f"AT {which.upper}"):
+            name = f"at_{which.upper.lower()}"
+            if not bound(name, f"AT {which.upper}", cursor.counts_events()):
                 break
         else:
             cursor.expect_end("a duration")
-    return found.get("at_least"), found.get("at_most")
+    return found

@@ -7,10 +7,60 @@ from dataclasses import dataclass, field
 from piestream.expressions.diagnostics import Span
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
-from piestream.language.model import Emit, Return, Where
+from piestream.language.model import Emit, Query, Return, Source, Where
 from piestream.relations import Relation
 
-__all__ = ["ConstraintSpec", "QueryDraft", "SymbolSpec"]
+__all__ = ["ConstraintSpec", "QueryDraft", "StreamDraft", "SymbolSpec"]
+
+
+@dataclass(slots=True)
+class StreamDraft:
+    """A stream as FROM or WITH gives it; `Source` says what its parts are."""
+
+    name: str | None = None
+    path: str | None = None
+    alias: str | None = None  # another name by which its columns are qualified
+    order_by: str | None = None
+    time_unit: str | None = None
+    max_gap: Duration | None = None
+    start: str | None = None
+    end: str | None = None
+    id: str | None = None
+    known_at_start: bool = False
+    query: Query | None = None
+    is_query: bool = False  # also where the query could not be read
+    span: Span | None = None
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """The names that may stand before its columns."""
+        return tuple(name for name in (self.name, self.alias) if name is not None)
+
+    @property
+    def is_ready_made(self) -> bool:
+        """Whether its rows are intervals."""
+        return self.is_query or self.start is not None
+
+    def source(self) -> Source:
+        """The stream as the query holds it."""
+        return Source(
+            name=self.name,
+            path=self.path,
+            order_by=self.order_by,
+            time_unit=self.time_unit,
+            max_gap=self.max_gap,
+            start=self.start,
+            end=self.end,
+            id=self.id,
+            known_at_start=self.known_at_start,
+            query=self.query,
+        )
+
+    @classmethod
+    def of(cls, source: Source) -> StreamDraft:
+        """The draft that would give a stream."""
+        parts = {part: getattr(source, part) for part in source.__slots__}
+        return cls(**parts, is_query=source.query is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +72,9 @@ class SymbolSpec:
     at_least: Duration | None = None
     at_most: Duration | None = None
     span: Span | None = None
+    stream: int = 0
+    at_least_events: int | None = None
+    at_most_events: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +100,9 @@ class QueryDraft:
     constraints: list[ConstraintSpec] = field(default_factory=list)
     within: Duration | None = None
     returns: list[tuple[Return, Span | None]] = field(default_factory=list)
-    source: str | None = None
-    source_is_path: bool = False
+    #: That of FROM, then those of WITH; the first is there even where FROM is missing.
+    streams: list[StreamDraft] = field(default_factory=lambda: [StreamDraft()])
     partition_by: list[str] = field(default_factory=list)
-    order_by: str | None = None
-    time_unit: str | None = None
-    max_gap: Duration | None = None
     emit: Emit = Emit.TRIGGER
     spans: dict[Where, Span] = field(default_factory=dict)
     text: str | None = None

@@ -7,9 +7,12 @@ to be installed that is not used, and a library that is missing hides no other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union
 
-__all__ = ["Event", "Events", "Frame", "SparkFrame"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["AnyFrame", "Event", "Events", "Frame", "SparkFrame"]
 
 #: One event: a value for each column.
 Event = Mapping[str, Any]
@@ -56,6 +59,9 @@ class _Spark(Protocol):
 
 #: A pandas DataFrame, a PyArrow Table or a DuckDB relation. Polars frames have overloads.
 Frame = TypeVar("Frame", bound=Union[_Pandas, _Arrow, _DuckDB])
+
+#: A frame of any kind but Spark's.
+AnyFrame = TypeVar("AnyFrame", bound="Union[pl.DataFrame, pl.LazyFrame, _Pandas, _Arrow, _DuckDB]")
 
 #: A Spark DataFrame, bounded or streaming.
 SparkFrame = TypeVar("SparkFrame", bound=_Spark)

@@ -39,6 +39,15 @@ if TYPE_CHECKING:
 Where = tuple[str, ...]
 
 
+def part_of(stream: int, name: str | None, part: str) -> Where:
+    """The name of a part of a stream: of the first it needs no name of the stream.
+
+    >>> part_of(1, "infusions", "max_gap")
+    ('max_gap', 'infusions')
+    """
+    return (part,) if stream == 0 else (part, str(name))
+
+
 class Emit(Enum):
     """When a match makes a row.
 
@@ -52,14 +61,64 @@ class Emit(Enum):
     BOTH = "BOTH"
 
 
+class StreamKind(Enum):
+    """What the rows of a stream are.
+
+    >>> import piestream as ps
+    >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 60").streams[0].kind
+    <StreamKind.EVENTS: 'events'>
+    """
+
+    EVENTS = "events"
+    INTERVALS = "intervals"
+    QUERY = "matches of a query"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream that a query reads: rows of events, rows of intervals, or matches of a query.
+
+    The name of a query's only stream does not take part in ``==``.
+    """
+
+    name: str | None = field(default=None, compare=False)
+    path: str | None = None  # of its files, None where FROM or WITH only names it
+    order_by: str | None = None  # the time column of events
+    time_unit: str | None = None  # declared unit of integer times: a key of NANOSECONDS
+    max_gap: Duration | None = None
+    start: str | None = None  # the columns of intervals: where each starts and ends
+    end: str | None = None
+    id: str | None = None  # tells which begin row an end row belongs to
+    known_at_start: bool = False
+    query: Query | None = None
+
+    @property
+    def kind(self) -> StreamKind:
+        """What its rows are."""
+        if self.query is not None:
+            return StreamKind.QUERY
+        return StreamKind.EVENTS if self.start is None else StreamKind.INTERVALS
+
+    @property
+    def is_ready_made(self) -> bool:
+        """Whether its rows are intervals, rather than events whose runs are."""
+        return self.kind is not StreamKind.EVENTS
+
+
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """``name AS predicate AT LEAST d``: bounds are inclusive, None where there is none."""
+    """``name AS predicate AT LEAST d``: bounds are inclusive, None where there is none.
+
+    The number of an interval's events may have bounds too: ``AT LEAST n EVENTS``.
+    """
 
     name: str
-    predicate: Predicate
+    predicate: Predicate  # TRUE for all intervals of a stream of intervals
     at_least: Duration | None = None
     at_most: Duration | None = None
+    stream: int = 0  # which of the query's streams the predicate reads
+    at_least_events: int | None = None
+    at_most_events: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +166,16 @@ class RelationOf:
     alias: str
 
 
-Return = Union[Aggregate, Endpoint, DurationOf, RelationOf]
+@dataclass(frozen=True, slots=True)
+class Value:
+    """``s.drug``: the value of a column of an interval that comes ready-made."""
+
+    symbol: str
+    column: str
+    alias: str
+
+
+Return = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +203,65 @@ class Query:
     constraints: tuple[Constraint, ...]  # normalised: one a pair; x is defined before y
     within: Duration
     returns: tuple[Return, ...]  # never empty: the default is written out
-    source: str | None = field(default=None, compare=False)  # FROM name, or a path
-    source_is_path: bool = False
+    streams: tuple[Source, ...] = (Source(),)  # that of FROM, then those of WITH
     partition_by: tuple[str, ...] = ()
-    order_by: str | None = None
-    time_unit: str | None = None  # declared unit of an integer time column: a key of NANOSECONDS
-    max_gap: Duration | None = None
     emit: Emit = Emit.TRIGGER
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
-    #: The path of FROM, None when FROM only names the stream.
-    path: str | None = field(init=False, default=None, repr=False)
+    #: The names that tell several inputs apart; none where there is only one stream of rows.
+    names: tuple[str | None, ...] = field(init=False, default=(), repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", self.source if self.source_is_path else None)
+        if len(self.streams) > 1 or self.streams[0].query is not None:
+            names = (*(s.name for s in self.streams), *(s.name for s in self.inputs))
+            object.__setattr__(self, "names", names)
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:
+        """The streams of rows that it reads, itself or through its queries; each name once.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+        >>> [stream.name for stream in query.inputs]
+        ['cars']
+        """
+        found: dict[tuple[str | None, str | None], Source] = {}
+        for stream in self.streams:
+            for leaf in (stream,) if stream.query is None else stream.query.inputs:
+                found.setdefault((leaf.name, leaf.path), leaf)
+        return tuple(found.values())
+
+    @property
+    def is_combined(self) -> bool:
+        """Whether it reads anything but one stream of events."""
+        return len(self.streams) > 1 or self.streams[0].is_ready_made
+
+    def stream_of(self, symbol: str) -> Source:
+        """The stream whose rows a symbol's intervals are made of.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS x > 1 PATTERN a WITHIN 60").stream_of("a").name
+        'cars'
+        """
+        return self.streams[self.symbol(symbol).stream]
+
+    def same_predicate(self, x: Symbol, y: Symbol) -> bool:
+        """Whether the intervals of two symbols are runs of one predicate over one stream.
+
+        >>> import piestream as ps
+        >>> q = ps.query("FROM s DEFINE a AS x > 1, b AS (x>1) PATTERN a before b WITHIN 9")
+        >>> q.same_predicate(*q.symbols)
+        True
+        """
+        return (
+            x.stream == y.stream
+            and x.predicate == y.predicate
+            and not self.streams[x.stream].is_ready_made
+        )
+
+    def part(self, stream: int, name: str) -> Where:
+        """The name of a part of one of its streams, as `fault` takes it."""
+        return part_of(stream, self.streams[stream].name, name)
 
     def __str__(self) -> str:
         from piestream.language.printer import canonical_text
@@ -212,7 +325,13 @@ class Query:
             placed.append(located(Diagnostic(span, message, hint), text))
         return QueryError(placed, origin.text if origin is not None else None)
 
-    def ticks(self, where: Where, duration: Duration, nanoseconds_per_tick: int | None) -> int:
+    def ticks(
+        self,
+        where: Where,
+        duration: Duration,
+        nanoseconds_per_tick: int | None,
+        needs_unit: bool = False,
+    ) -> int:
         """`Duration.ticks` of a duration of this query; an error has carets at its place.
 
         >>> import piestream as ps
@@ -226,7 +345,7 @@ class Query:
         if len(where) > 1:
             what = f"{what} of {where[1]}"
         try:
-            return duration.ticks(nanoseconds_per_tick, what)
+            return duration.ticks(nanoseconds_per_tick, what, needs_unit)
         except QueryError as error:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None
@@ -260,11 +379,18 @@ class Query:
         lateness, on_late
             How far the rows of a Spark stream may be out of order, and what happens to those that
             come later. Everything else is sorted, so nothing in it is late.
+        at_end
+            What is open when a bounded input ends stays ``"open"``; ``"close"`` ends it at the last
+            event of its partition, or, where it began with that event, one tick later.
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
-        delimiter, decimal_comma
-            For CSV files: what separates the columns, and whether numbers are written like 9,5.
+        delimiter, decimal_comma, null
+            For CSV files: what separates the columns, whether numbers are written like 9,5, and
+            the words that stand for missing values: ``"NA"``, or a list.
+        encoding, types
+            For CSV and NDJSON files: what they are written in, if not UTF-8 (``"latin-1"``), and
+            the types of columns by their names: ``{"day": "date:%d/%m/%Y", "x": "float"}``.
         buckets, slices, partitioning, metrics
             For Spark frames: see `piestream.spark.run`.
 

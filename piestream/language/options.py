@@ -7,6 +7,7 @@ as a `TypedDict`, which type checkers and editors read.
 class                      is for
 ========================== =====================================
 `OrderOptions`             sessions; every input takes these
+`BoundedOptions`           inputs that end: all but streaming Spark frames
 `RunOptions`               frames and lists of events
 `FileOptions`              files
 `SparkOptions`             Spark frames, bounded or streaming
@@ -19,7 +20,8 @@ A new option is a field here, a keyword here, and the place that acts on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import codecs
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnyKeywords",
+    "AtEnd",
+    "BoundedKeywords",
+    "BoundedOptions",
     "FileKeywords",
     "FileOptions",
     "OnLate",
@@ -63,6 +68,7 @@ __all__ = [
 Ties = Literal["error", "first", "last"]
 OnLate = Literal["error", "drop"]
 Partitioning = Literal["bucket", "key"]
+AtEnd = Literal["open", "close"]
 
 
 def _about(
@@ -95,6 +101,27 @@ def _check_delimiter(value: str) -> None:
         raise ValueError(f"a delimiter is one character like ; or a tab, not {value!r}")
 
 
+def _check_null(value: str | Sequence[str]) -> None:
+    words = [value] if isinstance(value, str) else value
+    if not words or not all(isinstance(word, str) and word for word in words):
+        raise ValueError(f"null is a word for what is missing, or a list of words, not {value!r}")
+
+
+def _check_encoding(value: str) -> None:
+    try:
+        if not codecs.lookup(value)._is_text_encoding:
+            raise LookupError
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"there is no encoding {value!r}; some are utf-8, latin-1, cp1252 and utf-16"
+        ) from None
+
+
+def _check_types(value: Mapping[str, Any]) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"types is a mapping of columns to types, not {value!r}")
+
+
 def _check_buckets(value: int) -> None:
     if value < 1:
         raise ValueError(f"buckets is {value}; it must be at least 1")
@@ -125,7 +152,7 @@ class OrderOptions:
     lateness: DurationLike | None = field(
         default=None,
         metadata=_about(
-            "Events may be out of order by this much: 5s, 300ms, or a number of ticks.",
+            "Events may be out of order by this much: 5s, 300ms, or a number of ticks of integers.",
             check=_check_lateness,
         ),
     )
@@ -171,7 +198,22 @@ _FIELDS = {option.name: option for option in fields(OrderOptions)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(OrderOptions):
+class BoundedOptions(OrderOptions):
+    """What is done where an input ends."""
+
+    whose = "inputs that end"
+
+    at_end: AtEnd = field(
+        default="open",
+        metadata=_about(
+            "What is open at the end stays so, or ends at its partition's last event: close.",
+            values=AtEnd,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(BoundedOptions):
     """How frames and lists of events are worked on."""
 
     whose = "frames"
@@ -207,6 +249,32 @@ class FileOptions(RunOptions):
             elsewhere="decimal commas are for the CSV files that FROM names, not for a frame",
         ),
     )
+    null: str | Sequence[str] | None = field(
+        default=None,
+        metadata=_about(
+            "A word of CSV that stands for a missing value, like NA.",
+            check=_check_null,
+            elsewhere="words for missing values are for the CSV files that FROM names, not for a "
+            "frame",
+        ),
+    )
+    encoding: str | None = field(
+        default=None,
+        metadata=_about(
+            "What text is written in, if not UTF-8: latin-1, cp1252, utf-16.",
+            check=_check_encoding,
+            elsewhere="an encoding is for the text files that FROM names, not for a frame",
+        ),
+    )
+    types: Mapping[str, Any] | None = field(
+        default=None,
+        metadata=_about(
+            "The types of columns of CSV or NDJSON: int, float, bool, text, date, datetime; the last "
+            "two with a format: date:%d/%m/%Y.",
+            check=_check_types,
+            elsewhere="types are for the columns of the text files that FROM names, not for a frame",
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +292,7 @@ class SparkOptions(OrderOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparkBoundedOptions(SparkOptions):
+class SparkBoundedOptions(BoundedOptions, SparkOptions):
     """How bounded Spark frames are worked on. They are sorted, so nothing in them is late."""
 
     whose = "a bounded Spark frame"
@@ -269,7 +337,13 @@ class OrderKeywords(TypedDict, total=False):
     on_late: OnLate | None
 
 
-class RunKeywords(OrderKeywords, total=False):
+class BoundedKeywords(OrderKeywords, total=False):
+    """The keywords of `BoundedOptions`."""
+
+    at_end: AtEnd | None
+
+
+class RunKeywords(BoundedKeywords, total=False):
     """The keywords of `RunOptions`."""
 
     threads: int | None
@@ -280,9 +354,12 @@ class FileKeywords(RunKeywords, total=False):
 
     delimiter: str | None
     decimal_comma: bool | None
+    null: str | Sequence[str] | None
+    encoding: str | None
+    types: Mapping[str, Any] | None
 
 
-class SparkKeywords(OrderKeywords, total=False):
+class SparkKeywords(BoundedKeywords, total=False):
     """The keywords of `SparkBoundedOptions` and `SparkStreamOptions`."""
 
     buckets: int | None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from piestream.expressions.diagnostics import (
@@ -12,30 +14,55 @@ from piestream.expressions.diagnostics import (
     did_you_mean,
     located,
 )
-from piestream.expressions.durations import NANOSECONDS, tick_unit
 from piestream.expressions.limits import length_fault, token_fault
-from piestream.expressions.tokens import Kind, tokenize
-from piestream.language.clauses import CLAUSES, Clause, clauses_of
+from piestream.expressions.tokens import Kind, Token, tokenize
+from piestream.language.clauses import Clause, clauses_of
 from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
-from piestream.language.draft import QueryDraft
-from piestream.language.model import Emit, Query
+from piestream.language.draft import QueryDraft, StreamDraft
+from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import Names, read_returns
+from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
 
 __all__ = ["parse"]
 
 
 def parse(text: str) -> Query:
-    """The query of a text; `QueryError` lists all that is wrong with it.
+    """The query of a text. Its ``run`` finds every match in a frame, ``open`` those of a stream.
 
-    >>> query = parse("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 300 s")
+    Parameters
+    ----------
+    text
+        The clauses, in any order::
+
+            FROM cars PARTITION BY car_id ORDER BY ts  -- a name, or 'files/*.parquet'
+            DEFINE a AS accel > 8 AT LEAST 5 s,        -- names of what may hold for a while
+                   s AS speed > 70
+            PATTERN a meets; overlaps; during s        -- how they lie to each other in time
+            WITHIN 5 minutes                           -- from the earliest start to the report
+            RETURN AVG(s.speed) AS avg_speed, a.ts     -- left out: all starts and ends
+
+        The page docs/query-language.md says the rest.
+
+    Raises
+    ------
+    QueryError
+        The text is no query; it lists all that is wrong, with carets and what was probably meant.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM cars ORDER BY t DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+    >>> query.run(pl.DataFrame({"t": [1, 2, 3], "accel": [0.5, 9.5, 0.5]})).rows()
+    [(2, 2, None)]
+    >>> session = query.open()
+    >>> session.push({"t": 7, "accel": 9.5})
+    [{'detected_at': 7, 'a_ts': 7, 'a_te': None}]
     >>> print(query)
-    FROM cars
+    FROM cars ORDER BY t
     DEFINE a AS accel > 8
     PATTERN a
-    WITHIN 5 min
+    WITHIN 60
     """
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)
@@ -74,119 +101,194 @@ def _is_path(text: str) -> bool:
 
 
 class _Parser:
-    """Reads each clause into a draft; a method a clause."""
+    """Reads each clause into a draft; a method a clause.
+
+    A query in brackets is read by a parser of its own, whose ``outer`` scope knows the streams
+    around it.
+    """
 
     def __init__(
-        self, text: str, clauses: list[Clause], diagnostics: list[Diagnostic], is_whole: bool
+        self,
+        text: str,
+        clauses: list[Clause],
+        diagnostics: list[Diagnostic],
+        is_whole: bool,
+        outer: Scope | None = None,
+        end: Span | None = None,
     ) -> None:
         self.text = text
         self.diagnostics = diagnostics
         self.draft = QueryDraft(text=text)
+        self.all_clauses = clauses
         self.clauses: dict[str, Clause] = {}
+        n_streams = sum(clause.keyword in _STREAMS for clause in clauses)
         for clause in clauses:
-            if clause.keyword in self.clauses:
+            often = clause.keyword == "WITH" or (clause.keyword in _OF_A_STREAM and n_streams > 1)
+            if clause.keyword in self.clauses and not often:
                 diagnostics.append(Diagnostic(clause.span, f"{clause.keyword} is given twice"))
             self.clauses.setdefault(clause.keyword, clause)
-        end = len(text.rstrip())
-        self.end = Span(end, end + 1)
-        self.qualifiers: tuple[str, ...] = ()
+        stop = len(text.rstrip())
+        self.end = Span(stop, stop + 1) if end is None else end
+        self.outer = outer
+        self.nested: dict[int, NestedQuery] = {}
         # A string or comment that never ends swallows the clauses after it.
         self.is_whole = is_whole
 
     def query(self) -> Query | None:
         """The validated query; None if there are faults, which are then among the diagnostics."""
-        # FROM comes first: predicates may be qualified by its name.
+        draft = self.draft
+        self.streams()  # they come first: predicates may be qualified by their names
+        if self.outer is not None:
+            self.inherit(self.outer)
+        self.scope = Scope(draft.streams, draft.partition_by, self.nested_query, self.outer)
+        self.scope.read_queries()
         handlers = {
-            "FROM": self.source,
-            "PARTITION BY": self.partition_by,
-            "ORDER BY": self.order_by,
-            "MAX GAP": self.max_gap,
             "DEFINE": self.define,
             "PATTERN": self.pattern,
             "WITHIN": self.within,
             "EMIT": self.emit,
             "RETURN": self.returns,
         }
-        for keyword in CLAUSES:
+        for keyword, handler in handlers.items():
             clause = self.clauses.get(keyword)
             if clause is not None:
-                handlers[keyword](clause.cursor)
+                handler(clause.cursor)
         for keyword, example in _REQUIRED.items():
             if keyword not in self.clauses and self.is_whole:
                 self.diagnostics.append(
                     Diagnostic(self.end, f"{keyword} is missing", f"write for example {example}")
                 )
-        return validated(self.draft, self.diagnostics)
+        if self.outer is not None:
+            draft.emit = Emit.COMPLETION
+        self.leave_out_streams()
+        return validated(draft, self.diagnostics)
 
     def mark(self, cursor: Cursor, *where: str) -> None:
         if cursor.tokens:
             self.draft.spans[where] = cursor.span()
 
-    def source(self, cursor: Cursor) -> None:
-        self.mark(cursor, "source")
-        if cursor.peek().kind is Kind.STRING:
-            path = cursor.take()
-            self.draft.source, self.draft.source_is_path = path.text, True
-            if not path.text:
-                cursor.report(path, "the path of FROM is empty")
-        else:
-            name = cursor.take_name("the name of a stream, or a path in quotes,")
-            if name is None:
-                return
-            self.draft.source = name.text
-            self.qualifiers = (name.text,)
-        cursor.take_word("AS")
-        if not cursor.at_end and cursor.peek().kind in (Kind.WORD, Kind.QUOTED):
-            alias = cursor.take_name("another name for the stream")
-            if alias is not None:
-                self.qualifiers += (alias.text,)
-        cursor.expect_end("FROM")
+    # -- streams ----------------------------------------------------------------------------------
 
-    def column(self, cursor: Cursor) -> str | None:
-        """A column, which may be qualified by the name of the stream."""
+    def streams(self) -> None:
+        """FROM, WITH, and the clauses that belong to the stream that they follow."""
+        draft = self.draft
+        given: dict[int, int] = {}  # the number of the stream of each FROM and WITH
+        heads = [clause for clause in self.all_clauses if clause.keyword in _STREAMS]
+        for clause in sorted(heads, key=lambda clause: clause.keyword != "FROM"):
+            if clause.keyword == "FROM" and clause is not self.clauses["FROM"]:
+                continue  # given twice
+            number = 0 if clause.keyword == "FROM" else len(draft.streams)
+            stream, nested = read_stream(clause.cursor, number, clause.keyword, draft.spans)
+            given[id(clause)] = number
+            draft.streams[number:] = [stream]
+            if nested is not None:
+                self.nested[number] = nested
+        number = 0
+        taken: set[tuple[int, str]] = set()
+        handlers = {"ORDER BY": self.order_by, "MAX GAP": self.max_gap}
+        for clause in self.all_clauses:
+            number = given.get(id(clause), number)
+            if clause.keyword not in handlers:
+                continue
+            if (number, clause.keyword) in taken and clause is not self.clauses[clause.keyword]:
+                message = f"{clause.keyword} is given twice for one stream"
+                self.diagnostics.append(Diagnostic(clause.span, message))
+            elif draft.streams[number].is_ready_made:
+                what = f"{clause.keyword} is for streams of events, and this is one of intervals"
+                self.diagnostics.append(Diagnostic(clause.span, what))
+            else:
+                handlers[clause.keyword](clause.cursor, number)
+            taken.add((number, clause.keyword))
+        if "PARTITION BY" in self.clauses:
+            self.partition_by(self.clauses["PARTITION BY"].cursor)
+
+    def leave_out_streams(self) -> None:
+        """Leave out the streams that only queries in brackets read: they are parts of these."""
+        draft = self.draft
+        read = {spec.stream for spec in draft.symbols}
+        kept = [
+            n for n in range(len(draft.streams)) if n in read or n not in self.scope.read_inside
+        ]
+        if not read or len(kept) == len(draft.streams):
+            return
+        draft.symbols = [replace(spec, stream=kept.index(spec.stream)) for spec in draft.symbols]
+        draft.streams = [draft.streams[number] for number in kept]
+        first = draft.streams[0].name
+        for where, span in list(draft.spans.items()):
+            if kept[0] and where[1:] == (first,) and where[0] not in _OF_SYMBOLS:
+                draft.spans[where[:1]] = span
+
+    def inherit(self, outer: Scope) -> None:
+        """What a query in brackets has of the one around it."""
+        draft = self.draft
+        if "PARTITION BY" not in self.clauses:
+            draft.partition_by.extend(outer.partition_by)
+        for number, stream in enumerate(draft.streams):
+            if stream.is_query or stream.path is not None or stream.name is None:
+                continue
+            clause = self.clauses["FROM" if number == 0 else "WITH"]
+            source = outer.resolve(stream.name, stream.span, clause.cursor)
+            if source is not None:
+                draft.streams[number] = inherited(stream, source)
+
+    def nested_query(self, number: int) -> Query | None:
+        """The query in brackets that is the stream of that number."""
+        nested = self.nested.get(number)
+        if nested is None:
+            return None
+        before = len(self.diagnostics)
+        end = Token(Kind.END, "", nested.end)
+        clauses = clauses_of([*nested.tokens, end], self.diagnostics)
+        parser = _Parser(
+            self.text, clauses, self.diagnostics, self.is_whole, self.scope, nested.end
+        )
+        query = parser.query()
+        return query if len(self.diagnostics) == before else None
+
+    def column(self, cursor: Cursor, streams: Sequence[StreamDraft]) -> str | None:
+        """A column, which may be qualified by the name of a stream."""
+        qualifiers = [name for stream in streams for name in stream.qualifiers]
         name = cursor.take_name("a column")
         if name is not None and cursor.take_sign("."):
-            if name.text not in self.qualifiers:
-                hint = did_you_mean(name.text, self.qualifiers)
+            if name.text not in qualifiers:
+                hint = did_you_mean(name.text, qualifiers)
                 cursor.report(name, f"{name.text} is not the stream of this query", hint)
             name = cursor.take_name("a column")
         return None if name is None else name.text
 
     def partition_by(self, cursor: Cursor) -> None:
         for part in cursor.split(","):
-            column = self.column(part)
+            column = self.column(part, self.draft.streams)
             if column is not None:
                 part.expect_end("a column")
                 self.draft.partition_by.append(column)
                 self.mark(part, "partition_by", column)
 
-    def order_by(self, cursor: Cursor) -> None:
-        self.draft.order_by = self.column(cursor)
-        self.mark(cursor, "order_by")
-        if self.draft.order_by is None:
+    def order_by(self, cursor: Cursor, number: int) -> None:
+        stream = self.draft.streams[number]
+        stream.order_by = self.column(cursor, [stream])
+        self.mark(cursor, *part_of(number, stream.name, "order_by"))
+        if stream.order_by is None:
             return
-        if cursor.take_word("UNIT"):
-            unit = cursor.take()
-            name = tick_unit(unit.text) if unit.kind is Kind.WORD else None
-            if name is None:
-                hint = did_you_mean(unit.text, NANOSECONDS)
-                message = f"{unit.text or 'nothing'} is not the unit of a time column"
-                cursor.report(unit, message, hint or f"the units are {', '.join(NANOSECONDS)}")
-            else:
-                self.draft.time_unit = name
-                self.draft.spans[("time_unit",)] = unit.span
+        where = part_of(number, stream.name, "time_unit")
+        stream.time_unit = read_unit(cursor, where, self.draft.spans)
         if cursor.peek().upper in ("ASC", "DESC"):
             cursor.report(cursor.take(), "events are always processed in order of time")
         cursor.expect_end("ORDER BY")
 
-    def max_gap(self, cursor: Cursor) -> None:
-        self.mark(cursor, "max_gap")
-        self.draft.max_gap = cursor.take_duration("MAX GAP")
-        if self.draft.max_gap is not None:
+    def max_gap(self, cursor: Cursor, number: int) -> None:
+        stream = self.draft.streams[number]
+        self.mark(cursor, *part_of(number, stream.name, "max_gap"))
+        stream.max_gap = cursor.take_duration("MAX GAP")
+        if stream.max_gap is not None:
             cursor.expect_end("MAX GAP")
 
+    # -- what is sought ---------------------------------------------------------------------------
+
     def define(self, cursor: Cursor) -> None:
-        self.draft.symbols = read_definitions(cursor, self.text, self.qualifiers, self.draft.spans)
+        self.draft.symbols = read_definitions(
+            cursor, self.text, self.draft.streams, self.draft.spans
+        )
 
     def pattern(self, cursor: Cursor) -> None:
         self.mark(cursor, "pattern")
@@ -219,14 +321,24 @@ class _Parser:
             cursor.report(when, message, hint)
             return
         self.draft.emit = Emit(when.upper)
+        if self.outer is not None and self.draft.emit is not Emit.COMPLETION:
+            message = "the matches of a query in brackets are known at their completion"
+            cursor.report(when, message, "leave EMIT out")
         cursor.expect_end("EMIT")
 
     def returns(self, cursor: Cursor) -> None:
         draft = self.draft
         symbols = [spec.name for spec in draft.symbols]
-        names = Names(symbols, draft.partition_by, draft.order_by)
+        ready_made = [s.name for s in draft.symbols if draft.streams[s.stream].is_ready_made]
+        names = Names(symbols, draft.partition_by, draft.streams[0].order_by, ready_made)
         draft.returns = read_returns(cursor, draft.spans, names)
 
+
+#: Clauses that name a stream, and those that belong to the one that they follow.
+_STREAMS = frozenset({"FROM", "WITH"})
+_OF_A_STREAM = frozenset({"ORDER BY", "MAX GAP"})
+#: Parts of a query whose places are named after symbols or columns, not after streams.
+_OF_SYMBOLS = frozenset({"symbol", "predicate", "at_least", "at_most", "partition_by", "return"})
 
 _REQUIRED = {
     "FROM": "FROM CarSensors",

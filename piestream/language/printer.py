@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.language.model import (
     Aggregate,
@@ -11,7 +12,9 @@ from piestream.language.model import (
     Query,
     RelationOf,
     Return,
+    Source,
     Symbol,
+    Value,
 )
 from piestream.relations import names, relation_named
 
@@ -32,7 +35,7 @@ def canonical_text(query: Query) -> str:
     PATTERN a
     WITHIN 2 min
     """
-    lines = [_source(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
+    lines = [_streams(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
     if query.emit is not Emit.TRIGGER:
         lines.append(f"EMIT ON {query.emit.value}")
     if query.returns != default_returns(query.symbols):
@@ -64,20 +67,58 @@ def name(word: str) -> str:
     return word if is_plain_name(word) and not reads_as_relation else quoted(word)
 
 
-def _source(query: Query) -> str:
-    source = query.source or UNNAMED_STREAM
-    if query.source_is_path:
-        parts = ["FROM '" + source.replace("'", "''") + "'"]
-    else:
-        parts = [f"FROM {name(source)}"]
+def _streams(query: Query) -> str:
+    streams = query.streams
+    partition = ""
     if query.partition_by:
-        parts.append("PARTITION BY " + ", ".join(name(column) for column in query.partition_by))
-    if query.order_by is not None:
-        unit = f" UNIT {query.time_unit}" if query.time_unit else ""
-        parts.append(f"ORDER BY {name(query.order_by)}{unit}")
-    if query.max_gap is not None:
-        parts.append(f"MAX GAP {query.max_gap}")
-    return " ".join(parts)
+        partition = " PARTITION BY " + ", ".join(name(column) for column in query.partition_by)
+    if len(streams) == 1:
+        (stream,) = streams
+        is_named = stream.is_ready_made
+        return f"FROM {_head(stream, is_named)}{partition}{_order(stream)}"
+    parts = [f"{_head(stream, True)}{_order(stream)}" for stream in streams]
+    return "FROM " + "\nWITH ".join(parts) + partition.replace(" ", "\n", 1)
+
+
+def _head(stream: Source, is_named: bool) -> str:
+    """A stream, by its name, its path or its query."""
+    own = name(stream.name or UNNAMED_STREAM)
+    if stream.query is not None:
+        text = "(" + canonical_text(stream.query).replace("\n", "\n  ") + ")"
+    elif stream.path is not None:
+        text = "'" + stream.path.replace("'", "''") + "'"
+    else:
+        return own + _endpoints(stream)
+    return text + (f" AS {own}" if is_named else "") + _endpoints(stream)
+
+
+def _endpoints(stream: Source) -> str:
+    if stream.start is None or stream.end is None:
+        return ""
+    text = f" FROM {name(stream.start)} TO {name(stream.end)}"
+    text += f" UNIT {stream.time_unit}" if stream.time_unit else ""
+    text += f" ID {name(stream.id)}" if stream.id is not None else ""
+    return text + (" KNOWN AT START" if stream.known_at_start else "")
+
+
+def _order(stream: Source) -> str:
+    """The clauses that belong to a stream of events."""
+    text = ""
+    if stream.order_by is not None:
+        unit = f" UNIT {stream.time_unit}" if stream.time_unit else ""
+        text += f" ORDER BY {name(stream.order_by)}{unit}"
+    if stream.max_gap is not None:
+        text += f" MAX GAP {stream.max_gap}"
+    return text
+
+
+def _predicate(query: Query, symbol: Symbol) -> str:
+    """A predicate, whose columns are qualified if they are not the first stream's."""
+    stream = query.streams[symbol.stream]
+    own = stream.name or UNNAMED_STREAM
+    if stream.is_ready_made and symbol.predicate == EVERY_INTERVAL:
+        return name(own)
+    return symbol.predicate.qualified(own) if symbol.stream else str(symbol.predicate)
 
 
 def _define(query: Query) -> str:
@@ -91,8 +132,18 @@ def _define(query: Query) -> str:
             # Bare ticks after BETWEEN could be read as a part of the predicate.
             bounds += f" AT LEAST {least}" if least else ""
             bounds += f" AT MOST {most}" if most else ""
-        items.append(f"{name(symbol.name)} AS {symbol.predicate}{bounds}")
+        predicate = _predicate(query, symbol)
+        items.append(f"{name(symbol.name)} AS {predicate}{bounds}{_event_bounds(symbol)}")
     return "DEFINE " + ",\n       ".join(items)
+
+
+def _event_bounds(symbol: Symbol) -> str:
+    least, most = symbol.at_least_events, symbol.at_most_events
+    if least is not None and most is not None:
+        return f" BETWEEN {least} AND {most} EVENTS"
+    if least is not None:
+        return f" AT LEAST {least} EVENTS"
+    return "" if most is None else f" AT MOST {most} EVENTS"
 
 
 def _pattern(query: Query) -> str:
@@ -114,6 +165,8 @@ def _return(item: Return) -> str:
             text, default = f"{name(symbol)}.{which}", f"{symbol}_{which}"
         case DurationOf(symbol, alias):
             text, default = f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
+        case Value(symbol, column, alias):
+            text, default = f"{name(symbol)}.{name(column)}", f"{symbol}_{column}"
         case RelationOf(x, y, alias):
             text, default = f"RELATION({name(x)}, {name(y)})", alias_of("RELATION", x, y)
     return text if alias == default else f"{text} AS {name(alias)}"

@@ -9,7 +9,7 @@ from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import Token
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.cursor import Cursor
-from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
+from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return, Value
 from piestream.language.printer import alias_of
 
 __all__ = ["FUNCTIONS", "Names", "read_returns"]
@@ -30,6 +30,7 @@ class Names:
     symbols: Sequence[str] = ()
     partition_by: Sequence[str] = ()
     order_by: str | None = None
+    ready_made: Sequence[str] = ()  # symbols whose intervals are rows of their own
 
     @property
     def example(self) -> str:
@@ -72,6 +73,12 @@ def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names)
     if which is None:
         return None
     end = which.text.lower()
+    if end not in ("ts", "te") and symbol.text in names.ready_made:
+        alias = _alias(item, f"{symbol.text}_{which.text}")
+        if alias is None:
+            return None
+        column_spans.setdefault(("column", alias), symbol.span.joined(which.span))
+        return Value(symbol.text, which.text, alias)
     if end not in ("ts", "te"):
         operand = f"{symbol.text}.{which.text}"
         item.report(

@@ -12,13 +12,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import Duration, DurationLike, as_duration
-from piestream.expressions.predicate import Predicate
+from piestream.expressions.durations import Duration, DurationLike, as_duration, event_count
+from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
-from piestream.language.model import DurationOf, RelationOf
+from piestream.language.model import DurationOf, RelationOf, Value
 from piestream.language.options import named_options
 from piestream.language.printer import alias_of
+from piestream.language.stream_builder import StreamBuilder
 from piestream.relations import ALL_NAMES, Relation, inverse, names, relation_named
 
 if TYPE_CHECKING:
@@ -39,14 +40,19 @@ _serial = count()
 @named_options
 def define(
     name: str,
-    predicate: str | Predicate | pl.Expr,
+    predicate: str | Predicate | pl.Expr | None = None,
     at_least: DurationLike | None = None,
     at_most: DurationLike | None = None,
+    stream: StreamBuilder | None = None,
+    at_least_events: int | None = None,
+    at_most_events: int | None = None,
 ) -> SymbolBuilder:
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
-    (``"5s"``), a timedelta, or an int that counts ticks.
+    (``"5s"``), a timedelta, or an int that counts ticks of integers; bounds on the number of an
+    interval's events are ints. A symbol reads the first stream of its query, or the ``stream`` that
+    `piestream.stream` made; of a stream of intervals it takes all where there is no predicate.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")
@@ -60,7 +66,11 @@ def define(
     """
     if not isinstance(name, str) or not name:
         raise QueryError(f"the name of a symbol is a text, not {name!r}")
-    if isinstance(predicate, str):
+    if predicate is None:
+        if stream is None or (stream.start is None and stream.query is None):
+            raise QueryError(f"{name} needs a predicate: only a stream of intervals has intervals")
+        predicate = EVERY_INTERVAL
+    elif isinstance(predicate, str):
         predicate = Predicate.parse(predicate)
     elif not isinstance(predicate, Predicate):
         if type(predicate).__module__.partition(".")[0] != "polars":
@@ -71,7 +81,12 @@ def define(
         predicate = Predicate.from_polars(predicate)
     least = None if at_least is None else as_duration(at_least, f"at_least of {name}")
     most = None if at_most is None else as_duration(at_most, f"at_most of {name}")
-    return SymbolBuilder(name, predicate, least, most, next(_serial))
+    for what, events in (("at_least", at_least_events), ("at_most", at_most_events)):
+        if events is not None:
+            event_count(events, f"{what}_events of {name}")
+    return SymbolBuilder(
+        name, predicate, least, most, stream, at_least_events, at_most_events, next(_serial)
+    )
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,9 @@ class SymbolBuilder(AggregateMethods):
     predicate: Predicate
     at_least: Duration | None = None
     at_most: Duration | None = None
+    stream: StreamBuilder | None = None
+    at_least_events: int | None = None
+    at_most_events: int | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
 
@@ -271,6 +289,16 @@ class SymbolBuilder(AggregateMethods):
         DurationOf(symbol='a', alias='length')
         """
         return ReturnBuilder(DurationOf(self.name, alias_of("DURATION", self.name)))
+
+    def value(self, column: str) -> ReturnBuilder:
+        """The value of a column of an interval that comes ready-made: ``self.column``.
+
+        >>> import piestream as ps
+        >>> infusions = ps.stream("infusions", start="started", end="stopped")
+        >>> ps.define("dose", stream=infusions).value("drug").item
+        Value(symbol='dose', column='drug', alias='dose_drug')
+        """
+        return ReturnBuilder(Value(self.name, column, f"{self.name}_{column}"))
 
     def relation_to(self, other: SymbolBuilder) -> ReturnBuilder:
         """The name of the relation that holds: ``RELATION(self, other)``.

@@ -7,23 +7,22 @@ from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft
-from piestream.language.model import Aggregate, Query, RelationOf, Return, Symbol
+from piestream.language.model import Aggregate, Query, RelationOf, Return, Symbol, Value
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
-from piestream.language.validation import Validation
+from piestream.language.validate_streams import validate_streams
+from piestream.language.validation import RESERVED_COLUMNS, Validation
 
 __all__ = ["MOST_SYMBOLS", "validated"]
 
 #: One bit of a 64-bit mask for each symbol.
 MOST_SYMBOLS = 64
 
-#: Columns that every output may have besides those of RETURN.
-RESERVED_COLUMNS = ("detected_at", "completed_at", "phase")
-
 
 def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     """The query of a draft; None if anything is wrong, which is then in ``diagnostics``."""
     validation = Validation(draft, diagnostics)
+    validate_streams(validation)
     _validate_definitions(validation)
     constraints = validated_constraints(validation)
     _validate_durations(validation)
@@ -34,7 +33,15 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     if diagnostics:
         return None
     symbols = tuple(
-        Symbol(spec.name, spec.predicate, spec.at_least, spec.at_most)
+        Symbol(
+            spec.name,
+            spec.predicate,
+            spec.at_least,
+            spec.at_most,
+            spec.stream,
+            spec.at_least_events,
+            spec.at_most_events,
+        )
         for spec in draft.symbols
         if spec.predicate is not None
     )
@@ -45,12 +52,8 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         constraints=constraints,
         within=draft.within,
         returns=tuple(item for item, _ in draft.returns) or default_returns(symbols),
-        source=draft.source,
-        source_is_path=draft.source_is_path,
+        streams=tuple(stream.source() for stream in draft.streams),
         partition_by=tuple(draft.partition_by),
-        order_by=draft.order_by,
-        time_unit=draft.time_unit,
-        max_gap=draft.max_gap,
         emit=draft.emit,
         origin=None if draft.text is None else Origin(draft.text, dict(draft.spans)),
     )
@@ -87,12 +90,28 @@ def _validate_definitions(validation: Validation) -> None:
                 f"{spec.name} must last at least {spec.at_least} and at most "
                 f"{spec.at_most}, which no interval can",
             )
+        least, most = spec.at_least_events, spec.at_most_events
+        counts = "at_least_events" if most is None else "at_most_events"
+        has_counts = least is not None or most is not None
+        if has_counts and validation.draft.streams[spec.stream].is_ready_made:
+            validation.report_at(
+                (counts, spec.name),
+                f"the intervals of {spec.name} come ready-made and have no events to count",
+            )
+        elif most == 0:
+            validation.report_at(
+                ("at_most_events", spec.name), f"every interval of {spec.name} has an event"
+            )
+        elif least is not None and most is not None and least > most:
+            validation.report_at(
+                ("at_most_events", spec.name),
+                f"{spec.name} must have at least {least} events and at most {most}, which no "
+                "interval can",
+            )
 
 
 def _validate_durations(validation: Validation) -> None:
     draft = validation.draft
-    if draft.max_gap is not None and draft.max_gap.amount == 0:
-        validation.report_at(("max_gap",), "MAX GAP must be longer than 0")
     if draft.within is None:
         return
     for spec in draft.symbols:
@@ -108,7 +127,7 @@ def _exceeds(validation: Validation, longer: Duration, shorter: Duration) -> boo
     """Whether a duration is longer than another; False where they cannot be compared yet."""
 
     def comparable(duration: Duration) -> tuple[int, bool]:
-        unit = validation.draft.time_unit
+        unit = next((s.time_unit for s in validation.draft.streams if s.time_unit), None)
         if duration.in_ticks and unit is not None:
             return duration.amount * NANOSECONDS[unit], False
         return duration.amount, duration.in_ticks
@@ -126,8 +145,6 @@ def _validate_partition_columns(validation: Validation) -> None:
             validation.report_at(("partition_by", column), message)
         elif column in listed:
             validation.report_at(("partition_by", column), f"{column} is in PARTITION BY twice")
-        elif column == draft.order_by:
-            validation.report_at(("order_by",), f"{column} is in PARTITION BY and in ORDER BY")
         listed.add(column)
 
 
@@ -138,6 +155,8 @@ def _validate_returns(validation: Validation) -> None:
     for item, span in _returns(draft):
         for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
             validation.is_defined(symbol, span)
+        if isinstance(item, Value):
+            _validate_value(validation, item, span)
         if isinstance(item, RelationOf) and item.x == item.y:
             message = f"RELATION needs two different symbols, not {item.x} twice"
             validation.report(span, message)
@@ -150,8 +169,18 @@ def _validate_returns(validation: Validation) -> None:
         taken.setdefault(item.alias, "from RETURN")
         if span is not None:
             draft.spans.setdefault(("return", item.alias), span)
-            if isinstance(item, Aggregate) and item.column is not None:
+            if isinstance(item, Aggregate | Value) and item.column is not None:
                 draft.spans.setdefault(("column", item.alias), span)
+
+
+def _validate_value(validation: Validation, item: Value, span: Span | None) -> None:
+    """``s.column`` is a value of an interval's own row; a run has many."""
+    draft = validation.draft
+    for spec in draft.symbols:
+        if spec.name == item.symbol and not draft.streams[spec.stream].is_ready_made:
+            operand = f"{item.symbol}.{item.column}"
+            message = f"an interval has many values of {item.column}: one must be chosen"
+            validation.report(span, message, f"take FIRST({operand}), LAST({operand}) or another")
 
 
 def _returns(draft: QueryDraft) -> list[tuple[Return, Span | None]]:

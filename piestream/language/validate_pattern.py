@@ -159,9 +159,11 @@ def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, 
 
 def _same_predicate_pairs(validation: Validation) -> list[Pair]:
     symbols = validation.draft.symbols
+    streams = validation.draft.streams
     return [
         (earlier.name, later.name)
         for position, later in enumerate(symbols)
         for earlier in symbols[:position]
-        if earlier.predicate == later.predicate
+        if (earlier.predicate, earlier.stream) == (later.predicate, later.stream)
+        and not streams[later.stream].is_ready_made  # whose intervals may overlap
     ]

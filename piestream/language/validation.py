@@ -6,7 +6,10 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.language.draft import QueryDraft
 from piestream.language.model import Where
 
-__all__ = ["Validation"]
+__all__ = ["RESERVED_COLUMNS", "Validation"]
+
+#: Columns that every output may have besides those of RETURN.
+RESERVED_COLUMNS = ("detected_at", "completed_at", "phase")
 
 
 class Validation:

@@ -14,10 +14,10 @@ from functools import cached_property
 import polars as pl
 
 from piestream.expressions.durations import Duration
-from piestream.language.model import Query, Where
-from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
+from piestream.language.model import Query, Source, Where
+from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
-from piestream.plan.outputs import Output, report_columns, returned_columns
+from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
 from piestream.plan.program import CompiledQuery, Ticks
 
 
@@ -34,6 +34,8 @@ class Binding:
     predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
     previous: tuple[str, ...] = ()  # columns inside PREV(...)
+    times: tuple[str, ...] = ()  # columns of time: those of intervals are two
+    parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
     @cached_property
     def predicate_columns(self) -> tuple[str, ...]:
@@ -46,8 +48,9 @@ class Binding:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """All the input columns that are read."""
-        read = [*self.query.partition_by, self.time.name, *self.predicate_columns]
-        read += [*self.previous, *(a.name for a in self.attributes)]
+        read = [*self.query.partition_by, *(self.times or (self.time.name,))]
+        read += [*self.predicate_columns, *self.previous]
+        read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
         return tuple(dict.fromkeys(read))
 
     @cached_property
@@ -58,14 +61,58 @@ class Binding:
     @cached_property
     def fingerprint(self) -> bytes:
         """What a stored state must agree with: the query's meaning and the types it works on."""
-        query = self.query if self.query.path else replace(self.query, source=None)
-        parts = [str(query), str(self.time.dtype), *map(str, self.attributes)]
-        parts += [f"{name} {self.schema[name]}" for name in self.columns]
+        query = self.query
+        if not query.is_combined and query.streams[0].path is None:
+            query = replace(query, streams=(replace(query.streams[0], name=None),))
+        parts = [str(query), str(self.time.dtype), *map(_attribute_text, self.attributes)]
+        if self.parts:
+            parts += [part.binding.fingerprint.hex() for part in self.parts]
+        else:
+            parts += [f"{name} {self.schema[name]}" for name in self.columns]
         return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
-def bind(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
-    """Bind a query to the columns of its input. All faults found are raised together."""
+@dataclass(frozen=True)
+class Part:
+    """One of the streams of a query that reads several, or one of intervals.
+
+    Its binding is that of a query of the part's own symbols over the part's rows; the numbers are
+    those of its predicates and attributes among all of the whole.
+    """
+
+    source: Source
+    binding: Binding
+    predicates: tuple[int, ...]
+    attributes: tuple[int, ...]
+    #: Of a query: its own binding, whose result rows are the part's rows.
+    inner: Binding | None = None
+
+    @property
+    def key(self) -> str:
+        """The name by which its rows are given."""
+        return input_key(self.source)
+
+
+def input_key(source: Source) -> str:
+    """The name by which the rows of a stream are given: its own, or the path of its files."""
+    return str(source.name or source.path or "")
+
+
+def _attribute_text(attribute: Attribute) -> str:
+    """An attribute as fingerprints have it."""
+    text = f"Attribute(name={attribute.name!r}, form={attribute.form!r}"
+    if attribute.stream or attribute.carried:
+        text += f", stream={attribute.stream}, carried={attribute.carried}"
+    return text + ")"
+
+
+def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = False) -> Binding:
+    """Bind a query of one stream of events to its columns. All faults found are raised together.
+
+    ``as_stream``: its rows are intervals of another query, and have their starts and ends.
+    """
+    if query.is_combined:
+        raise query.fault(("source",), "queries of several streams cannot be run yet")
     columns = InputColumns(query, dict(schema))
     errors = Errors()
     time = errors.attempt(columns.time)
@@ -76,14 +123,16 @@ def bind(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
     bits = {predicate: bit for bit, predicate in enumerate(distinct)}
     predicates = [errors.attempt(predicate.to_polars, columns.schema) for predicate in distinct]
-    ticks = None if time is None else errors.attempt(_ticks, query, time)
-    returned = None if time is None else errors.attempt(returned_columns, columns, time)
+    ticks = None if time is None else errors.attempt(query_ticks, query, time)
+    returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
     errors.raise_all()
     assert time is not None
     assert ticks is not None
     assert returned is not None
     outputs, attributes = returned
-    outputs = (*report_columns(columns, time), *outputs)
+    outputs = (*report_columns(query, columns.schema, time), *outputs)
+    if as_stream:
+        outputs = (*outputs, *match_bounds(query, time))
     words = tuple(word for output in outputs for word in output.words)
     return Binding(
         query=query,
@@ -98,18 +147,23 @@ def bind(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
     )
 
 
-def _ticks(query: Query, time: TimeColumn) -> Ticks:
-    """The durations of a query in ticks of its time column."""
+def query_ticks(query: Query, time: TimeColumn) -> Ticks:
+    """The durations of a query in ticks of its time column.
+
+    Where several streams are read, their gaps are ended before rows come to the loops.
+    """
     errors = Errors()
 
     def of(where: Where, duration: Duration | None) -> int | None:
         if duration is None:
             return None
-        return errors.attempt(query.ticks, where, duration, time.nanoseconds_per_tick)
+        return errors.attempt(
+            query.ticks, where, duration, time.nanoseconds_per_tick, time.needs_units
+        )
 
     at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
-    max_gap = of(("max_gap",), query.max_gap)
+    max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     errors.raise_all()
     assert within is not None

@@ -9,8 +9,8 @@ from typing import ParamSpec, TypeVar
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import NANOSECONDS
-from piestream.language.model import Query, Where
+from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.language.model import Query, Source, Where
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,6 +22,9 @@ _DAY = NANOSECONDS["d"]
 #: codes of a dictionary.
 INTEGER, FLOAT, CODE = "integer", "float", "code"
 
+#: The attribute that every row of a stream has: what COUNT(s) counts where streams are merged.
+ROW = ""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
@@ -30,6 +33,15 @@ class TimeColumn:
     name: str
     dtype: pl.DataType
     nanoseconds_per_tick: int | None
+
+    @property
+    def needs_units(self) -> bool:
+        """Whether durations need a unit: only of an integer column a number alone counts ticks."""
+        return not self.dtype.is_integer()
+
+    def ticks(self, duration: Duration, what: str) -> int:
+        """A duration in ticks of this column; ``what`` it is begins the error."""
+        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units)
 
     @property
     def length_dtype(self) -> pl.DataType:
@@ -53,10 +65,16 @@ class TimeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An input column that RETURN aggregates, in one of its forms."""
+    """An input column that RETURN aggregates, in one of its forms.
 
-    name: str
+    Where several streams are read, a value is one of its own stream's rows; between them there is
+    none, unless it is ``carried`` on from the row before, as FIRST and LAST need it.
+    """
+
+    name: str  # ROW for the presence of a row
     form: str
+    stream: int = 0
+    carried: bool = False
 
 
 class Errors:
@@ -85,6 +103,15 @@ class InputColumns:
 
     query: Query
     schema: Mapping[str, pl.DataType]
+    stream: int = 0  # whose columns they are
+
+    @property
+    def source(self) -> Source:
+        """The stream whose columns they are."""
+        return self.query.streams[self.stream]
+
+    def _part(self, name: str) -> Where:
+        return self.query.part(self.stream, name)
 
     def dtype(self, name: str, where: Where, clause: str) -> pl.DataType:
         """The type of a column whose values are used."""
@@ -99,16 +126,26 @@ class InputColumns:
 
     def time(self) -> TimeColumn:
         """The time column: that of ORDER BY, else the only date or datetime column."""
-        query = self.query
-        name = query.order_by
+        name = self.source.order_by
         name = self._only_moment() if name is None else name
-        dtype = self._known(name, ("order_by",), "ORDER BY")
+        return self._time_column(name, self._part("order_by"), "ORDER BY")
+
+    def endpoints(self) -> tuple[TimeColumn, TimeColumn]:
+        """The columns in which intervals start and end."""
+        source = self.source
+        assert source.start is not None
+        assert source.end is not None
+        start = self._time_column(source.start, self._part("start"), "FROM")
+        return start, self._time_column(source.end, self._part("end"), "TO")
+
+    def _time_column(self, name: str, where: Where, clause: str) -> TimeColumn:
+        dtype = self._known(name, where, clause)
         if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
-            unit = query.time_unit
+            unit = self.source.time_unit
             return TimeColumn(name, dtype, None if unit is None else NANOSECONDS[unit])
-        if not _is_moment(dtype):
-            raise query.fault(
-                ("order_by",),
+        if not is_moment(dtype):
+            raise self.query.fault(
+                where,
                 f"the time column {name} has type {dtype}; it must be an integer, "
                 "a date or a datetime",
                 _how_to_time(name, dtype),
@@ -118,9 +155,9 @@ class InputColumns:
 
     def check_unit(self, time: TimeColumn) -> None:
         """Refuse UNIT where the type of the time column says what its unit is."""
-        if self.query.time_unit is not None and not time.dtype.is_integer():
+        if self.source.time_unit is not None and not time.dtype.is_integer():
             raise self.query.fault(
-                ("time_unit",),
+                self._part("time_unit"),
                 f"UNIT is for integer time columns; {time.name} has type {time.dtype}, "
                 "which has its own",
             )
@@ -142,14 +179,14 @@ class InputColumns:
             return found[0]
         what = f"several date or datetime columns: {', '.join(found)}"
         raise self.query.fault(
-            ("order_by",),
+            self._part("order_by"),
             f"the input has {what if found else 'no date or datetime column'}, "
             "so the time column must be named",
             "write ORDER BY and the name of the time column after FROM or PARTITION BY",
         )
 
     def _moments(self) -> list[str]:
-        return [name for name, dtype in self.schema.items() if _is_moment(dtype)]
+        return [name for name, dtype in self.schema.items() if is_moment(dtype)]
 
 
 def own_form(dtype: pl.DataType) -> str:
@@ -163,7 +200,8 @@ def own_form(dtype: pl.DataType) -> str:
     return CODE
 
 
-def _is_moment(dtype: pl.DataType) -> bool:
+def is_moment(dtype: pl.DataType) -> bool:
+    """Whether a type is one of dates or datetimes."""
     return isinstance(dtype, pl.Datetime) or dtype == pl.Date
 
 

@@ -6,7 +6,7 @@ lies in the same place in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -47,15 +47,9 @@ _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
-def compile_query(
-    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], rows: Collection[str] = ()
-) -> CompiledQuery:
-    """Everything that the loops need to know of a query.
-
-    ``rows`` names the symbols whose intervals come ready-made, as rows; those of all others are the
-    runs of a predicate.
-    """
-    return _Compiler(query, ticks, outputs, rows).compiled()
+def compile_query(query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> CompiledQuery:
+    """Everything that the loops need to know of a query."""
+    return _Compiler(query, ticks, outputs).compiled()
 
 
 def scan_mode(relations: Relation) -> ScanMode:
@@ -132,17 +126,15 @@ class _Constraint:
 class _Compiler:
     """Compiles one query: first its constraints, then what of them each symbol keeps."""
 
-    def __init__(
-        self,
-        query: Query,
-        ticks: Ticks,
-        outputs: Sequence[OutputWord],
-        rows: Collection[str] = (),
-    ) -> None:
+    def __init__(self, query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> None:
         self.query = query
         self.ticks = ticks
-        #: The symbols whose intervals come as rows.
-        self.rows = {n for n, symbol in enumerate(query.symbols) if symbol.name in rows}
+        #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
+        self.rows = {
+            number
+            for number, symbol in enumerate(query.symbols)
+            if query.streams[symbol.stream].is_ready_made
+        }
         self.outputs = tuple(dict.fromkeys(outputs))
         self.symbols = [_blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
@@ -186,10 +178,11 @@ class _Compiler:
     # -- constraints ------------------------------------------------------------------------------
 
     def _same_predicate(self, x: int, y: int) -> bool:
-        """Whether two symbols may have the same intervals: runs of one predicate, or rows."""
-        if x in self.rows or y in self.rows:
-            return x in self.rows and y in self.rows
-        return self.query.symbols[x].predicate == self.query.symbols[y].predicate
+        """Whether two symbols may have an interval in common: runs of a predicate, or rows."""
+        one, other = self.query.symbols[x], self.query.symbols[y]
+        if x in self.rows:
+            return one.stream == other.stream
+        return self.query.same_predicate(one, other)
 
     def _same_predicate_pairs(self) -> list[frozenset[int]]:
         """Pairs of symbols with one predicate that no constraint keeps apart."""
@@ -303,9 +296,18 @@ class _Compiler:
         fields["at_passing"] = self.query.emit is Emit.COMPLETION
         fields["has_lists"] = any(c.listed != NONE for _, c in self._constraints_of(symbol))
         fields["validity"] = Validity.AT_START
-        if self.query.emit is Emit.COMPLETION or ticks.at_most[symbol] is not None:
+        spec = self.query.symbols[symbol]
+        least, most = spec.at_least_events, spec.at_most_events
+        if least is not None or most is not None:
+            fields["at_least_events"] = 0 if least is None else least
+            fields["at_most_events"] = NONE if most is None else most
+            fields["first_event"] = self.slots.take(symbol)
+        has_least = ticks.at_least[symbol] is not None or least is not None
+        has_most = ticks.at_most[symbol] is not None or most is not None
+        if self.query.emit is Emit.COMPLETION or has_most:
             fields["validity"] = Validity.AT_END
-        elif ticks.at_least[symbol] is not None:
+        elif has_least:
+            fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
         if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
@@ -440,6 +442,7 @@ class _Compiler:
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,
             has_cells=bool(self.cells),
+            counts_events=any(fields["first_event"] != NONE for fields in self.symbols),
             valid_at_length=_bits(
                 s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
             ),

@@ -277,24 +277,24 @@ def greedy_orders(
 
 
 class _Costs:
-    """How dear it is to reach a symbol from another: each way has a rank, the best one 0."""
+    """Each edge and direction has a rank by what it costs to join along it, the best one 0."""
 
     def __init__(self, edges: Sequence[Edge], estimate: Estimate) -> None:
         self.n_symbols = 1 + max((max(edge.x, edge.y) for edge in edges), default=-1)
-        ways = [
+        directions = [
             (estimate.partners_of(edge, number, side, of_seed), edge.ranged, number, side, of_seed)
             for number, edge in enumerate(edges)
             for side in range(2)
             for of_seed in (False, True)
         ]
-        ways.sort()
-        #: The rank of no way at all.
-        self.none = len(ways)
-        self.partners = np.array([*(way[0] for way in ways), np.inf])
-        self.shares = np.ones(len(ways) + 1)
+        directions.sort()
+        #: The rank where no edge leads.
+        self.none = len(directions)
+        self.partners = np.array([*(direction[0] for direction in directions), np.inf])
+        self.shares = np.ones(len(directions) + 1)
         #: By whether the source is of the seed, by source, by target.
         self.ranks = np.full((2, self.n_symbols, self.n_symbols), self.none)
-        for rank, (_, _, number, side, of_seed) in enumerate(ways):
+        for rank, (_, _, number, side, of_seed) in enumerate(directions):
             edge = edges[number]
             source, target = (edge.y, edge.x) if side else (edge.x, edge.y)
             self.ranks[int(of_seed), source, target] = rank

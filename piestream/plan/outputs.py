@@ -7,7 +7,7 @@ the loops write their words (`Output.words`), a row a match; `Output.column` rea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, assert_never
@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import OPEN
+from piestream.intervals.aggregates import CellKind
 from piestream.joins import records
 from piestream.language.model import (
     Aggregate,
@@ -26,9 +27,19 @@ from piestream.language.model import (
     Query,
     RelationOf,
     Return,
+    Value,
 )
 from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
-from piestream.plan.columns import CODE, FLOAT, Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.columns import (
+    CODE,
+    FLOAT,
+    INTEGER,
+    ROW,
+    Attribute,
+    Errors,
+    InputColumns,
+    TimeColumn,
+)
 from piestream.plan.program import Cell, OutputWord
 from piestream.relations import (
     ANY,
@@ -43,6 +54,12 @@ from piestream.relations import (
 
 Words = NDArray[np.int64]
 
+#: The columns in which a stream of matches has their starts and ends; no RETURN can name them so.
+MATCH_START, MATCH_END = "start:", "end:"
+
+#: What looks at one event, whatever the rows of other streams besides.
+_OF_ONE_EVENT = (Selection(CellKind.FIRST), Selection(CellKind.LAST))
+
 
 @dataclass(frozen=True)
 class ResultRows:
@@ -54,17 +71,31 @@ class ResultRows:
     dictionaries: Mapping[int, pl.Series]  # the values that the codes of an attribute stand for
 
     def __getitem__(self, word: OutputWord) -> Words:
-        return self.rows[:, records.ResultRow.offset("outputs") + self.place[word]]
+        return records.ResultRow.column_of(self.rows, "outputs", self.place[word])
 
     @property
     def times(self) -> Words:
         """The time of each report."""
-        return self.rows[:, records.ResultRow.offset("time")]
+        return records.ResultRow.column_of(self.rows, "time")
 
     @property
     def phases(self) -> Words:
         """What each row reports."""
-        return self.rows[:, records.ResultRow.offset("phase")]
+        return records.ResultRow.column_of(self.rows, "phase") % 2
+
+    @cached_property
+    def _latest_end(self) -> Words | None:
+        """Where rows report the closing of a partition: the last time that is shown as it is."""
+        closing = records.ResultRow.column_of(self.rows, "phase") // 2
+        if not closing.any():
+            return None
+        last_event = self.times - (closing == records.Closing.TICK_LATER)
+        return np.where(closing == records.Closing.NO, OPEN, last_event)
+
+    def ends(self, word: OutputWord) -> Words:
+        """The ends of intervals as they are shown."""
+        ends, latest = self[word], self._latest_end
+        return ends if latest is None else ends - ((ends > latest) & (ends != OPEN))
 
 
 @dataclass(frozen=True)
@@ -158,9 +189,10 @@ class EndpointTime(Output):
 
     def column(self, found: ResultRows) -> pl.Series:
         (word,) = self.words
-        ticks = found[word]
-        unknown = None if self.which == "ts" else ticks == OPEN  # a start is always known
-        return self.time.as_times(_nullable(ticks, unknown))
+        if self.which == "ts":
+            return self.time.as_times(_nullable(found[word]))  # a start is always known
+        ends = found.ends(word)
+        return self.time.as_times(_nullable(ends, ends == OPEN))
 
 
 @dataclass(frozen=True)
@@ -175,7 +207,8 @@ class IntervalDuration(Output):
         return _endpoints(self.symbol)
 
     def column(self, found: ResultRows) -> pl.Series:
-        start, end = (found[word] for word in self.words)
+        of_start, of_end = self.words
+        start, end = found[of_start], found.ends(of_end)
         # a duration of more than 63 bits fits no column
         unknown = (end == OPEN) | ((end < 0) != (start < 0)) & (end - start < 0)
         return self.time.as_lengths(_nullable(np.where(unknown, 0, end - start), unknown))
@@ -230,6 +263,28 @@ class RelationName(Output):
 
 
 @dataclass(frozen=True)
+class MatchBound(Output):
+    """The earliest start or the latest end of all intervals: where a match as an interval lies."""
+
+    time: TimeColumn
+    symbols: tuple[int, ...]
+    which: str  # "ts" or "te"
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        return tuple(OutputWord(symbol, self.which) for symbol in self.symbols)
+
+    @property
+    def values_of(self) -> str:
+        return self.time.name
+
+    def column(self, found: ResultRows) -> pl.Series:
+        ticks = np.stack([found[word] for word in self.words])
+        bound = ticks.min(axis=0) if self.which == "ts" else ticks.max(axis=0)
+        return self.time.as_times(_nullable(bound))
+
+
+@dataclass(frozen=True)
 class CalculatedValue(Output):
     """An aggregate that calculates a number, from the values of a column or from the events."""
 
@@ -273,24 +328,34 @@ class SelectedValue(Output):
         return column.cast(pl.Int32) if self.dtype == pl.Date else column
 
 
-def report_columns(columns: InputColumns, time: TimeColumn) -> tuple[Output, ...]:
+def report_columns(
+    query: Query, schema: Mapping[str, pl.DataType], time: TimeColumn
+) -> tuple[Output, ...]:
     """What every result row begins with: the keys, when it was reported, and the phase."""
-    query = columns.query
     report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
-    outputs: list[Output] = [PartitionKey(n, columns.schema[n], n) for n in query.partition_by]
+    outputs: list[Output] = [PartitionKey(n, schema[n], n) for n in query.partition_by]
     outputs.append(ReportTime(report, time.dtype, time))
     if query.emit is Emit.BOTH:
         outputs.append(Phase("phase", pl.String()))
     return tuple(outputs)
 
 
+def match_bounds(query: Query, time: TimeColumn) -> tuple[Output, ...]:
+    """Where a match lies, as the row of a stream of intervals: from its start to its end."""
+    symbols = tuple(range(len(query.symbols)))
+    return (
+        MatchBound(MATCH_START, time.dtype, time, symbols, "ts"),
+        MatchBound(MATCH_END, time.dtype, time, symbols, "te"),
+    )
+
+
 def returned_columns(
-    columns: InputColumns, time: TimeColumn
+    query: Query, streams: Sequence[InputColumns], time: TimeColumn
 ) -> tuple[tuple[Output, ...], tuple[Attribute, ...]]:
     """The columns of RETURN, and the attributes that they aggregate."""
-    returns = _Returns(columns, time)
+    returns = _Returns(query, streams, time)
     errors = Errors()
-    outputs = [errors.attempt(returns.output, item) for item in columns.query.returns]
+    outputs = [errors.attempt(returns.output, item) for item in query.returns]
     errors.raise_all()
     return tuple(o for o in outputs if o is not None), tuple(returns.attributes)
 
@@ -305,10 +370,11 @@ def result_frame(outputs: tuple[Output, ...], found: ResultRows) -> pl.DataFrame
 class _Returns:
     """Finds the output of each item of RETURN; numbers the attributes as they come up."""
 
-    def __init__(self, columns: InputColumns, time: TimeColumn) -> None:
-        self.columns = columns
+    def __init__(self, query: Query, streams: Sequence[InputColumns], time: TimeColumn) -> None:
+        self.query = query
+        self.streams = streams
         self.time = time
-        self.symbols = {symbol.name: n for n, symbol in enumerate(columns.query.symbols)}
+        self.symbols = {symbol.name: n for n, symbol in enumerate(query.symbols)}
         self.attributes: dict[Attribute, int] = {}
 
     def output(self, item: Return) -> Output:
@@ -319,36 +385,49 @@ class _Returns:
             case DurationOf(symbol, alias):
                 return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
             case RelationOf(x, y, alias):
-                allowed = _allowed(self.columns.query, x, y)
+                allowed = _allowed(self.query, x, y)
                 return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed)
             case Aggregate():
                 return self.aggregate(item)
+            case Value(symbol, column, alias):
+                return self.aggregate(Aggregate("FIRST", symbol, column, alias), f"{symbol}.")
             case _:
                 assert_never(item)
 
-    def aggregate(self, item: Aggregate) -> Output:
+    def aggregate(self, item: Aggregate, clause: str | None = None) -> Output:
         symbol = self.symbols[item.symbol]
+        stream = self.query.symbols[symbol].stream
+        columns = self.streams[stream]
         aggregation = AGGREGATIONS[item.function]
+        if item.column is None and self.query.is_combined:
+            rows = aggregation.over[INTEGER]
+            assert isinstance(rows, Calculation), "what needs no column counts rows"
+            number = self._number(Attribute(ROW, INTEGER, stream))
+            return CalculatedValue(item.alias, rows.dtype, symbol, rows, number)
         if item.column is None:
             over_events = aggregation.over_events
             assert over_events is not None, "the language declares that it needs a column"
             return CalculatedValue(item.alias, over_events.dtype, symbol, over_events)
         where = ("column", item.alias)
-        dtype = self.columns.dtype(item.column, where, item.function)
+        dtype = columns.dtype(item.column, where, clause or item.function)
         form = aggregation.form_of(dtype)
         if form is None:
-            raise self.columns.query.fault(
+            raise self.query.fault(
                 where, f"{item.function} needs a numeric column; {item.column} has type {dtype}"
             )
         computation = aggregation.over[form]
         is_selected = isinstance(computation, Selection)
-        if is_selected and item.column in self.columns.query.partition_by:
+        if is_selected and item.column in self.query.partition_by:
             return PartitionKey(item.alias, dtype, item.column)
-        attribute = Attribute(item.column, form)
-        number = self.attributes.setdefault(attribute, len(self.attributes))
+        carried = self.query.is_combined and computation in _OF_ONE_EVENT
+        attribute = Attribute(item.column, form, stream, carried)
+        number = self._number(attribute)
         if isinstance(computation, Selection):
             return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
         return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
+
+    def _number(self, attribute: Attribute) -> int:
+        return self.attributes.setdefault(attribute, len(self.attributes))
 
 
 def _allowed(query: Query, x: str, y: str) -> Relation:

@@ -134,18 +134,14 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
     seeds: list[list[int]] = []
     steps: list[list[int]] = []
     checks: list[Words] = []
-    n_checks = 0
-    check_at, check_end_at = records.Step.offset("check"), records.Step.offset("check_end")
+    ends_of_checks = [0]
     orders = join_orders.steps(estimate)
     checks_of: dict[int, Words] = {}  # by the identity of a step, for many orders share steps
     for order in orders.values():
         first = len(steps)
         for step in order:
-            words = bind(step.constraint, step.side).copy()
-            words[check_at] = n_checks
-            n_checks += len(step.checks)
-            words[check_end_at] = n_checks
-            steps.append(words)
+            steps.append(bind(step.constraint, step.side))
+            ends_of_checks.append(ends_of_checks[-1] + len(step.checks))
             if id(step) not in checks_of:
                 packed_checks = [packed(c.constraint, c.side, c.other) for c in step.checks]
                 checks_of[id(step)] = np.array(packed_checks, np.int64).reshape(-1)
@@ -153,10 +149,10 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
         independent = first + independent_suffix(order, join_orders.edges)
         ends = {"step": first, "step_end": len(steps), "independent": independent}
         seeds.append(records.Seed.packed(**ends))
-    for name, rows in (("seeds", seeds), ("steps", steps)):
-        table = np.array(rows, np.int64).reshape(-1)
-        first = program[Program.offset(name)]
-        program[first : first + table.size] = table
+    step_rows = np.array(steps, np.int64).reshape(-1, records.Step.size)
+    records.Step.column_of(step_rows, "check")[:] = ends_of_checks[:-1]
+    records.Step.column_of(step_rows, "check_end")[:] = ends_of_checks[1:]
+    Program.table_of(program, "steps")[:] = step_rows.reshape(-1)
+    Program.table_of(program, "seeds")[:] = np.array(seeds, np.int64).reshape(-1)
     if checks:
-        first = program[Program.offset("checks")]
-        np.concatenate(checks, out=program[first : first + n_checks * records.Check.size])
+        np.concatenate(checks, out=Program.table_of(program, "checks"))

@@ -15,7 +15,7 @@ from piestream.automata import (
     read_by_automaton,
 )
 from piestream.expressions.predicate import Predicate
-from piestream.language.model import Aggregate, Constraint, Emit, Query
+from piestream.language.model import Aggregate, Constraint, Emit, Query, Symbol
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 
@@ -149,10 +149,11 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         if isinstance(item, Aggregate) and item.column is not None
     }
     columns |= {name: pl.Int64() for name in query.partition_by}
-    time = query.order_by or "time"
-    while query.order_by is None and time in columns:
+    (stream,) = query.streams
+    time = stream.order_by or "time"
+    while stream.order_by is None and time in columns:
         time += "_"
-    columns[time] = pl.Int64() if query.time_unit else pl.Datetime("ns")
+    columns[time] = pl.Int64()
     column = "predicate"
     while column in columns:
         column += "_"
@@ -161,11 +162,13 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
         replace(s, predicate=Predicate.parse(f"{column} = {number[s.predicate]}"))
         for s in query.symbols
     )
-    return replace(query, symbols=symbols, order_by=time), columns
+    # integers with a unit take durations with and without one
+    clock = replace(stream, order_by=time, time_unit=stream.time_unit or "ns")
+    return replace(query, symbols=symbols, streams=(clock,)), columns
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
-    return query.symbol(constraint.x).predicate == query.symbol(constraint.y).predicate
+    return query.same_predicate(query.symbol(constraint.x), query.symbol(constraint.y))
 
 
 def _constraint_text(constraint: Constraint) -> str:
@@ -183,16 +186,23 @@ def _predicates(query: Query) -> Iterator[str]:
         for symbol in query.symbols:
             if symbol.predicate != predicate:
                 continue
-            least, most = symbol.at_least, symbol.at_most
-            if query.emit is Emit.COMPLETION or most is not None:
-                bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
-                lasting = f", if it lasted {' and '.join(bounds)}" if bounds else ""
-                valid = f"valid at its end{lasting}"
-            elif least is not None:
-                valid = f"valid once it is known to last {least}"
-            else:
-                valid = "valid from its start"
-            yield f"   {symbol.name}: {valid}"
+            yield f"   {symbol.name}: {_validity(query, symbol)}"
+
+
+def _validity(query: Query, symbol: Symbol) -> str:
+    """When an interval of a symbol is valid."""
+    least, most = symbol.at_least, symbol.at_most
+    fewest, most_events = symbol.at_least_events, symbol.at_most_events
+    if query.emit is Emit.COMPLETION or most is not None or most_events is not None:
+        bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
+        told = [f"it lasted {' and '.join(bounds)}"] if bounds else []
+        counts = [f"at least {fewest}"] if fewest is not None else []
+        counts += [f"at most {most_events}"] if most_events is not None else []
+        told += [f"it had {' and '.join(counts)} events"] if counts else []
+        return "valid at its end" + (f", if {' and '.join(told)}" if told else "")
+    told = [f"to last {least}"] if least is not None else []
+    told += [f"to have {fewest} events"] if fewest is not None else []
+    return f"valid once it is known {' and '.join(told)}" if told else "valid from its start"
 
 
 # -- constraints -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from piestream.engine.stream import Stream
 from piestream.language.model import Query
-from piestream.language.options import SparkBoundedOptions
+from piestream.language.options import AtEnd, SparkBoundedOptions
 from piestream.spark.clock import ticks_sql
 from piestream.spark.codec.rows import ResultCodec, WireTime
 from piestream.spark.slices import Slices, cut_slices
@@ -46,7 +46,7 @@ def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
     cut: Slices | None = None
     if not query.partition_by and options.slices is not None and options.slices > 1:
         cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), options.slices)
-    elif query.max_gap is not None:
+    elif query.streams[0].max_gap is not None:
         # An open run ends by MAX GAP if any partition has an event that is late enough.
         latest = source.selectExpr(f"max({time}) AS latest")
         source = source.crossJoin(sql_functions(frame).broadcast(latest))
@@ -60,7 +60,7 @@ def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
         rows = rows.repartition(min(options.buckets, tasks), *plan.worker.input.key_columns)
     else:
         rows = rows.repartition(1)
-    task = BoundedTask(plan.worker, cut)
+    task = BoundedTask(plan.worker, cut, options.at_end)
     return plan.decoded(rows.sortWithinPartitions(*order).mapInArrow(task, plan.worker.result.ddl))
 
 
@@ -79,6 +79,7 @@ class BoundedTask:
 
     plan: WorkerPlan
     slices: Slices | None = None
+    at_end: AtEnd = "open"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return result_batches(self.plan.result, self.results(_chunks(batches)))
@@ -86,25 +87,27 @@ class BoundedTask:
     def results(self, chunks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """The result rows of chunks of wire columns."""
         if self.slices is None:
-            yield from self._stream_results(chunks)
+            yield from self._stream_results(chunks, at_end=self.at_end)
             return
         for number, group in groupby(_parts_of_slices(chunks), key=itemgetter(0)):
             parts = (part for _, part in group)
-            for found in self._stream_results(parts, self.slices.latest_in(number)):
+            at_end: AtEnd = self.at_end if number + 1 == len(self.slices.starts) else "open"
+            for found in self._stream_results(parts, self.slices.latest_in(number), at_end):
                 yield self.slices.owned(self.plan.binding, number, found)
 
     def _stream_results(
-        self, chunks: Iterable[pl.DataFrame], latest: int | None = None
+        self, chunks: Iterable[pl.DataFrame], latest: int | None = None, at_end: AtEnd = "open"
     ) -> Iterator[pl.DataFrame]:
         """The result rows of one stream in order of time, which elsewhere has got to ``latest``."""
-        stream = Stream(self.plan.binding, ties=self.plan.ties, lateness=0)
+        closable = at_end == "close"
+        stream = Stream(self.plan.binding, ties=self.plan.ties, lateness=0, closable=closable)
         for chunk in chunks:
             if "latest" in chunk.columns:
                 latest = int(chunk["latest"][0])
             yield stream.process_projected(self.plan.input.decode(chunk))
-        if self.plan.query.max_gap is not None and latest is not None:
+        if self.plan.query.streams[0].max_gap is not None and latest is not None:
             stream.observe_time(latest)
-        yield stream.finish()
+        yield stream.finish(at_end)
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:

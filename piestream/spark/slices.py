@@ -75,7 +75,7 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             "one",
             "leave slices out, or use EMIT ON TRIGGER or ON COMPLETION",
         )
-    within = query.within.ticks(binding.time.nanoseconds_per_tick, "WITHIN")
+    within = binding.time.ticks(query.within, "WITHIN")
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(
         "min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)"

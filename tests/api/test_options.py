@@ -18,7 +18,7 @@ BUILT = ps.pattern(ps.define("a", "x > 1")).within(9).order_by("t")
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: QUERY.open(latness=3), r"open\(\) has no option latness: did you mean lateness\?"),
         (lambda: BUILT.open(latness=3), "did you mean lateness"),
@@ -34,9 +34,9 @@ BUILT = ps.pattern(ps.define("a", "x > 1")).within(9).order_by("t")
     ],
 )
 def test_an_option_that_there_is_not_is_answered_with_the_one_that_was_meant(
-    call: Callable[[], Any], told: str
+    call: Callable[[], Any], message: str
 ) -> None:
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         call()
 
 
@@ -48,7 +48,7 @@ def test_an_option_that_there_is_not_is_answered_with_the_one_that_was_meant(
         (ps.Query.open, {"state", "lateness", "on_late", "ties", "schema"}),
         (BUILT.open, {"state", "lateness", "on_late", "ties", "schema"}),
         (ps.Session, {"state", "lateness", "on_late", "ties", "schema"}),
-        (ps.define, {"at_least", "at_most"}),
+        (ps.define, {"at_least", "at_most", "at_least_events", "at_most_events"}),
     ],
 )
 def test_signatures_name_their_options(function: Callable[..., Any], options: set[str]) -> None:

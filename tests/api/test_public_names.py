@@ -43,4 +43,7 @@ def test_query_stays_a_function_when_everything_is_loaded() -> None:
     for name in ps.__all__:
         getattr(ps, name)
     assert callable(ps.query)
-    assert ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").order_by == "t"
+    assert (
+        ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").streams[0].order_by
+        == "t"
+    )

@@ -87,14 +87,14 @@ def test_another_version_is_refused(state: bytes) -> None:
     "changed", ["WITHIN 31", "x > 2", "contains; equals b", "EMIT ON TRIGGER", "MIN(a.w)"]
 )
 def test_the_state_of_another_query_is_refused(state: bytes, changed: str) -> None:
-    said = {
+    original = {
         "WITHIN 31": "WITHIN 30",
         "x > 2": "x > 1",
         "contains; equals b": "contains b",
         "EMIT ON TRIGGER": "EMIT ON BOTH",
         "MIN(a.w)": "MAX(a.w)",
     }
-    other = ps.query(TEXT.replace(said[changed], changed))
+    other = ps.query(TEXT.replace(original[changed], changed))
     with pytest.raises(ps.StateError, match="another query"):
         other.open(state=state)
 

@@ -59,10 +59,47 @@ def test_a_unit_on_an_integer_column_must_be_declared() -> None:
     assert declared.run(frame([0, 5_001], 5, 0)).height == 0
 
 
-def test_a_bare_number_counts_ticks_of_any_column() -> None:
+def test_a_bare_number_counts_ticks_of_integer_columns() -> None:
+    for declared in ("ORDER BY t", "ORDER BY t UNIT s"):
+        assert one("7", declared, "EMIT ON COMPLETION").run(frame([0, 7], 5, 0)).height == 1
+        assert one("6", declared, "EMIT ON COMPLETION").run(frame([0, 7], 5, 0)).height == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "units"),
+    [
+        (pl.Date(), "write 60 d or 60 w"),
+        (pl.Datetime("ms"), "60 s, 60 min, 60 h or 60 d; the units are ms, s, min, h, d, w"),
+        (pl.Datetime("ns", "UTC"), "the units are ns, us, ms, s, min, h, d, w"),
+    ],
+)
+def test_a_bare_number_is_an_error_on_dates_and_timestamps_and_units_are_offered(
+    dtype: pl.DataType, units: str
+) -> None:
+    rows = frame(pl.Series([0, 7]).cast(dtype), 5, 0)
+    text = (
+        "FROM s ORDER BY t MAX GAP 60 DEFINE a AS x > 1 AT LEAST 60, b AS x > 2 AT MOST 60 "
+        "PATTERN a contains b WITHIN 60"
+    )
+    with pytest.raises(ps.QueryError) as raised:
+        ps.query(text).run(rows)
+    faults = raised.value.faults
+    found = [fault.message.split(" is 60 without a unit")[0] for fault in faults]
+    assert found == ["MAX GAP", "AT LEAST of a", "AT MOST of b", "WITHIN"]
+    assert all(units in (fault.hint or "") for fault in faults)
+    assert str(raised.value).count("^^") == 4
+    built = ps.pattern(ps.define("a", "x > 1", at_least=60)).order_by("t").within(60)
+    with pytest.raises(ps.QueryError, match="AT LEAST of a is 60 without a unit"):
+        built.run(rows)
+    with pytest.raises(ps.QueryError, match="the lateness is 60 without a unit"):
+        one("5 d").open(lateness=60, schema=rows.schema)
+
+
+def test_zero_is_the_same_in_every_unit() -> None:
     times = pl.Series([0, 7]).cast(pl.Datetime("us"))
-    assert one("7", rest="EMIT ON COMPLETION").run(frame(times, 5, 0)).height == 1
-    assert one("6", rest="EMIT ON COMPLETION").run(frame(times, 5, 0)).height == 0
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 0 PATTERN a WITHIN 0")
+    assert query.run(frame(times, 5, 0)).height == 1
+    query.open(lateness=0, schema={"t": datetime, "x": int}).push({"t": datetime.now(), "x": 5})
 
 
 def test_a_unit_beside_a_datetime_column_is_refused() -> None:

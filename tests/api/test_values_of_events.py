@@ -26,7 +26,10 @@ import piestream as ps
 def test_a_time_of_another_kind_is_refused_and_changes_nothing(
     dtype: pl.DataType, first: object, wrong: object
 ) -> None:
-    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON COMPLETION")
+    within = "9" if dtype.is_integer() else "9 d"
+    query = ps.query(
+        f"FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN {within} EMIT ON COMPLETION"
+    )
     session = query.open(schema={"t": dtype, "x": pl.Int64})
     session.push({"t": first, "x": 5})
     before = session.snapshot()

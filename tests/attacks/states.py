@@ -1,7 +1,7 @@
 """Snapshots with a right checksum and wrong content: refused, or worked on without harm.
 
 Of each state some words, lengths or bytes are changed, the checksum is made right again, and the
-session is opened, pushed into, asked and closed.
+session is opened, pushed into, queried and closed.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def attack(module: str, seeds: range, *, seconds: float = 600.0) -> Counter[str]
         except subprocess.TimeoutExpired:
             raise AttackError(f"{module}: seed {progress.read_text()} hangs") from None
         if done.returncode:
-            told = done.stderr[-4000:]
+            output = done.stderr[-4000:]
             raise AttackError(
-                f"{module}: seed {progress.read_text()}, exit {done.returncode}\n{told}"
+                f"{module}: seed {progress.read_text()}, exit {done.returncode}\n{output}"
             )
         return Counter(json.loads(done.stdout.splitlines()[-1]))
 

@@ -114,4 +114,5 @@ def test_an_event_without_time_is_named_by_its_row(
     getattr(rows, f"write_{format}")(path)
     result = piestream("run", "-q", QUERY, path)
     assert result.exit_code == 1
-    assert "the time column t is NULL in row 778" in result.stderr
+    place = {"csv": "line 779", "ndjson": "line 778", "parquet": "row 778"}[format]
+    assert f"rows.{format}, {place}: the time column t has no value here" in result.stderr

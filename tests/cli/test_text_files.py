@@ -50,21 +50,21 @@ def test_columns_may_be_parted_by_other_signs(
     assert run(tmp_path / name, **options) == FOUND
 
 
-@pytest.mark.parametrize(("said", "sign"), [(";", ";"), ("tab", "\t"), ("\\t", "\t")])
+@pytest.mark.parametrize(("option", "sign"), [(";", ";"), ("tab", "\t"), ("\\t", "\t")])
 def test_the_command_line_takes_a_delimiter(
-    said: str, sign: str, tmp_path: Path, piestream: Callable[..., Any]
+    option: str, sign: str, tmp_path: Path, piestream: Callable[..., Any]
 ) -> None:
     (tmp_path / "rows.csv").write_text("t,x\n1,0\n2,5\n".replace(",", sign))
     path, query = str(tmp_path / "rows.csv"), f"FROM s ORDER BY t {ONE}"
-    result = piestream("run", "-q", query, path, "--delimiter", said, "-o", "-")
+    result = piestream("run", "-q", query, path, "--delimiter", option, "-o", "-")
     assert result.stdout == "detected_at,a_ts\n2,2\n"
-    assert piestream("check", "-q", query, path, "--delimiter", said).stdout == "ok\n"
+    assert piestream("check", "-q", query, path, "--delimiter", option).stdout == "ok\n"
 
 
-def test_a_delimiter_that_was_not_said_is_guessed_at_in_the_error(tmp_path: Path) -> None:
-    said = faulty(tmp_path / "rows.csv", "t;x\n1;0\n")
-    assert said.startswith("rows.csv has one column, 't;x'")
-    assert "delimiter=';'" in said
+def test_a_delimiter_that_was_not_given_is_guessed_at_in_the_error(tmp_path: Path) -> None:
+    message = faulty(tmp_path / "rows.csv", "t;x\n1;0\n")
+    assert message.startswith("rows.csv has one column, 't;x'")
+    assert "delimiter=';'" in message
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "é"])
@@ -94,13 +94,13 @@ def test_numbers_may_have_decimal_commas(tmp_path: Path, piestream: Callable[...
     (tmp_path / "rows.csv").write_text(GERMAN)
     assert run(tmp_path / "rows.csv", delimiter=";", decimal_comma=True) == FOUND
     path, query = str(tmp_path / "rows.csv"), f"FROM s ORDER BY t {ONE}"
-    said = ["--delimiter", ";", "--decimal-comma"]
-    result = piestream("run", "-q", query, path, *said, "-o", "-")
+    options = ["--delimiter", ";", "--decimal-comma"]
+    result = piestream("run", "-q", query, path, *options, "-o", "-")
     assert result.stdout == "detected_at,a_ts\n2,2\n"
-    assert piestream("check", "-q", query, path, *said).stdout == "ok\n"
+    assert piestream("check", "-q", query, path, *options).stdout == "ok\n"
 
 
-def test_decimal_commas_that_were_not_said_are_guessed_at_in_the_error(
+def test_decimal_commas_that_were_not_given_are_guessed_at_in_the_error(
     tmp_path: Path, piestream: Callable[..., Any]
 ) -> None:
     path = tmp_path / "rows.csv"
@@ -108,8 +108,8 @@ def test_decimal_commas_that_were_not_said_are_guessed_at_in_the_error(
     with pytest.raises(FileError, match=r"x seems to hold.*--decimal-comma.*decimal_comma=True"):
         run(path, delimiter=";")
     query = "FROM s ORDER BY t DEFINE a AS x LIKE '%,5' PATTERN a WITHIN 9"
-    for said in (["--no-decimal-comma"], ["--type", "x=text"]):
-        result = piestream("run", "-q", query, str(path), "--delimiter", ";", *said, "-o", "-")
+    for options in (["--no-decimal-comma"], ["--type", "x=text"]):
+        result = piestream("run", "-q", query, str(path), "--delimiter", ";", *options, "-o", "-")
         assert result.stdout == "detected_at,a_ts,a_te\n2,2,\n"
 
 
@@ -134,39 +134,39 @@ def test_what_a_short_row_lacks_is_missing_wherever_a_block_begins(
 
 
 def test_a_long_row_is_named_though_a_short_one_comes_before_it(tmp_path: Path) -> None:
-    said = faulty(tmp_path / "rows.csv", "t,x\n1,5\n2\n2,5,6\n")
-    assert said == "rows.csv, row 3: it has more fields than there are columns"
+    message = faulty(tmp_path / "rows.csv", "t,x\n1,5\n2\n2,5,6\n")
+    assert message == "rows.csv, line 4: the row has 3 fields, and 2 columns have names\n  | 2,5,6"
 
 
-def test_names_alone_are_an_empty_input_where_all_types_are_said(
+def test_names_alone_are_an_empty_input_where_all_types_are_given(
     tmp_path: Path, piestream: Callable[..., Any]
 ) -> None:
     (tmp_path / "rows.csv").write_text("t,x\n")
-    said = ["--type", "t=int", "--type", "x=float"]
+    options = ["--type", "t=int", "--type", "x=float"]
     query = f"FROM s ORDER BY t {ONE}"
-    result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), "-o", "-", *said)
+    result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), "-o", "-", *options)
     assert (result.exit_code, result.stdout) == (0, "detected_at,a_ts\n")
-    result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), *said[:2])
+    result = piestream("run", "-q", query, str(tmp_path / "rows.csv"), *options[:2])
     assert result.exit_code == 1
-    assert "say them for all columns with --type" in result.stderr
+    assert "say them for all columns: --type" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         (
             "rows.ndjson",
             '{"t":1,"x":5}\n{"t":2,"x":\n',
-            "rows.ndjson, row 2: this is no JSON object",
+            "rows.ndjson, line 2: this is no JSON object",
         ),
-        ("rows.ndjson", '{"t":1,"x":5}\nhello\n', "rows.ndjson, row 2: this is no JSON object"),
+        ("rows.ndjson", '{"t":1,"x":5}\nhello\n', "rows.ndjson, line 2: this is no JSON object"),
         ("rows.ndjson", '[{"t":1,"x":5}]\n', "one object a line, not an array"),
-        ("rows.csv", "t,x\n1,5\n2,5,6\n", "rows.csv, row 2: it has more fields than there are"),
+        ("rows.csv", "t,x\n1,5\n2,5,6\n", "rows.csv, line 3: the row has 3 fields"),
         ("rows.csv", "t,x,x\n1,5,6\n", "rows.csv has several columns that are named x"),
     ],
 )
-def test_a_fault_is_told_with_its_row(name: str, text: str, said: str, tmp_path: Path) -> None:
-    assert said in faulty(tmp_path / name, text)
+def test_an_error_names_the_row(name: str, text: str, message: str, tmp_path: Path) -> None:
+    assert message in faulty(tmp_path / name, text)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "ndjson"])
@@ -182,7 +182,8 @@ def test_the_row_is_counted_over_the_blocks_of_its_file(
     (tmp_path / f"rows1.{suffix}").write_text(
         good.replace(line.format(33, 0), line.format(33, '"five"'.strip('"' * (suffix == "csv"))))
     )
-    with pytest.raises(FileError, match=rf"rows1\.{suffix}, row 34: .*five[\s\S]*--type"):
+    n = 34 + (suffix == "csv")
+    with pytest.raises(FileError, match=rf"rows1\.{suffix}, line {n}: .*five[\s\S]*--type"):
         run(tmp_path / f"rows*.{suffix}")
 
 

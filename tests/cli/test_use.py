@@ -101,7 +101,7 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["run"], "a query is missing"),
         (["run", "nowhere.sql"], "cannot read the query nowhere.sql"),
@@ -118,7 +118,12 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
         (["run", "-q", GOOD, "ROWS", "-o", "f.csv", "--output-format", "table"], "a table is"),
         (["run", "-q", GOOD, "ROWS", "--lateness", "5 parsecs"], "unknown unit: parsecs"),
         (["run", "-q", GOOD, "ROWS", "--lateness", "5", "--sort"], "exclude each other"),
-        (["run", "-q", GOOD, "ROWS", "--type", "x=number"], "--type x=number"),
+        (
+            ["run", "-q", GOOD, "ROWS", "--type", "x=number"],
+            "there is no type number: types are int, float",
+        ),
+        (["run", "-q", GOOD, "ROWS", "--type", "x"], "--type x: write COLUMN=TYPE"),
+        (["run", "-q", GOOD, "ROWS", "--encoding", "utf-88"], "there is no encoding 'utf-88'"),
         (["run", "-q", GOOD, "ROWS", "--ties", "none"], "--ties"),
         (["run", "-q", GOOD, "ROWS", "--nothing"], "--nothing"),
         (["explain", "-q", GOOD, "ROWS"], "needs nothing but a query"),
@@ -127,7 +132,7 @@ def test_check_finds_what_does_not_fit_the_columns(rows: Path, piestream: Any) -
 )
 def test_wrong_use_exits_with_2(
     arguments: list[str],
-    said: str,
+    message: str,
     rows: Path,
     piestream: Any,
     tmp_path: Path,
@@ -136,14 +141,14 @@ def test_wrong_use_exits_with_2(
     monkeypatch.chdir(tmp_path)
     result = piestream(*(rows if a == "ROWS" else a for a in arguments), stdin=GOOD)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
-    ("query", "content", "said"),
+    ("query", "content", "message"),
     [
         ("FROM", "t,x\n1,1\n", "line 1"),
-        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv, row 2: it has more fields"),
+        (GOOD, "t,x\n1,1\n2,1,7\n", "rows.csv, line 3: the row has 3 fields, and 2"),
         (GOOD, "t,x\n", "rows.csv holds no rows"),
         (GOOD, "", "rows.csv is empty"),
         (GOOD, "t,y\n1,1\n", "there is no column x"),
@@ -152,14 +157,14 @@ def test_wrong_use_exits_with_2(
     ],
 )
 def test_a_bad_query_or_bad_data_exits_with_1(
-    query: str, content: str | None, said: str, piestream: Any, tmp_path: Path
+    query: str, content: str | None, message: str, piestream: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.csv"
     data = [] if content is None else [path]
     path.write_text(content or "")
     result = piestream("run", "-q", query, *data)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -210,3 +215,19 @@ def test_the_demo_finds_first_what_the_readme_shows(piestream: Any, tmp_path: Pa
     first = next(number for number, line in enumerate(shown) if line.startswith("───")) + 1
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     assert "\n".join(shown[first - 2 : first + 2]) in readme
+
+
+OPEN = "FROM f PARTITION BY id ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 99 EMIT ON COMPLETION"
+
+
+def test_rows_that_are_missing_at_the_end_are_said_and_can_be_had(
+    piestream: Any, tmp_path: Path
+) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("id,t,x\na,1,5\na,4,5\nb,2,5\nc,3,5\nc,4,0\n")
+    run = piestream("run", "-q", OPEN, data, "--output-format", "csv")
+    assert run.stdout.splitlines()[1:] == ["c,4,3,4"]
+    assert "2 rows are missing, whose intervals are open where the data ends" in run.stderr
+    closed = piestream("run", "-q", OPEN, data, "--output-format", "csv", "--at-end", "close")
+    assert sorted(closed.stdout.splitlines()[1:]) == ["a,4,1,4", "b,3,2,3", "c,4,3,4"]
+    assert "missing" not in closed.stderr

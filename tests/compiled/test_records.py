@@ -78,6 +78,26 @@ def test_fields_lie_where_they_are_declared() -> None:
     assert (Span.size, Shelf.size, LongSpan.size) == (2, 9, 3)
 
 
+def test_a_field_of_many_records_is_a_column() -> None:
+    rows = np.arange(18).reshape(2, 9)
+    assert Shelf.column_of(rows, "last").tolist() == [8, 17]
+    Shelf.column_of(rows, "pair", 1)[:] = 70
+    assert rows[:, 2].tolist() == [70, 70]
+
+
+class _Books(Record):
+    titles: Table[Span]
+    pages: Table[Span]
+    count: int
+
+
+def test_a_table_ends_where_the_next_one_begins() -> None:
+    words = assemble(_Books, count=2, titles=[1, 2], pages=[3, 4, 5, 6])
+    assert _Books.table_of(words, "titles").tolist() == [1, 2]
+    _Books.table_of(words, "pages")[1:3] = 9
+    assert _Books.table_of(words, "pages").tolist() == [3, 9, 9, 6]
+
+
 def test_loops_and_python_read_and_write_the_same_words() -> None:
     words = shelf_words()
     shelf = Shelf.over(words, factor=10)
@@ -134,3 +154,10 @@ def test_the_type_checker_knows_the_fields_of_records_in_loops(tmp_path: Path) -
     )  # fmt: skip
     assert '"Slot" has no attribute "strat"' in found.stdout, found.stdout + found.stderr
     assert 'incompatible type "Step"; expected "Slot"' in found.stdout
+
+
+def test_records_of_one_name_in_two_modules_are_two_types() -> None:
+    from piestream.interval_tables.loops.records import Bound as OfBoxes
+    from piestream.joins.records import Bound as OfJoins
+
+    assert OfBoxes.type != OfJoins.type

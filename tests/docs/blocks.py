@@ -61,7 +61,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def outputs_of(page: Path) -> Iterator[tuple[Block, str, str]]:
-    """Each block that says what something prints, what it says, and what was printed.
+    """Each block that shows what something prints, the output on the page, and what was printed.
 
     The python blocks of a page are one program. A ``text`` block after one is its output; a
     ``console`` block holds a command and its output. Runs in the current directory.
@@ -70,15 +70,15 @@ def outputs_of(page: Path) -> Iterator[tuple[Block, str, str]]:
     printed: str | None = None
     for block in blocks_of(page):
         if block.language == "python":
-            said = io.StringIO()
+            output = io.StringIO()
             # The blank lines make the line numbers of a traceback those of the page.
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
-            with contextlib.redirect_stdout(said):
+            with contextlib.redirect_stdout(output):
                 exec(code, namespace)
-            printed = said.getvalue()
+            printed = output.getvalue()
         elif block.command is not None:
-            told = block.text.partition("\n")[2]
-            yield block, told, _run(block.command)
+            expected = block.text.partition("\n")[2]
+            yield block, expected, _run(block.command)
             printed = None
         elif block.language == "text" and printed is not None:
             yield block, block.text, printed
@@ -102,8 +102,8 @@ def _run(command: str) -> str:
 def _rewrite(page: Path) -> bool:
     text = page.read_text("utf-8")
     changes = []
-    for block, told, printed in outputs_of(page):
-        if told != printed:
+    for block, expected, printed in outputs_of(page):
+        if expected != printed:
             kept = block.text.partition("\n")[0] + "\n" if block.command else ""
             changes.append((block.start, block.end, kept + printed))
     for start, end, new in reversed(changes):

@@ -12,8 +12,8 @@ from tests.docs.blocks import PAGES, ROOT, blocks_of, outputs_of
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for block, told, printed in outputs_of(page):
-        assert printed == told, f"{page.name}, line {block.line}"
+    for block, expected, printed in outputs_of(page):
+        assert printed == expected, f"{page.name}, line {block.line}"
 
 
 def test_the_pages_show_something() -> None:
@@ -35,5 +35,5 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_a_wrong_output_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nx = 1\n```\n\n```python\nprint(x + 1)\n```\n\n```text\n3\n```\n")
-    ((block, told, printed),) = outputs_of(page)
-    assert (block.line, told, printed) == (10, "3\n", "2\n")
+    ((block, expected, printed),) = outputs_of(page)
+    assert (block.line, expected, printed) == (10, "3\n", "2\n")

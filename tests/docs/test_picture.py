@@ -9,7 +9,7 @@ from tests.docs.blocks import ROOT
 
 def test_the_picture_is_up_to_date() -> None:
     drawing = runpy.run_path(str(ROOT / "docs" / "draw_match.py"))
-    said = drawing["PICTURE"].read_text("utf-8")
-    assert drawing["drawn"]() == said, "run python docs/draw_match.py"
-    assert "[2, 7)" in said
-    assert "[5, 9)" in said
+    stored = drawing["PICTURE"].read_text("utf-8")
+    assert drawing["drawn"]() == stored, "run python docs/draw_match.py"
+    assert "[2, 7)" in stored
+    assert "[5, 9)" in stored

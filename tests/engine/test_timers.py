@@ -10,8 +10,8 @@ import pytest
 
 import piestream as ps
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.engine.partition_table import PartitionTable
 from piestream.engine.timers import InactivityTimers
+from piestream.joins.partition_table import PartitionTable
 from piestream.plan.binding import bind
 from tests.engine.batches import batch_of, detector_of
 

@@ -165,10 +165,10 @@ def _command(process: Path) -> str:
 
 
 def test_who_was_over_a_limit_is_not_run_on_what_is_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     def over(_: object, case: object, peer: str, form: str, **__: object) -> Row:
-        asked.append((peer, form))
+        calls.append((peer, form))
         return {"over": "3 s", "over_s": 3.0} if peer == "iseq" else {"cold_cpu_s": 1.0}
 
     monkeypatch.setattr(sweep, "isolated", over)
@@ -176,7 +176,7 @@ def test_who_was_over_a_limit_is_not_run_on_what_is_larger(monkeypatch: pytest.M
     sweeping = Sweep(Size.QUICK)
     first = list(sweeping.compared(case, ("iseq", "tpstream"), n=4))
     second = list(sweeping.compared(case, ("iseq", "tpstream"), n=5))
-    assert asked == [("iseq", BITS), *[("tpstream", BITS), ("tpstream", FRAME)] * 2]
+    assert calls == [("iseq", BITS), *[("tpstream", BITS), ("tpstream", FRAME)] * 2]
     assert [row.get("skipped") for row in (*first, *second)] == [
         None, None, "3 s", None, "3 s", None, "3 s", None,
     ]  # fmt: skip

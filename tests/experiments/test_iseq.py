@@ -88,17 +88,17 @@ def test_stack_pointers_save_probes_where_ends_are_ordered() -> None:
     assert indexed < naive
 
 
-def test_comparisons_say_exactly_the_82_convex_sets() -> None:
+def test_comparisons_express_exactly_the_82_convex_sets() -> None:
     convex = 0
     examples = {relation: tuple(comparisons(relation)) for relation in ALLEN}
     signs = {
-        relation: {(of_x, of_y): sign for of_x, of_y, sign in said}
-        for relation, said in examples.items()
+        relation: {(of_x, of_y): sign for of_x, of_y, sign in found}
+        for relation, found in examples.items()
     }
     for size in range(1, 14):
         for chosen in combinations(ALLEN, size):
-            said = comparisons(reduce(or_, chosen))
-            agree = [r for r in ALLEN if all(signs[r][a, b] in sign for a, b, sign in said)]
+            found = comparisons(reduce(or_, chosen))
+            agree = [r for r in ALLEN if all(signs[r][a, b] in sign for a, b, sign in found)]
             assert set(chosen) <= set(agree)
             convex += len(agree) == size
     assert convex == 82

@@ -15,7 +15,7 @@ from piestream.relations import Relation
 
 
 def query(**changes: object) -> Query:
-    said: dict[str, object] = {
+    clauses: dict[str, object] = {
         "symbols": (
             Symbol("a", "p", at_least=Duration(2_000_000_000)),  # type: ignore[arg-type]
             Symbol("b", "q", at_most=Duration(7, in_ticks=True)),  # type: ignore[arg-type]
@@ -24,7 +24,7 @@ def query(**changes: object) -> Query:
         "within": Duration(60_000_000_000),
         "returns": (Endpoint("a", "ts", "a_ts"),),
     }
-    return Query(**(said | changes))  # type: ignore[arg-type]
+    return Query(**(clauses | changes))  # type: ignore[arg-type]
 
 
 def test_a_query_becomes_a_pattern_in_ticks() -> None:

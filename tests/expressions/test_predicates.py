@@ -156,12 +156,6 @@ def test_division_is_of_floats_and_by_zero_null() -> None:
     assert holds_on("i % -3 = 1", "i", [-7, 7, -1]) == [False, True, False]
 
 
-def test_what_does_not_fit_64_bits_is_null_as_it_is_read() -> None:
-    values: list[object] = [2**63, 5]
-    assert holds_on("u > 1", "u", values, pl.UInt64()) == [False, True]
-    assert holds_on("u IS NULL", "u", values, pl.UInt64()) == [True, False]
-
-
 def test_decimals_are_read_as_floats() -> None:
     values: list[object] = [Decimal("1.10"), Decimal("2.50"), None]
     assert holds_on("p * 2 = 5.0", "p", values, pl.Decimal(10, 2)) == [False, True, False]

@@ -1,4 +1,4 @@
-"""Brute force over intervals, written from the definitions and for these tests alone."""
+"""Brute force over intervals, written from the definitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
+from tests.randoms import allen_relation
 
 Run = tuple[int, float]
 
@@ -21,29 +23,7 @@ def _runs(holds: np.ndarray, ts: np.ndarray) -> list[Run]:
 def _relation(x: Run, y: Run) -> str:
     """Allen's name for closed intervals, and for open ones where what comes next cannot matter."""
     (xs, xe), (ys, ye) = x, y
-    if xe < ys:
-        return "before"
-    if xe == ys:
-        return "meets"
-    if ye < xs:
-        return "after"
-    if ye == xs:
-        return "met-by"
-    if xe == ye == float("inf"):
-        return "unknown"
-    begins = (xs > ys) - (xs < ys)
-    finishes = (xe > ye) - (xe < ye)
-    return {
-        (-1, -1): "overlaps",
-        (-1, 0): "finished-by",
-        (-1, 1): "contains",
-        (0, -1): "starts",
-        (0, 0): "equals",
-        (0, 1): "started-by",
-        (1, -1): "during",
-        (1, 0): "finishes",
-        (1, 1): "overlapped-by",
-    }[begins, finishes]
+    return "unknown" if xe == ye == float("inf") else allen_relation(xs, xe, ys, ye)
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,13 @@ import polars as pl
 
 import piestream as ps
 from piestream.compiled.constants import OPEN
-from piestream.engine.batches import NO_PREDICATE, Batch, IntervalRows
+from piestream.engine.batches import Batch, IntervalRows
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import Detector
 from piestream.engine.state import DetectorState
 from piestream.engine.validation import limits_of
 from piestream.joins.validation import Damage, check_state
-from piestream.language.model import Emit
+from piestream.language.model import Emit, Source
 from piestream.plan.binding import Binding, bind
 from piestream.plan.compiler import compile_query
 from piestream.plan.outputs import ResultRows, result_frame
@@ -351,12 +351,20 @@ def detector_of(scene: Scene) -> tuple[Binding, Detector]:
     """A detector of a scene's query, with one partition."""
     binding = bind(scene.query, scene.frame.schema)
     words = tuple(word for output in binding.outputs for word in output.words)
-    compiled = compile_query(scene.query, binding.compiled.ticks, words, scene.of_rows)
+    query = replace(
+        scene.query,
+        streams=(*scene.query.streams, Source("given", start="ts", end="te", id="id")),
+        symbols=tuple(
+            replace(symbol, stream=int(symbol.name in scene.of_rows))
+            for symbol in scene.query.symbols
+        ),
+    )
+    compiled = compile_query(query, binding.compiled.ticks, words)
     binding = replace(
         binding,
         compiled=compiled,
         bit_of_symbol=tuple(
-            NO_PREDICATE if symbol.name in scene.of_rows else bit
+            len(binding.predicates) if symbol.name in scene.of_rows else bit
             for symbol, bit in zip(scene.query.symbols, binding.bit_of_symbol, strict=True)
         ),
     )

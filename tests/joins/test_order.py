@@ -24,13 +24,13 @@ def _in_order(keys: Array, places: Array, order: Array, n: int) -> Array:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 23, 24, 25, 300, 5000])
-@pytest.mark.parametrize("spread", [1, 3, 200, LONGEST])
-def test_records_come_in_the_order_of_their_keys(count: int, spread: int) -> None:
+@pytest.mark.parametrize("width", [1, 3, 200, LONGEST])
+def test_records_come_in_the_order_of_their_keys(count: int, width: int) -> None:
     """Keys that fit into one word, and keys that do not; negative ones too."""
     rng = np.random.default_rng(count)
     n = 5
     order = rng.permutation(n)
-    keys = rng.integers(-spread, spread, (count, n))
+    keys = rng.integers(-width, width, (count, n))
     wanted = sorted(range(count), key=lambda record: keys[record][order].tolist())
     found = _in_order(keys.ravel(), np.arange(0, count * n, n), order, n) // n
     assert keys[found].tolist() == keys[wanted].tolist()

@@ -118,7 +118,7 @@ def test_a_tip_that_comes_early_late_or_too_late(within: int, tip: tuple[int, in
     check(pattern, stream_of(spans), at_least=0, ways=("whole", "restored", "events"))
 
 
-def test_news_reach_intervals_that_heard_worse_before() -> None:
+def test_a_later_bound_replaces_an_earlier_one() -> None:
     """A later partner offers a later start: the old best is outlived by it, not kept."""
     spans = {
         "a": [(1, 60)],

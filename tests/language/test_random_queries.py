@@ -24,14 +24,21 @@ class Queries:
         return f"{self.random.randint(1, 5000)} {self.random.choice(UNITS)}".strip()
 
     def bounds(self) -> str:
-        kind = self.random.randrange(5)
+        kind = self.random.randrange(7)
         if kind == 0:
             return f" AT MOST {self.duration()}"
         if kind == 1:
             unit = self.random.choice(["s", "min", ""])
             low = self.random.randint(0, 50)
             return f" BETWEEN {low} {unit} AND {low + self.random.randint(1, 50)} {unit}"
+        if kind == 2:
+            return f"{self.lengths()} AT LEAST {self.random.randint(0, 9)} EVENTS"
+        if kind == 3:
+            return f" BETWEEN 2 AND {self.random.randint(2, 9)} EVENTS{self.lengths()}"
         return ""
+
+    def lengths(self) -> str:
+        return self.random.choice(["", " AT LEAST 5 s", " AT MOST 1 h", " BETWEEN 4 s AND 1 h"])
 
     def clauses(self) -> list[str]:
         random = self.random

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,10 @@ SETTINGS = {
 }
 
 
+#: What Spark 4 runs on.
+_OLDEST_JAVA = 17
+
+
 def java() -> str | None:
     """The Java that Spark would start."""
     home = os.environ.get("JAVA_HOME")
@@ -43,9 +50,18 @@ def missing() -> str | None:
         import pyspark  # noqa: F401
     except ImportError:
         return "pyspark is missing: pip install 'piestream[spark]'"
-    if java() is None:
-        return "Java is missing: sudo apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    there = java()
+    if there is None or _version_of(there) < _OLDEST_JAVA:
+        return "Java 17 is missing: sudo apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
     return None
+
+
+@cache
+def _version_of(program: str) -> int:
+    """The major version of a Java; 0 if it does not start."""
+    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    return int(found[1]) if found else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,8 +40,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, _cases(first, max(1, many * laws // OF)))
 
 
-def _check(drawn: Scenario, found: Rows, plan: object) -> None:
-    if (why := difference(drawn.expected(), found, drawn.keys)) is not None:
+def _check(drawn: Scenario, found: Rows, plan: object, at_end: str = "open") -> None:
+    expected = drawn.expected(at_end=at_end)
+    if (why := difference(expected, found, drawn.keys)) is not None:
         pytest.fail(f"\n{drawn}\nplan = {plan}\n{why}\n", pytrace=False)
 
 
@@ -55,8 +56,11 @@ def test_a_bounded_frame_says_what_the_oracle_says(spark: Any, bounded_seed: int
     if drawn.ties == "error":
         frame = frame.repartition(3)
     buckets = rng.choice((1, 3, 64))
-    found = parse(drawn.text()).run(frame, ties=drawn.ties, buckets=buckets)
-    _check(drawn, engines.plain(rows_of(found), drawn.stream), (order, buckets))
+    at_end = rng.choice(("open", "close"))
+    query = parse(drawn.text())
+    found = query.run(frame, ties=drawn.ties, buckets=buckets, at_end=at_end)
+    plan = (order, buckets, at_end)
+    _check(drawn, engines.plain(rows_of(found), drawn.stream), plan, at_end)
 
 
 def test_a_stream_says_what_the_oracle_says(spark: Any, streamed_seed: int, tmp_path: Path) -> None:

@@ -96,17 +96,17 @@ def row_pattern_engines() -> dict[str, bool]:
         "PATTERN (a+) DEFINE a AS mask = 1)"
     )
     stream = pl.DataFrame({"t": [1, 2], "mask": [1, 0]})
-    offered = {}
+    available = {}
     with duckdb.connect() as connection:
         connection.register("stream", stream.to_arrow())
         try:
             connection.execute(text)
-            offered["duckdb"] = True
+            available["duckdb"] = True
         except duckdb.Error:
-            offered["duckdb"] = False
+            available["duckdb"] = False
     try:
         pl.SQLContext(stream=stream).execute(text, eager=True)
-        offered["polars"] = True
+        available["polars"] = True
     except pl.exceptions.PolarsError:
-        offered["polars"] = False
-    return offered
+        available["polars"] = False
+    return available

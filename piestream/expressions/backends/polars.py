@@ -12,6 +12,7 @@ import polars as pl
 
 from piestream.expressions.backends.polars_runtime import quotient
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
+from piestream.expressions.coercion import constant
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.functions.record import Implementation
 from piestream.expressions.like import like_regex
@@ -36,7 +37,7 @@ from piestream.expressions.typed import (
     Or,
     children,
 )
-from piestream.expressions.types import Kind, Type
+from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
 __all__ = ["for_every_row", "polars_expression"]
 
@@ -74,6 +75,8 @@ def _mentions(expression: Expression) -> int:
     match expression:
         case Arithmetic("%"):
             return 6
+        case Arithmetic(type=type) if type.is_wide:
+            return 3
         case Convert(operand, type):
             number_in_text = operand.type.kind is Kind.STRING and type.kind is not Kind.STRING
             return 2 if number_in_text or type.kind is Kind.STRING else _cleaned(operand)
@@ -112,6 +115,8 @@ class _Writer:
     def dtype(self, type: Type) -> Any:
         if type.kind is Kind.DATETIME:
             return pl.Datetime("us", type.zone)
+        if type.is_wide:
+            return pl.Int128
         return self.types[type.kind]
 
     def true(self, expression: Expression) -> pl.Expr:
@@ -173,6 +178,8 @@ class _Writer:
                 if operand.type.kind is Kind.DATETIME:
                     equal = [tested == self._const(v, operand.type) for v in values]
                     return _balanced(equal, lambda a, b: a | b)
+                if any(constant(value).type.is_wide for value in values):
+                    return tested.cast(pl.Int128).is_in(pl.lit([*values], pl.List(pl.Int128)))
                 return tested.is_in(list(values))
             case Like(operand, parts):
                 return self.write(operand).str.contains(like_regex(parts, r"\z"))
@@ -208,8 +215,8 @@ class _Writer:
             if own != pl.Float64:
                 column = column.cast(pl.Float64)
             return column.fill_nan(None)
-        if type.kind is Kind.INT and own != pl.Int64:
-            return column.cast(pl.Int64, strict=False)
+        if type.kind is Kind.INT and own != self.dtype(type):
+            return column.cast(self.dtype(type))
         if type.kind is Kind.STRING and own != pl.String:
             return column.cast(pl.String)
         if type.kind is Kind.NULL:
@@ -253,7 +260,13 @@ class _Writer:
                 if type.kind is Kind.FLOAT:
                     return _ARITHMETIC[operator](left, right)
                 wide = _ARITHMETIC[operator](left.cast(pl.Int128), right.cast(pl.Int128))
-                return wide.cast(pl.Int64, strict=False)
+                if not type.is_wide:
+                    return wide.cast(pl.Int64, strict=False)
+                # 128 bits overflow beyond 1.7e38: far from there a float tells whether they have
+                about = _ARITHMETIC[operator](left.cast(pl.Float64), right.cast(pl.Float64))
+                least, most = (pl.lit(limit, dtype=pl.Int128) for limit in (LEAST_WIDE, MOST_WIDE))
+                fits = about.is_between(-1.6e38, 1.6e38) & wide.is_between(least, most)
+                return pl.when(fits).then(wide)
             case _:
                 assert_never(operator)
 
@@ -277,7 +290,7 @@ class _Writer:
                 return value.dt.convert_time_zone(type.zone)
             case (
                 (Kind.INT | Kind.BOOL, Kind.FLOAT)
-                | (Kind.FLOAT | Kind.BOOL, Kind.INT)
+                | (Kind.INT | Kind.FLOAT | Kind.BOOL, Kind.INT)
                 | (Kind.INT | Kind.DATE, Kind.STRING)
                 | (Kind.DATE, Kind.DATETIME)
             ):
@@ -288,7 +301,8 @@ class _Writer:
         # Every function of floats gives NaN or NULL for a NaN.
         operands = (self._with_nan(operand) for operand in call.operands)
         result = call.function.polars(*operands, *call.numbers)
-        return result.cast(pl.Int64, strict=False) if call.type.kind is Kind.INT else result
+        whole = call.type.kind is Kind.INT
+        return result.cast(self.dtype(call.type), strict=False) if whole else result
 
 
 #: What is never a calculated NaN.

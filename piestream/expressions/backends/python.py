@@ -36,7 +36,7 @@ from piestream.expressions.typed import (
     Not,
     Or,
 )
-from piestream.expressions.types import Kind, Type
+from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
 __all__ = ["Event", "MaskFunction", "PredicateFunction", "mask_function", "truth_function"]
 
@@ -277,8 +277,6 @@ class _Writer:
         if type.kind is Kind.NULL:
             return ["False"], variable
         present = f"{variable} is not None"
-        if type.stored in ("UInt64", "Int128", "UInt128"):
-            return [present, f"{-(2**63)} <= {variable} <= {2**63 - 1}"], variable
         if type.stored == "Decimal":
             return [present], f"{self.constant(float)}({variable})"
         return [present], variable
@@ -302,7 +300,10 @@ class _Writer:
                 if type.kind is Kind.FLOAT:
                     return guards, f"({a} {operator} {b})"
                 name = self.temporary()
-                guards.append(f"{-(2**63)} <= ({name} := {a} {operator} {b}) <= {2**63 - 1}")
+                least, most = -(2**63), 2**63 - 1
+                if type.is_wide:
+                    least, most = LEAST_WIDE, MOST_WIDE
+                guards.append(f"{least} <= ({name} := {a} {operator} {b}) <= {most}")
                 return guards, name
             case _:
                 assert_never(operator)
@@ -315,6 +316,9 @@ class _Writer:
             return held, f"{self.constant(readers[target])}({name})"
         guards, value = self.value(operand)
         match source, target:
+            case Kind.INT, Kind.INT:  # of a wide one
+                name = self.temporary()
+                return [*guards, f"{-(2**63)} <= ({name} := {value}) <= {2**63 - 1}"], name
             case Kind.INT, Kind.FLOAT:
                 return guards, f"{self.constant(float)}({value})"
             case Kind.INT, Kind.BOOL:

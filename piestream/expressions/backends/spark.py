@@ -34,7 +34,7 @@ from piestream.expressions.typed import (
     Not,
     Or,
 )
-from piestream.expressions.types import Kind
+from piestream.expressions.types import Kind, Type
 
 __all__ = ["spark_sql"]
 
@@ -68,7 +68,7 @@ class _Writer:
     def _written(self, expression: Expression) -> str:
         match expression:
             case Field(name, previous, type):
-                return self._field(name, previous, type.kind)
+                return self._field(name, previous, type)
             case Const(value, type):
                 return _constant(value, type.kind)
             case Arithmetic(operator, left, right, type):
@@ -114,13 +114,14 @@ class _Writer:
             return f"nullif({written}, {_NAN})"
         return written
 
-    def _field(self, name: str, previous: bool, kind: Kind) -> str:
+    def _field(self, name: str, previous: bool, type: Type) -> str:
+        kind = type.kind
         whole = self.previous_prefix + name if previous else name
         column = spark_text.column(whole)
         if kind is Kind.FLOAT:
             return f"nullif(CAST({column} AS DOUBLE), {_NAN})"
         if kind is Kind.INT:
-            return f"CAST({column} AS BIGINT)"
+            return f"CAST({column} AS {'DECIMAL(38, 0)' if type.is_wide else 'BIGINT'})"
         if kind is Kind.NUMBER:
             return f"nullif({column}, {_NAN})"
         if kind is Kind.UNKNOWN:
@@ -165,7 +166,7 @@ class _Writer:
             case Kind.INT | Kind.BOOL | Kind.NUMBER | Kind.UNKNOWN, Kind.FLOAT:
                 return f"CAST({written} AS {to})"
             case (
-                (Kind.FLOAT | Kind.BOOL | Kind.NUMBER, Kind.INT)
+                (Kind.INT | Kind.FLOAT | Kind.BOOL | Kind.NUMBER, Kind.INT)
                 | (Kind.INT | Kind.BOOL | Kind.DATE, Kind.STRING)
                 | (Kind.DATE | Kind.DATETIME, Kind.DATETIME)
                 | (Kind.UNKNOWN, _)

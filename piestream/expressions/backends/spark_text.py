@@ -73,6 +73,8 @@ def literal(value: bool | int | float | str | date | datetime | None) -> str:
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, int):
         # The smallest integer cannot be written: its digits without the sign do not fit.
+        if not -(2**63) <= value < 2**63:
+            return f"{value}BD"
         return f"({value + 1}L - 1L)" if value == -(2**63) else f"{value}L"
     if math.isfinite(value):
         return f"{value!r}D"

@@ -12,7 +12,7 @@ from piestream.expressions.functions.record import (
     Operand,
     WholeNumber,
 )
-from piestream.expressions.types import FLOAT, INT, NUMBER
+from piestream.expressions.types import FLOAT, INT, LEAST_WIDE, MOST_WIDE, NUMBER
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,6 +40,18 @@ def _whole_polars(x: pl.Expr) -> pl.Expr:
     import polars as pl
 
     return x.cast(pl.Int128).abs()
+
+
+def _absolute_wide(value: int) -> int | None:
+    result = abs(value)
+    return None if result > MOST_WIDE else result
+
+
+def _wide_polars(x: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    least, most = (pl.lit(limit, dtype=pl.Int128) for limit in (LEAST_WIDE, MOST_WIDE))
+    return _only_where(x.is_between(least, most), x.abs())
 
 
 def _floor(value: float) -> float:
@@ -156,6 +168,11 @@ NUMBER_FUNCTIONS = (
             polars=_whole_polars,
             python=_absolute_whole,
             spark=lambda x: f"(CASE WHEN {x} < 0L THEN try_subtract(0L, {x}) ELSE {x} END)",
+        ),
+        of_wide_numbers=Implementation(
+            polars=_wide_polars,
+            python=_absolute_wide,
+            spark=lambda x: f"abs({x})",
         ),
     ),
     Function(

@@ -91,6 +91,8 @@ class Function(Implementation):
     variadic: bool = False
     #: Used in place of the other implementation if the operand is a whole number; gives one.
     of_whole_numbers: Implementation | None = None
+    #: The same of whole numbers that may be beyond 64 bits.
+    of_wide_numbers: Implementation | None = None
     #: Whether the result is the operand itself if that is a whole number.
     keeps_whole_numbers: bool = False
     #: Other names that it may be written with.
@@ -136,8 +138,11 @@ def registry(functions: Iterable[Function]) -> dict[str, Function]:
     nodes: set[str] = set()
     for function in functions:
         _check_complete(function.name, function)
-        if function.of_whole_numbers is not None:
-            _check_complete(function.name, function.of_whole_numbers)
+        if (function.of_whole_numbers is None) != (function.of_wide_numbers is None):
+            raise TypeError(f"{function.name} is for some whole numbers and not for others")
+        for form in (function.of_whole_numbers, function.of_wide_numbers):
+            if form is not None:
+                _check_complete(function.name, form)
         if not function.meaning:
             raise TypeError(f"{function.name} has no line of documentation")
         for spelling in (function.name, *function.aliases):

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from piestream.spark.job import PYTHON_KAFKA
+
 __all__ = [
     "KAFKA_HINT",
-    "PYTHON_KAFKA",
     "SINKS",
     "SOURCES",
     "Connector",
@@ -18,7 +19,6 @@ __all__ = [
 
 _FILES = ("parquet", "json", "csv", "orc")
 _KAFKA = ("kafka", "kafka-python")
-PYTHON_KAFKA = "piestream_kafka"
 
 _FORMS = (
     "parquet:DIR, json:DIR, csv:DIR, orc:DIR, table:NAME, kafka:TOPIC@HOST:PORT, "

@@ -27,7 +27,7 @@ except ImportError:  # before Spark 4.2 a micro-batch takes all that there is
         """A source that knows where to stop."""
 
 
-from piestream.spark.job.connectors import PYTHON_KAFKA
+from piestream.spark.job import PYTHON_KAFKA
 from piestream.spark.job.kafka_writer import KafkaStreamWriter, KafkaWriter
 
 __all__ = ["NAME", "KafkaSource", "register"]

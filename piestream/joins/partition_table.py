@@ -59,7 +59,7 @@ class PartitionTable:
 
     def column(self, field: str) -> Words:
         """A field of all partitions: a view."""
-        return self.rows[:, Partition.offset(field)]
+        return Partition.column_of(self.rows, field)
 
     def ring_column(self, field: str) -> Words:
         """A field of the rings of all partitions, by partition and symbol: a view."""

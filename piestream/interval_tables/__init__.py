@@ -1,0 +1,1 @@
+"""Tables of ready-made intervals: join, relate, coverage, depth and merge."""

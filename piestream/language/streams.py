@@ -1,0 +1,220 @@
+"""FROM and WITH: the streams that a query reads, and what their names stand for.
+
+A stream is named, or is the path of files, or a query in brackets. A query in brackets knows the
+names of the streams around it: what such a name stands for is then a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from piestream.expressions.diagnostics import Span, did_you_mean
+from piestream.expressions.durations import NANOSECONDS, tick_unit
+from piestream.expressions.tokens import Kind, Token
+from piestream.language.cursor import Cursor, depths
+from piestream.language.draft import StreamDraft
+from piestream.language.model import Query, Source, Where, part_of
+
+__all__ = ["NestedQuery", "Scope", "read_stream", "read_unit", "stream_of_tokens"]
+
+
+class NestedQuery:
+    """The tokens of a query in brackets, and where it ends."""
+
+    def __init__(self, tokens: list[Token], end: Span) -> None:
+        self.tokens = tokens
+        self.end = end
+
+
+class Scope:
+    """What the names of streams stand for inside a query: its own streams, then those around it.
+
+    ``read`` reads the query in brackets with that number; it is called once, when its matches are
+    needed first, so that queries may be written in any order.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[StreamDraft],
+        partition_by: Sequence[str],
+        read: Callable[[int], Query | None],
+        outer: Scope | None = None,
+    ) -> None:
+        self.streams = streams
+        self.partition_by = partition_by
+        self.outer = outer
+        self._read = read
+        #: The streams that queries in brackets read.
+        self.read_inside: set[int] = set()
+        self._reading: list[int] = []
+        self._done: set[int] = set()
+
+    def read_queries(self) -> None:
+        """Read the queries in brackets that nothing has asked for."""
+        for number, stream in enumerate(self.streams):
+            if stream.is_query and stream.query is None:
+                self._query(number)
+
+    def resolve(self, name: str, place: Span | None, cursor: Cursor) -> Source | None:
+        """The stream that a name stands for in a query in brackets; None if it is no one's."""
+        for number, stream in enumerate(self.streams):
+            if stream.name != name:
+                continue
+            if number in self._reading:
+                around = [str(self.streams[n].name) for n in self._reading]
+                way = " reads ".join([*around[around.index(name) :], name])
+                message = f"the stream {name} is made of itself: {way}"
+                cursor.report(place or cursor.span(), message, "a query reads other streams")
+                return None
+            if stream.is_query:
+                self._query(number)
+            self.read_inside.add(number)
+            return stream.source()
+        return None if self.outer is None else self.outer.resolve(name, place, cursor)
+
+    def _query(self, number: int) -> None:
+        if number in self._done:
+            return
+        self._done.add(number)
+        self._reading.append(number)
+        self.streams[number].query = self._read(number)
+        self._reading.pop()
+
+
+def read_stream(
+    cursor: Cursor, number: int, keyword: str, spans: dict[Where, Span]
+) -> tuple[StreamDraft, NestedQuery | None]:
+    """The stream of a FROM or WITH clause, and the tokens of its query if it is one."""
+    stream = StreamDraft(span=cursor.span() if cursor.tokens else None)
+    nested = None
+    first = cursor.peek()
+    if first.kind is Kind.STRING:
+        stream.path = cursor.take().text
+        if not stream.path:
+            cursor.report(first, f"the path of {keyword} is empty")
+    elif first.is_sign("("):
+        nested = _nested(cursor)
+        stream.is_query = True
+    else:
+        name = cursor.take_name("the name of a stream, or a path in quotes,")
+        if name is None:
+            return stream, None
+        stream.name = name.text
+        stream.span = name.span
+    cursor.take_word("AS")
+    if cursor.peek().kind in (Kind.WORD, Kind.QUOTED) and cursor.peek().upper != "FROM":
+        alias = cursor.take_name("another name for the stream")
+        if alias is not None and stream.name is None:
+            stream.name, stream.span = alias.text, alias.span
+        elif alias is not None:
+            stream.alias = alias.text
+    if stream.name is None and (stream.is_query or number > 0):
+        what = "query" if stream.is_query else "file"
+        message = f"the stream of this {what} has no name"
+        cursor.report(first, message, f"write {keyword} … AS name")
+    if cursor.take_word("FROM"):
+        _endpoints(cursor, stream, number, spans)
+    cursor.expect_end(keyword)
+    if stream.is_query and stream.start is not None:
+        message = "the matches of a query have their own starts and ends"
+        cursor.report(first, message, "leave FROM … TO … out")
+    if cursor.tokens:
+        spans[part_of(number, stream.name, "source")] = cursor.span()
+    return stream, nested
+
+
+def _nested(cursor: Cursor) -> NestedQuery:
+    """The tokens between the bracket that comes next and the one that closes it."""
+    rest = cursor.tokens[cursor.position :]
+    depth = depths(rest)
+    close = next((i for i in range(1, len(rest)) if depth[i] == 0 and rest[i].is_sign(")")), None)
+    if close is None:
+        cursor.report(rest[0], "this bracket is never closed with )")
+        cursor.position = len(cursor.tokens)
+        return NestedQuery(rest[1:], cursor.end.span)
+    cursor.position += close + 1
+    return NestedQuery(rest[1:close], rest[close].span)
+
+
+def _endpoints(cursor: Cursor, stream: StreamDraft, number: int, spans: dict[Where, Span]) -> None:
+    """``FROM start TO end UNIT ms ID column KNOWN AT START``, behind FROM."""
+
+    def column(part: str, what: str) -> str | None:
+        name = cursor.take_name(what)
+        if name is None:
+            return None
+        spans[part_of(number, stream.name, part)] = name.span
+        return name.text
+
+    stream.start = column("start", "the column in which intervals start")
+    if not cursor.take_word("TO"):
+        cursor.report(cursor.peek(), "TO is missing", "write FROM start TO end")
+        return
+    stream.end = column("end", "the column in which intervals end")
+    while not cursor.at_end:
+        if cursor.peek().upper == "UNIT":
+            stream.time_unit = read_unit(cursor, part_of(number, stream.name, "time_unit"), spans)
+        elif cursor.take_word("ID"):
+            stream.id = column("id", "the column that identifies intervals")
+        elif cursor.take_word("KNOWN"):
+            if not (cursor.take_word("AT") and cursor.take_word("START")):
+                cursor.report(cursor.peek(), "this is not KNOWN AT START")
+            stream.known_at_start = True
+        else:
+            break
+
+
+def read_unit(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | None:
+    """``UNIT ms`` of a time column of integers, if it comes next."""
+    if not cursor.take_word("UNIT"):
+        return None
+    unit = cursor.take()
+    name = tick_unit(unit.text) if unit.kind is Kind.WORD else None
+    if name is None:
+        hint = did_you_mean(unit.text, NANOSECONDS)
+        message = f"{unit.text or 'nothing'} is not the unit of a time column"
+        cursor.report(unit, message, hint or f"the units are {', '.join(NANOSECONDS)}")
+    else:
+        spans[where] = unit.span
+    return name
+
+
+def stream_of_tokens(
+    tokens: Sequence[Token], streams: Sequence[StreamDraft], cursor: Cursor
+) -> int | None:
+    """The stream whose name qualifies columns among these tokens, else the first.
+
+    None where they are of several streams, which is reported.
+    """
+    found: dict[int, Token] = {}
+    for index, token in enumerate(tokens[:-2]):
+        if token.kind not in (Kind.WORD, Kind.QUOTED) or not tokens[index + 1].is_sign("."):
+            continue
+        if index and tokens[index - 1].is_sign("."):
+            continue
+        for number, stream in enumerate(streams):
+            if token.text in stream.qualifiers:
+                found.setdefault(number, token)
+    if len(found) > 1:
+        (_, first), (_, other) = list(found.items())[:2]
+        cursor.report(
+            other,
+            f"a predicate reads one stream, and this reads {first.text} and {other.text}",
+            "define a symbol for each, and relate them in PATTERN",
+        )
+        return None
+    return next(iter(found), 0)
+
+
+def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
+    """A stream that is known outside by its name, with what is said of it here."""
+    known = StreamDraft.of(source)
+    said = {
+        part: value
+        for part in ("alias", "order_by", "time_unit", "max_gap", "start", "end", "id", "span")
+        if (value := getattr(stream, part)) is not None
+    }
+    if stream.known_at_start:
+        said["known_at_start"] = True
+    return replace(known, name=stream.name, **said)

@@ -1,0 +1,280 @@
+"""A query that reads several streams, or intervals, meets the columns of all of its inputs.
+
+Each stream is a part with a binding of its own, as if its symbols were a query over it alone; the
+program is that of the whole. Queries in brackets are bound in the same way, all at one clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import polars as pl
+
+from piestream.expressions.diagnostics import QueryError, did_you_mean
+from piestream.expressions.durations import NANOSECONDS
+from piestream.language.model import Query, Source, StreamKind
+from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
+from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.compiler import compile_query
+from piestream.plan.outputs import (
+    MATCH_END,
+    MATCH_START,
+    match_bounds,
+    report_columns,
+    returned_columns,
+)
+
+__all__ = ["Schemas", "bind_combined", "unified"]
+
+#: The columns of each input, by the name under which its rows are given.
+Schemas = Mapping[str, Mapping[str, pl.DataType]]
+
+
+def unified(query: Query, schemas: Schemas) -> dict[str, dict[str, pl.DataType]]:
+    """The columns of the inputs with one type for all times, and one for each partition column.
+
+    Rows are converted to these types as they come in. Times take the finest unit of all.
+    """
+    found = _Inputs(schemas)
+    found.visit(query)
+    found.errors.raise_all()
+    return found.unified(query)
+
+
+def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) -> Binding:
+    """Bind a query of several streams to their `unified` columns."""
+    errors = Errors()
+    inner = [_inner(query, stream, schemas, errors) for stream in query.streams]
+    errors.raise_all()
+    query = _with_endpoints(query, inner)
+    columns = [
+        InputColumns(
+            query,
+            dict(schemas[input_key(stream)] if found is None else found.result_schema),
+            number,
+        )
+        for number, (stream, found) in enumerate(zip(query.streams, inner, strict=True))
+    ]
+    times = [errors.attempt(_times, c) for c in columns]
+    for c in columns:
+        for name in query.partition_by:
+            errors.attempt(c.dtype, name, ("partition_by", name), "PARTITION BY")
+    errors.raise_all()
+    time = next(t for t in times if t)[0]
+    unit = next((NANOSECONDS[s.time_unit] for s in query.streams if s.time_unit), None)
+    if time.nanoseconds_per_tick is None and unit is not None:
+        time = replace(time, nanoseconds_per_tick=unit)
+    ticks = errors.attempt(query_ticks, query, time)
+    returned = errors.attempt(returned_columns, query, columns, time)
+    for number, stream in enumerate(query.streams):
+        if stream.max_gap is not None:
+            where = query.part(number, "max_gap")
+            errors.attempt(query.ticks, where, stream.max_gap, time.nanoseconds_per_tick)
+    errors.raise_all()
+    assert ticks is not None
+    assert returned is not None
+    outputs, attributes = returned
+    outputs = (*report_columns(query, columns[0].schema, time), *outputs)
+    if as_stream:
+        outputs = (*outputs, *match_bounds(query, time))
+    compiled = compile_query(query, ticks, tuple(w for o in outputs for w in o.words))
+    whole = Binding(
+        query=query,
+        schema={name: columns[0].schema[name] for name in query.partition_by},
+        time=time,
+        attributes=attributes,
+        outputs=outputs,
+        compiled=compiled,
+        predicates=(),
+    )
+    parts = []
+    n_predicates = 0
+    for number, c in enumerate(columns):
+        part_times = times[number]
+        assert part_times is not None
+        bound = errors.attempt(_part_binding, whole, c, part_times)
+        if bound is None:
+            continue
+        count = 0 if bound.query.streams[0].is_ready_made else len(bound.predicates)
+        numbers = tuple(n for n, a in enumerate(attributes) if a.stream == number)
+        predicates = tuple(range(n_predicates, n_predicates + count))
+        n_predicates += count
+        parts.append(Part(query.streams[number], bound, predicates, numbers, inner[number]))
+    errors.raise_all()
+    return replace(whole, parts=tuple(parts), bit_of_symbol=_bits(query, parts, n_predicates))
+
+
+def _bits(query: Query, parts: list[Part], n_predicates: int) -> tuple[int, ...]:
+    """Where the bit of each symbol is; that of a ready-made one is behind all, and never set."""
+    bits = []
+    for symbol in query.symbols:
+        part = parts[symbol.stream]
+        if part.source.is_ready_made:
+            bits.append(n_predicates)
+            continue
+        distinct = list(dict.fromkeys(one.predicate for one in part.binding.query.symbols))
+        bits.append(part.predicates[distinct.index(symbol.predicate)])
+    return tuple(bits)
+
+
+def _inner(query: Query, stream: Source, schemas: Schemas, errors: Errors) -> Binding | None:
+    """The binding of a query in brackets."""
+    if stream.query is None:
+        return None
+    if stream.query.is_combined:
+        return errors.attempt(bind_combined, stream.query, schemas, as_stream=True)
+    schema = schemas[input_key(stream.query.streams[0])]
+    return errors.attempt(bind, stream.query, schema, as_stream=True)
+
+
+def _with_endpoints(query: Query, inner: list[Binding | None]) -> Query:
+    """The query, whose streams of matches have the names of the columns where these lie."""
+    streams = tuple(
+        stream if binding is None else replace(stream, start=MATCH_START, end=MATCH_END)
+        for stream, binding in zip(query.streams, inner, strict=True)
+    )
+    return replace(query, streams=streams)
+
+
+def _times(columns: InputColumns) -> tuple[TimeColumn, ...]:
+    """The columns of time of a stream: one of events, two of intervals."""
+    times = columns.endpoints() if columns.source.is_ready_made else (columns.time(),)
+    if columns.source.id is not None:
+        columns.dtype(columns.source.id, columns.query.part(columns.stream, "id"), "ID")
+    return times
+
+
+def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn, ...]) -> Binding:
+    """The binding of one stream: of a query of its own symbols."""
+    query = whole.query
+    symbols = tuple(replace(s, stream=0) for s in query.symbols if s.stream == columns.stream)
+    own = replace(query, symbols=symbols, streams=(columns.source,), constraints=(), returns=())
+    distinct = dict.fromkeys(symbol.predicate for symbol in symbols)
+    errors = Errors()
+    predicates = [errors.attempt(p.to_polars, columns.schema) for p in distinct]
+    errors.raise_all()
+    names = [time.name for time in times]
+    if columns.source.id is not None:
+        names.append(columns.source.id)
+    return Binding(
+        query=own,
+        schema=columns.schema,
+        time=replace(whole.time, name=times[0].name),
+        attributes=tuple(a for a in whole.attributes if a.stream == columns.stream),
+        outputs=(),
+        compiled=whole.compiled,
+        predicates=tuple(p for p in predicates if p is not None),
+        bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in symbols),
+        previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),
+        times=tuple(names),
+    )
+
+
+class _Inputs:
+    """The columns of time and of partitions, of all inputs of a query and of those inside it."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self.schemas = schemas
+        self.errors = Errors()
+        self.times: dict[tuple[str, str], pl.DataType] = {}
+        self.keys: dict[str, dict[str, pl.DataType]] = {}
+
+    def visit(self, query: Query) -> None:
+        for number, stream in enumerate(query.streams):
+            if stream.query is not None:
+                self.visit(stream.query)
+                continue
+            key = input_key(stream)
+            if key not in self.schemas:
+                hint = did_you_mean(key, self.schemas) or "the rows given are those of " + (
+                    ", ".join(self.schemas) or "no stream"
+                )
+                where = query.part(number, "source")
+                raise query.fault(where, f"there are no rows for the stream {key}", hint)
+            columns = InputColumns(query, dict(self.schemas[key]), number)
+            for time in self.errors.attempt(_times, columns) or ():
+                self.times[key, time.name] = time.dtype
+            if stream.kind is StreamKind.EVENTS and (key, stream.order_by) in self.times:
+                time = columns.time()
+                self.errors.attempt(columns.check_unit, time)
+            for name in query.partition_by:
+                where = ("partition_by", name)
+                dtype = self.errors.attempt(columns.dtype, name, where, "PARTITION BY")
+                if dtype is not None:
+                    self.keys.setdefault(name, {})[key] = dtype
+
+    def unified(self, query: Query) -> dict[str, dict[str, pl.DataType]]:
+        """The schemas with the common types."""
+        found = {key: dict(schema) for key, schema in self.schemas.items()}
+        time = self._common_time(query)
+        for key, name in self.times:
+            found[key][name] = time
+        for name, types in self.keys.items():
+            common = _common_key(query, name, types)
+            for key in types:
+                found[key][name] = common
+        return found
+
+    def _common_time(self, query: Query) -> pl.DataType:
+        known = {place: dtype for place, dtype in self.times.items() if dtype != pl.Null}
+        distinct = list(dict.fromkeys(known.values()))
+        if len(distinct) == 1:
+            return distinct[0]
+        if all(dtype.is_integer() for dtype in distinct):
+            return pl.Int64()
+        zones = {dtype.time_zone for dtype in distinct if isinstance(dtype, pl.Datetime)}
+        are_moments = all(isinstance(d, pl.Datetime) or d == pl.Date for d in distinct)
+        if not are_moments or len(zones) > 1:
+            (one, first), (other, second) = next(
+                (a, b)
+                for a in known.items()
+                for b in known.items()
+                if not _have_one_clock(a[1], b[1])
+            )
+            raise QueryError(
+                f"the times of {one[0]} ({one[1]}, {first}) and of {other[0]} ({other[1]}, "
+                f"{second}) are of different clocks: convert one of the columns"
+            )
+        units = [d.time_unit for d in distinct if isinstance(d, pl.Datetime)]
+        finest = next(unit for unit in ("ns", "us", "ms") if unit in units)
+        return pl.Datetime(finest, next(iter(zones)))
+
+
+def _have_one_clock(one: pl.DataType, other: pl.DataType) -> bool:
+    if one.is_integer() or other.is_integer():
+        return one.is_integer() and other.is_integer()
+    zones = [d.time_zone for d in (one, other) if isinstance(d, pl.Datetime)]
+    return len(set(zones)) < 2
+
+
+def _common_key(query: Query, name: str, types: Mapping[str, pl.DataType]) -> pl.DataType:
+    """One type for a partition column of all streams."""
+    distinct = list(dict.fromkeys(dtype for dtype in types.values() if dtype != pl.Null))
+    if not distinct:
+        return pl.Null()
+    if len(distinct) == 1:
+        return distinct[0]
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    if all(dtype.is_integer() for dtype in distinct):
+        return pl.Int64()
+    if all(dtype.is_float() for dtype in distinct):
+        return pl.Float64()
+    if all(dtype in texts or isinstance(dtype, pl.Enum) for dtype in distinct):
+        return pl.String()
+    listed = ", ".join(f"{dtype} in {key}" for key, dtype in types.items())
+    raise query.fault(
+        ("partition_by", name),
+        f"the column {name} has different types: {listed}",
+        "its values are compared: convert one of the columns",
+    )
+
+
+def attribute_types(binding: Binding) -> list[pl.DataType]:
+    """The type of the column of each attribute."""
+    return [_attribute_type(binding, attribute) for attribute in binding.attributes]
+
+
+def _attribute_type(binding: Binding, attribute: Attribute) -> pl.DataType:
+    schema = binding.parts[attribute.stream].binding.schema if binding.parts else binding.schema
+    return schema[attribute.name] if attribute.name else pl.Int64()

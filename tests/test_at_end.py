@@ -1,0 +1,135 @@
+"""What is open when an input ends: it stays so, or ends at its partition's last event."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.compiled.constants import INT64_MAX
+from piestream.language.model import Emit
+from tests import engines
+from tests.engines import by_partition, difference, parse, plain
+from tests.randoms import scenario
+from tests.scenario import Scenario
+
+_COMPLETE = "FROM s PARTITION BY k ORDER BY t DEFINE {} PATTERN {} WITHIN 100 EMIT ON COMPLETION"
+
+
+def _closable(seed: int) -> Scenario:
+    return scenario(seed).having(name=f"seed {seed} at the end")
+
+
+def _fail(engine: str, drawn: Scenario, why: str) -> None:
+    pytest.fail(f"{engine} with at_end='close' on {drawn}\n{why}", pytrace=False)
+
+
+def test_a_frame_that_is_closed_says_what_the_oracle_says(seeds: range) -> None:
+    for seed in seeds:
+        drawn = _closable(seed)
+        found = parse(drawn.text()).run(drawn.stream.frame(), ties=drawn.ties, at_end="close")
+        expected = drawn.expected(at_end="close")
+        why = difference(expected, plain(found, drawn.stream), drawn.keys)
+        if why is not None:
+            _fail("frame", drawn, why)
+
+
+@pytest.mark.parametrize("engine", ["session", "event", "disordered restored"])
+def test_a_session_that_is_closed_says_what_the_oracle_says(engine: str, few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = _closable(seed)
+        plan = engines.draw(engine, drawn.stream, Random(f"{drawn.name} {engine}"))
+        given = engines.play(parse(drawn.text()), drawn.stream, plan, at_end="close")
+        found = [row for rows in given for row in rows]
+        why = difference(drawn.expected(at_end="close"), found, drawn.keys)
+        if why is not None:
+            _fail(engine, drawn, why)
+
+
+def test_closing_only_adds_rows_and_the_statistics_count_them(few_seeds: range) -> None:
+    added = 0
+    for seed in few_seeds:
+        drawn = _closable(seed)
+        query, frame = parse(drawn.text()), drawn.stream.frame()
+        ordered = frame.sort("ts", maintain_order=True)
+        session = query.open(ties=drawn.ties)
+        rows = plain(session.push(ordered), drawn.stream) + plain(session.close(), drawn.stream)
+        closed = plain(query.run(frame, ties=drawn.ties, at_end="close"), drawn.stream)
+        before = by_partition(rows, drawn.keys)
+        for key, all_rows in by_partition(closed, drawn.keys).items():
+            kept = before.pop(key, [])
+            why = difference(kept, all_rows[: len(kept)])
+            if why is not None:
+                _fail("frame", drawn, why)
+        assert not before
+        assert session.statistics.incomplete == len(closed) - len(rows), str(drawn)
+        added += len(closed) - len(rows)
+    assert added
+
+
+def test_every_trigger_of_a_closed_input_is_completed(few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = _closable(seed).having(emit=Emit.BOTH)
+        rows = parse(drawn.text()).run(drawn.stream.frame(), ties=drawn.ties, at_end="close")
+        phases = rows["phase"].value_counts().rows()
+        assert len({count for _, count in phases}) <= 1, str(drawn)
+
+
+# What an end is
+
+
+def _frame(**columns: list[Any]) -> pl.DataFrame:
+    return pl.DataFrame({"k": ["p"] * len(columns["t"])} | columns)
+
+
+def test_an_open_interval_ends_at_the_last_event_of_its_partition() -> None:
+    query = ps.query(_COMPLETE.format("a AS x > 0", "a") + " RETURN a.ts, a.te, COUNT(a), SUM(a.x)")
+    frame = pl.DataFrame({"k": list("pppqq"), "t": [1, 5, 9, 2, 20], "x": [1, 2, 4, 0, 0]})
+    assert query.run(frame).is_empty()
+    # the last event is one of the run's, and counts
+    assert query.run(frame, at_end="close").rows() == [("p", 9, 1, 9, 3, 7)]
+
+
+def test_a_run_of_one_event_ends_one_tick_later() -> None:
+    query = ps.query(_COMPLETE.format("a AS x > 0", "a"))
+    assert query.run(_frame(t=[7], x=[1]), at_end="close").rows() == [("p", 8, 7, 8)]
+
+
+def test_two_intervals_that_share_the_last_event_overlap() -> None:
+    """The end is an instant behind the last event, though it is written with its time."""
+    frame = _frame(t=[1, 5, 9], x=[1, 1, 1], y=[0, 0, 1])
+    for relation, rows in (("overlaps", [("p", 10, 1, 9, 9, 10)]), ("meets", [])):
+        query = ps.query(_COMPLETE.format("a AS x > 0, b AS y > 0", f"a {relation} b"))
+        assert query.run(frame, at_end="close").rows() == rows
+
+
+def test_a_duration_is_judged_by_the_end_that_is_given() -> None:
+    frame = _frame(t=[1, 5, 9], x=[1, 1, 1])
+    for bound, found in (("AT LEAST 8", 1), ("AT LEAST 9", 0), ("AT MOST 8", 1), ("AT MOST 7", 0)):
+        query = ps.query(_COMPLETE.format(f"a AS x > 0 {bound}", "a"))
+        assert len(query.run(frame, at_end="close")) == found, bound
+
+
+def test_what_max_gap_ended_is_not_ended_again() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY t MAX GAP 5 DEFINE a AS x > 0 PATTERN a WITHIN 99 "
+        "EMIT ON COMPLETION"
+    )
+    frame = pl.DataFrame({"k": ["p", "q", "q"], "t": [1, 3, 40], "x": [1, 0, 1]})
+    assert query.run(frame, at_end="close").sort("k").rows() == [("p", 6, 1, 6), ("q", 41, 40, 41)]
+
+
+def test_a_time_behind_which_there_is_none_is_refused() -> None:
+    query = ps.query(_COMPLETE.format("a AS x > 0", "a"))
+    with pytest.raises(ps.StreamError, match="shift the times"):
+        query.run(_frame(t=[INT64_MAX - 1], x=[1]), at_end="close")
+
+
+def test_an_end_that_there_is_not_is_refused() -> None:
+    session = ps.query(_COMPLETE.format("a AS x > 0", "a")).open()
+    with pytest.raises(ValueError, match="at_end is one of 'open', 'close'"):
+        session.close(at_end="shut")  # type: ignore[arg-type]
+    session.close()
