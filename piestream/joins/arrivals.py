@@ -117,9 +117,7 @@ def _make_room(partition: Partition, s: int) -> None:
 
 
 @kernel
-def _with_room_for_rows(
-    place: Words, program: Program, pool_array: Array, s: int
-) -> Array:
+def _with_room_for_rows(place: Words, program: Program, pool_array: Array, s: int) -> Array:
     """The pool with a free slot for an interval of a symbol."""
     partition = Partition(place, program, pointer(pool_array))
     header = partition.rings[s]
@@ -268,9 +266,7 @@ def _find(
         other = constraint.symbols[1 - incident.side]
         if only_rows and not program.rows >> other & 1:
             continue
-        pool_array = _with_room_for_pairs(
-            place, program, pool_array, c, other, scratch.floor
-        )
+        pool_array = _with_room_for_pairs(place, program, pool_array, c, other, scratch.floor)
         partition = Partition(place, program, pointer(pool_array))
         if passed:
             scratch.lookups += find_passed(
@@ -284,9 +280,7 @@ def _find(
 
 
 @kernel
-def _find_of_passing(
-    place: Words, program: Program, pool_array: Array, scratch: Scratch
-) -> Array:
+def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
     """Find the pairs that the ends of rows' intervals decide which pass now."""
     rest = scratch.passed
     time = scratch.time

@@ -300,9 +300,7 @@ def _insert_interval(partition: Partition, scratch: Scratch, item: Item, floor: 
 
 
 @kernel
-def _validate_row(
-    partition: Partition, scratch: Scratch, s: int, slot_id: int, floor: int
-) -> int:
+def _validate_row(partition: Partition, scratch: Scratch, s: int, slot_id: int, floor: int) -> int:
     """Let an interval that came as a row be valid; gives the seed to extend it by, or NONE."""
     slot = RowSlot(partition.ring(s).slot(slot_id))
     if slot.start < floor:

@@ -156,9 +156,7 @@ def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int
 
 
 @kernel
-def _next_list_range(
-    partition: Partition, step: Step, source: Slot, cursor: ScanCursor
-) -> bool:
+def _next_list_range(partition: Partition, step: Step, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners in a listed constraint; False after all."""
     target = step.target
     ring = partition.ring(target)

@@ -205,9 +205,7 @@ def link(partition: Partition, constraint: Constraint, pair_id: int, floor: int)
 
 
 @kernel
-def discard(
-    partition: Partition, constraint: Constraint, pair_id: int, floor: int
-) -> None:
+def discard(partition: Partition, constraint: Constraint, pair_id: int, floor: int) -> None:
     """Take back a pair that has been inserted: out of the lists of intervals that are held."""
     pair = pair_at(partition, constraint, pair_id)
     for side in range(2):
@@ -259,7 +257,9 @@ def expire_pairs(partition: Partition, constraint: Constraint, floor: int) -> in
 
 
 @kernel
-def add_pair(partition: Partition, constraint: Constraint, side: int, mine: int, other: int) -> None:
+def add_pair(
+    partition: Partition, constraint: Constraint, side: int, mine: int, other: int
+) -> None:
     """Note that two intervals are a decided pair, to be inserted; there must be room for it."""
     ring = partition.pairs(constraint)
     pair = Pair(ring.slot(ring.tail))
@@ -270,4 +270,3 @@ def add_pair(partition: Partition, constraint: Constraint, side: int, mine: int,
         pair.previous[mine_or_other] = NONE
     pair.chained = 0
     ring.tail += 1
-

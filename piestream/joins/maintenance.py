@@ -242,9 +242,7 @@ def _sample_slot(slot: Slot, side: Side, others: RingHeader, sample: SideSample)
 
 
 @kernel
-def _count_box(
-    partition: Partition, s: int, by: int, first: int, last: int
-) -> int:
+def _count_box(partition: Partition, s: int, by: int, first: int, last: int) -> int:
     """How many intervals of a symbol have an endpoint in a range, of a few that are counted."""
     order = partition.order(s, by)
     box = box_in(order, first, last, INT64_MIN, INT64_MAX, NO_MATCH)

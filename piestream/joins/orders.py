@@ -322,6 +322,4 @@ def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int)
     The other endpoint is from ``low`` to ``high``; the bound is not lower than ``floor``, unless this
     is NO_MATCH.
     """
-    return Box(
-        order, order.ring, order.by, order.keeps_best, first, last, low, high, floor
-    )
+    return Box(order, order.ring, order.by, order.keeps_best, first, last, low, high, floor)

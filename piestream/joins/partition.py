@@ -14,11 +14,10 @@ from piestream.joins.records import (
     Pair,
     Program,
     RingHeader,
-    RowSlot,
     RowsHeader,
+    RowSlot,
 )
 from piestream.joins.rings import Ring
-
 
 _PAIR_WORDS = Pair.size
 _ROOT_BY_START, _ROOT_BY_END, _PENDING = (

@@ -18,6 +18,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.pairs import compare_times
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Slot
 from piestream.relations import (
@@ -49,18 +50,18 @@ _DISJOINT = int(Relation.BEFORE | Relation.AFTER)
 
 
 @kernel
-def _compare(a: int, b: int) -> int:
-    """-1, 0 or 1 as ``a`` is less than, equal to or greater than ``b``."""
-    return int(a > b) - int(a < b)
-
-
-@kernel
 def relations_now(xs: int, xe: int, ys: int, ye: int, now: int) -> int:
     """Allen's relations that two intervals may turn out to have, as far as is known ``now``."""
-    starts = _compare(xs, ys)
+    starts = compare_times(xs, ys)
     if (xe == OPEN and ye > now) or (ye == OPEN and xe > now):
         return int(_OF_STARTS[starts + 1])
-    order = 27 * starts + 9 * _compare(xs, ye) + 3 * _compare(xe, ys) + _compare(xe, ye) + 40
+    order = (
+        27 * starts
+        + 9 * compare_times(xs, ye)
+        + 3 * compare_times(xe, ys)
+        + compare_times(xe, ye)
+        + 40
+    )
     return int(_OF_ORDER[order])
 
 
@@ -218,9 +219,9 @@ class Finder(Record):
             looked += 1
             run = ring.slot(run_id)
             possible = relations_now(self.start, self.end, run.start, run.end, self.now)
-            if allowed & possible == possible and not possible & _DISJOINT:
-                if is_held(partition, s_other, run_id, self.floor):
-                    self.add(run_id)
+            decided = allowed & possible == possible and not possible & _DISJOINT
+            if decided and is_held(partition, s_other, run_id, self.floor):
+                self.add(run_id)
             run_id += 1
             if not contains and first < run_id < last:  # all between are contained
                 run_id = last
@@ -240,11 +241,11 @@ class Finder(Record):
             return 1
         if run.end == self.now and (announced or self.side):
             return 1  # found when the run ends
-        possible = int(_OF_STARTS[_compare(self.start, run.start) + 1])
+        possible = int(_OF_STARTS[compare_times(self.start, run.start) + 1])
         relation = relations_now(self.start, self.end, run.start, run.end, self.now)
-        if allowed & possible != possible and allowed & relation == relation:
-            if is_held(partition, s_other, run_id, self.floor):
-                self.add(run_id)
+        decided = allowed & possible != possible and allowed & relation == relation
+        if decided and is_held(partition, s_other, run_id, self.floor):
+            self.add(run_id)
         return 1
 
     @method
@@ -272,9 +273,9 @@ class Finder(Record):
             return 1 + self.add_all(BY_END, end, end, self.floor, end)
         ring = partition.ring(s_other)
         run_id = ring.first_ending_from(end)
-        if run_id < ring.tail and ring.slot(run_id).end == end:
-            if is_held(partition, s_other, run_id, self.floor):
-                self.add(run_id)
+        ends_there = run_id < ring.tail and ring.slot(run_id).end == end
+        if ends_there and is_held(partition, s_other, run_id, self.floor):
+            self.add(run_id)
         return 1
 
 
@@ -297,9 +298,7 @@ def find_arrived(
 ) -> int:
     """Find the pairs that are decided as an interval becomes known; gives the work it took."""
     slot = partition.ring(constraint.symbols[side]).slot(slot_id)
-    finder = Finder(
-        slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor
-    )
+    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
     allowed = constraint.sides[side].allowed
     looked = 0
     if partition.program.rows >> constraint.symbols[1 - side] & 1:
@@ -318,9 +317,7 @@ def find_passed(
     """Find the pairs that are decided as the end of an interval passes; gives the work it took."""
     s = constraint.symbols[side]
     slot = partition.ring(s).slot(slot_id)
-    finder = Finder(
-        slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor
-    )
+    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
     announced = False
     if partition.program.rows >> s & 1:
         announced = RowSlot(slot).announced != 0
@@ -336,7 +333,5 @@ def followed_end(
 ) -> int:
     """Where the intervals ended that one which becomes known follows immediately, or NO_MATCH."""
     slot = partition.ring(constraint.symbols[side]).slot(slot_id)
-    finder = Finder(
-        slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor
-    )
+    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
     return finder.followed_end()

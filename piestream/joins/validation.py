@@ -195,7 +195,7 @@ def _check_rows_of(partition: Partition, s: int, limits: Limits) -> int:
         slot = RowSlot(ring.slot(slot_id))
         if not row_is_sound(partition, s, slot, limits.lowest_time):
             return Damage.INTERVAL
-        if not _holds_values(partition, s, slot, limits):
+        if not _holds_values(partition, s, ring.slot(slot_id), limits):
             return Damage.VALUE
     return Damage.NOTHING if orders_are_sound(partition, s) else Damage.ROWS
 

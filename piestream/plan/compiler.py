@@ -23,8 +23,8 @@ from piestream.joins.records import (
     Partners,
     Program,
     RingHeader,
-    RowSlot,
     RowsHeader,
+    RowSlot,
     ScanMode,
     Slot,
     Validity,
@@ -405,7 +405,9 @@ class _Compiler:
             if fields["gone_until"] != NONE:
                 fields["gone_until"] += at
             if symbol in self.rows:
-                fields["rows"] = at + self.n_gone + RowsHeader.size * sorted(self.rows).index(symbol)
+                fields["rows"] = (
+                    at + self.n_gone + RowsHeader.size * sorted(self.rows).index(symbol)
+                )
         return at + self.n_gone + RowsHeader.size * len(self.rows)
 
     def _assembled(self) -> Words:
