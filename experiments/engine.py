@@ -179,7 +179,6 @@ def _detect_each(
     numbers, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
     offsets = np.array([0, 1], np.int64)
     values, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
-    no_intervals = np.zeros(0, np.int64)
     rows = np.empty(1 << 10, np.int64)
     for row in range(len(times)):
         await_due(pace, row, clock)
@@ -189,7 +188,7 @@ def _detect_each(
         pool, waiting, rows, count, _, _ = detect(
             program, (partition, pool, waiting),
             (numbers, offsets, times[row : row + 1], values, known),
-            (row_of, masks[row : row + 1], offsets), no_intervals, INT64_MIN, rows, False, False,
+            (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False, False,
         )  # fmt: skip
         room = rows.size // columns
         for match in range(count):

@@ -47,10 +47,6 @@ class IntervalRows:
         return np.concatenate([head, offsets - begin, rows.reshape(-1)])
 
 
-#: What the loops take where no symbol's intervals come as rows.
-NO_INTERVALS = np.zeros(0, np.int64)
-
-
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Rows of several partitions, those of a partition together and in order of time.
@@ -90,9 +86,15 @@ class Batch:
             self.known,
         )
 
-    def interval_array(self, first: int = 0, end: int | None = None) -> Words:
-        """The rows of intervals as the loops take them, of the partitions from one to another."""
-        return NO_INTERVALS if self.intervals is None else self.intervals.packed(first, end)
+    def changes_with_intervals(
+        self, changes: Changes, first: int = 0, end: int | None = None
+    ) -> Changes:
+        """The changes of the partitions from one to another, and behind them their intervals."""
+        rows, masks, offsets = changes
+        offsets = offsets[first : None if end is None else end + 1]
+        if self.intervals is not None:
+            offsets = np.concatenate([offsets, self.intervals.packed(first, end)])
+        return rows, masks, offsets
 
     def with_intervals(self) -> Batch:
         """The same, where the columns of events go on with those of intervals.
@@ -125,7 +127,7 @@ class Batch:
             assert (found < end).all(), "an instant is that of no event"
             assert (self.times[found] == instants).all(), "an instant is that of no event"
             rows.append(found)
-        return np.concatenate(rows) if rows else NO_INTERVALS
+        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
     def shares(self, count: int) -> list[int]:
         """Where to cut the partitions into at most so many shares of about as many rows."""

@@ -20,12 +20,7 @@ from numpy.typing import NDArray
 from piestream.compiled.arrays import uninitialized
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
-from piestream.engine.batches import (
-    NO_INTERVALS,
-    Batch,
-    Changes,
-    SingleEventBatch,
-)
+from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
@@ -154,15 +149,7 @@ class Detector:
         state = (partitions.words, self.pool, self.waiting)
         space = np.empty(max(_LEAST_RESULT_WORDS, self.result_columns), np.int64)
         self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program,
-            state,
-            event.arrays,
-            event.changes,
-            NO_INTERVALS,
-            INT64_MIN,
-            space,
-            False,
-            False,
+            self.program, state, event.arrays, event.changes, INT64_MIN, space, False, False
         )
         rows = self._result_rows(results, n_rows, steps, visits)
         self._adapt(event.partitions)
@@ -228,8 +215,7 @@ class Detector:
             self.program,
             state,
             batch.arrays(),
-            changes,
-            batch.interval_array(),
+            batch.changes_with_intervals(changes),
             now,
             self._space(),
             False,
@@ -253,13 +239,11 @@ class Detector:
             if adaption.enabled:
                 enough = batch.row_offsets[first] + _PORTION_ROWS
                 until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, enough))))
-            change_rows, masks, offsets = changes
             pool, waiting, rows, n_rows, more_steps, visits = detect(
                 program,
                 (partition, pool, waiting),
                 batch.arrays(first, until),
-                (change_rows, masks, offsets[first : until + 1]),
-                batch.interval_array(first, until),
+                batch.changes_with_intervals(changes, first, until),
                 now,
                 self._space(),
                 True,

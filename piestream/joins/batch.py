@@ -48,12 +48,10 @@ State = tuple[Array, Array, Array]
 #: partitions, ``row_offsets``, the rows' times, the columns that RETURN aggregates, and which of
 #: their values are known.
 BatchArrays = tuple[Array, Array, Times, WordRows, FlagRows]
-#: The rows of intervals, sorted by partition and time: how many come before them in the columns,
-#: which lie behind those of the events; where the rows of each partition begin and end; and the
-#: rows themselves (`KnownRow`), on which the loops note what they have done. An empty array where no
-#: symbol's intervals come as rows.
-IntervalArray = Array
-#: What `find_changes` gives.
+#: What `find_changes` gives. Where intervals come as rows, these lie behind the last of it, sorted by
+#: partition and time: how many come before them in the columns, which lie behind those of the
+#: events; where the rows of each partition begin and end; and the rows themselves (`KnownRow`), on
+#: which the loops note what they have done. (An array more would cost every call a hundredth.)
 Changes = tuple[Array, Array, Array]
 #: The pool, the waiting matches, the result rows (column by column) and their number; and the work
 #: done: steps of extension, and visits of the semijoin reduction.
@@ -302,7 +300,6 @@ def detect(
     state: State,
     batch: BatchArrays,
     changes: Changes,
-    intervals_array: IntervalArray,
     now: int,
     results_array: Array,
     fresh: bool,
@@ -328,9 +325,9 @@ def detect(
     scratch = Scratch(pointer(scratch_array))
     cursor_array = np.zeros(_EVENT_WORDS, np.int64)
     cursor = _EventCursor(pointer(cursor_array))
-    intervals = pointer(intervals_array)
+    intervals = at_word(pointer(change_offsets), numbers.size + 1)
     interval_rows = _IntervalRows(at_word(intervals, numbers.size + 2)).rows
-    has_rows = intervals_array.size > 0
+    has_rows = change_offsets.size > numbers.size + 1
     if has_rows:
         scratch.first_column = times.size + intervals[0]
     # What may have to grow. As variables, their references would be counted at every event.
@@ -416,6 +413,5 @@ def detect(
     keep_alive(state)
     keep_alive(batch)
     keep_alive(changes)
-    keep_alive(intervals_array)
     keep_alive(program_array)
     return growing[_POOL], growing[_WAITING], growing[_RESULTS], n_rows, steps, visits

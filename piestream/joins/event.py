@@ -386,7 +386,7 @@ def _insert_listed(
     lowest = INT64_MAX
     for side in range(2):
         s = constraint.symbols[side]
-        if not partition.is_valid(s, pair.ids[side]):
+        if not partition.is_valid_of_any(s, pair.ids[side]):
             return NONE
         lowest = min(lowest, partition.ring(s).slot(pair.ids[side]).match_bound)
         _bind(partition, scratch, s, pair.ids[side])
@@ -402,7 +402,7 @@ def _raise_listed(
     s = constraint.symbols[side]
     other = constraint.symbols[1 - side]
     bound_word = constraint.sides[side].bound
-    if bound_word == NONE or not partition.is_valid(other, pair.ids[1 - side]):
+    if bound_word == NONE or not partition.is_valid_of_any(other, pair.ids[1 - side]):
         return 0
     partner = partition.ring(other).slot(pair.ids[1 - side])
     slot = partition.ring(s).slot(pair.ids[side])
@@ -495,7 +495,10 @@ def insert(partition: Partition, scratch: Scratch, item: Item, floor: int) -> in
         _insert_end(partition, item)
         return NONE
     if item.kind >= ItemKind.ARRIVALS:
-        return _insert_next(partition, scratch, item, floor)
+        seed = _insert_next(partition, scratch, item, floor)
+        if seed != NONE:
+            scratch.item -= 1  # it is taken again, for what is left
+        return seed
     return _insert_interval(partition, scratch, item, floor)
 
 
@@ -514,6 +517,5 @@ def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor:
             scratch.depth = 0
         if not extend(partition, scratch, matches, floor):
             return False
-        if scratch.items[scratch.item].kind < ItemKind.ARRIVALS:
-            scratch.item += 1
+        scratch.item += 1
     return True

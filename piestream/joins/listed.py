@@ -13,7 +13,7 @@ import numpy as np
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import signed
 from piestream.compiled.records import kernel
-from piestream.joins.orders import scattered
+from piestream.joins.orders import BY_END, BY_START, scattered
 from piestream.joins.partition import Partition
 from piestream.joins.records import Constraint, Held, Pair, PairLists, RowSlot
 from piestream.joins.rings import Ring
@@ -34,7 +34,7 @@ def is_held(partition: Partition, s: int, slot_id: int, floor: int) -> bool:
 @kernel
 def can_complete(partition: Partition, s: int, slot_id: int, floor: int) -> bool:
     """Whether an interval that is held may be taken into a match."""
-    if not partition.is_valid(s, slot_id):
+    if not partition.is_valid_of_any(s, slot_id):
         return False
     slot = partition.ring(s).slot(slot_id)
     return min(slot.match_bound, slot.start) >= floor
@@ -161,6 +161,24 @@ def set_aside(partition: Partition, constraint: Constraint, side: int, pair_id: 
     _push(partition, constraint, side, pair_id, False)
     partner = pair_at(partition, constraint, pair_id).ids[1 - side]
     partition.ring(constraint.symbols[1 - side]).clear_candidate(partner)
+
+
+@kernel
+def note_bound(partition: Partition, s: int, slot_id: int, floor: int) -> int:
+    """Let orders and partners know of the bound of an interval with listed constraints.
+
+    Gives how many partners there were to tell; NONE if it is not valid, so that nobody is told.
+    """
+    if not partition.is_valid_of_any(s, slot_id):
+        return NONE
+    visits = 0
+    ring = partition.ring(s)
+    if ring.slot(slot_id).match_bound >= floor and not ring.is_candidate(slot_id):
+        visits = offer(partition, s, slot_id, floor)
+    if partition.program.rows & partition.program.in_ranges & 1 << s:
+        partition.order(s, BY_START).changed(slot_id)
+        partition.order(s, BY_END).changed(slot_id)
+    return visits
 
 
 @kernel

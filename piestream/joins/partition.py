@@ -50,10 +50,15 @@ class Partition(Record):
 
     @method
     def is_valid(self, s: int, slot_id: int) -> bool:
-        """Whether an interval is valid; of runs, only the latest one may not be."""
+        """Whether a run is valid; only the latest one of a symbol may not be."""
+        return slot_id < self.rings[s].tail - 1 or self.valid >> s & 1 != 0
+
+    @method
+    def is_valid_of_any(self, s: int, slot_id: int) -> bool:
+        """Whether an interval is valid that may have come as a row."""
         if self.program.rows >> s & 1:
             return RowSlot(self.ring(s).slot(slot_id)).held == Held.VALID
-        return slot_id < self.rings[s].tail - 1 or self.valid >> s & 1 != 0
+        return self.is_valid(s, slot_id)
 
     @method
     def pairs(self, constraint: Constraint) -> Ring:

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import kernel
-from piestream.joins.listed import is_held, offer, pair_at
-from piestream.joins.orders import BY_END, BY_START
+from piestream.joins.listed import is_held, note_bound, pair_at
 from piestream.joins.pairs import first_live_partner, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -98,16 +97,16 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
     slot = ring.slot(slot_id)
     lowest, second, lowest_word = _two_lowest(symbol, slot)
     slot.match_bound = lowest
-    if not partition.is_valid(s, slot_id):
-        return 0
     visits = 0
+    has_lists = symbol.has_lists != 0
+    if has_lists:
+        visits = note_bound(partition, s, slot_id, floor)
+        if visits == NONE:
+            return 0
+    elif not partition.is_valid(s, slot_id):
+        return 0
     if lowest >= floor:
-        if symbol.has_lists and not ring.is_candidate(slot_id):
-            visits += offer(partition, s, slot_id, floor)
         ring.set_candidate(slot_id)
-    if program.rows & program.in_ranges & 1 << s:
-        partition.order(s, BY_START).changed(slot_id)
-        partition.order(s, BY_END).changed(slot_id)
     if second < floor:
         return visits
     for number in range(symbol.incident, symbol.incident_end):
@@ -125,7 +124,7 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
         s_other = constraint.symbols[1 - incident.side]
         others = partition.ring(s_other)
 
-        if constraint.listed != NONE:
+        if has_lists and constraint.listed != NONE:
             lists = PairLists(slot.partners(mine.partners))
             for which in range(2):
                 at = lists.completing if which == 0 else lists.others

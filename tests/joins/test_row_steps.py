@@ -56,7 +56,11 @@ def beside(n: int, first: int) -> list[tuple[int, int]]:
 #: Hundreds are held that could be looked at in vain: the constraint, the intervals, and the pairs.
 SHAPES = {
     "long ones over short ones": ("a overlaps b", {"a": nested(300), "b": beside(300, 2_000)}, 0),
-    "short ones in long ones": ("a overlapped-by b", {"a": beside(300, 2_000), "b": nested(300)}, 0),
+    "short ones in long ones": (
+        "a overlapped-by b",
+        {"a": beside(300, 2_000), "b": nested(300)},
+        0,
+    ),
     "long ones, the shorter met": ("b contains a", {"a": nested(300), "b": beside(300, 2_000)}, 0),
     "equal starts": (
         "a equals b",
@@ -70,7 +74,10 @@ SHAPES = {
     ),
     "starts of others": (
         "a starts b",
-        {"a": [(2 * i + 1, 1_000) for i in range(300)], "b": [(2 * i + 2, 2_000) for i in range(300)]},
+        {
+            "a": [(2 * i + 1, 1_000) for i in range(300)],
+            "b": [(2 * i + 2, 2_000) for i in range(300)],
+        },
         0,
     ),
     "one partner each": (
@@ -120,9 +127,7 @@ def test_the_state_is_that_of_the_window(kind: str) -> None:
     """Ten windows of intervals take no more room than two, though some never end."""
     sizes = []
     for windows in (2, 10):
-        rows = [
-            Given(t, t + 3 + t % 40, "ab"[t % 2], kind) for t in range(1, 100 * windows)
-        ]
+        rows = [Given(t, t + 3 + t % 40, "ab"[t % 2], kind) for t in range(1, 100 * windows)]
         rows += [Given(3 * t, None, "a", "start") for t in range(1, 30 * windows)]
         times = list(range(1, 100 * windows + 60))
         scene = Scene(("a overlaps b",), 100, {}, times, rows, "ab")
