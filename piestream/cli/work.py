@@ -25,13 +25,15 @@ from piestream.errors import FileError, ResultWarning
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.show.exports import ExportFormat, check_export, is_export
+from piestream.show.matches import with_endpoints
 
 __all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
 
-OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
+OutputFormat = Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"]
 
 
 class UsageError(Exception):
@@ -95,6 +97,8 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
 def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
+    if is_export(format):
+        query = with_endpoints(query)
     _refuse_own_input(request.output, request.input.data or (query.streams[0].path or "-",))
     with closing(opened(query, request.input, request.live)) as source:
         _work(query, source, request, format)
@@ -102,9 +106,11 @@ def work(query: Query, request: RunRequest) -> None:
 
 def _work(query: Query, source: Source, request: RunRequest, format: OutputFormat) -> None:
     run = FileRun(query, source, request.input.options, sort=request.sort)
+    if is_export(format):
+        _check_export(query, run, format)
     started = time.perf_counter()
     with deferred_signals(can_read.__code__) as check_signals:
-        output = _output(request, format, run.binding.result_schema)
+        output = _output(query, request, format, run.binding.result_schema)
         try:
             with _progress(source, request.quiet) as tick, plain_warnings():
                 for rows in run.results():
@@ -118,6 +124,13 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
     if not request.quiet:
         with suppress(OSError):  # the result is complete, whether this can be read or not
             _sum_up(run, request, output, time.perf_counter() - started)
+
+
+def _check_export(query: Query, run: FileRun, format: ExportFormat) -> None:
+    try:
+        check_export(query, format, run.binding.time.dtype)
+    except ValueError as error:
+        raise UsageError(f"--output-format {format}: {error}") from None
 
 
 def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -> None:
@@ -139,14 +152,14 @@ def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -
         print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
-def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
+def _output(query: Query, request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         live = request.live and request.input.data == ("-",)
         return TableOutput(schema, limit=request.table_rows, width=width, live=live)
     path = None if request.output in (None, "-") else request.output
     try:
-        return open_output(path, format, schema)
+        return open_output(path, format, query, schema)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(str(error)) from None
 
