@@ -51,8 +51,7 @@ class CsvText:
 
     def _as_times(self, text: pl.Series, dtype: pl.DataType) -> pl.Series:
         given = self._types.get(text.name)
-        times = as_times(text.alias(""), dtype, given.format if given else None)
-        return times.alias(text.name)
+        return as_times(text, dtype, given.format if given else None)
 
     def _scanned(self, rows: bytes, types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
         return pl.scan_csv(

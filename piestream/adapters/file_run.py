@@ -50,6 +50,7 @@ class FileRun:
             on_late=options.on_late,
             at_end=options.at_end,
             closable=True,
+            enough=self.limit.rows,
         )
 
     def results(self) -> Iterator[pl.DataFrame]:

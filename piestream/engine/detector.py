@@ -39,7 +39,7 @@ Words = NDArray[np.int64]
 #: Whole partitions are processed in portions of so many rows, between which join orders can change.
 _PORTION_ROWS = 1 << 16
 #: Rows of a result that are handed on at a time, where they need not come at once.
-PORTION_ROWS = 1 << 19
+PORTION_ROWS = 1 << 17
 #: Words of a pool, and of a store of waiting matches, at first.
 _POOL_WORDS = 1 << 10
 _WAITING_WORDS = 1 << 6

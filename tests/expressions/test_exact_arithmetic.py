@@ -105,6 +105,7 @@ def test_nesting_takes_bounded_time_and_size(name: str, depth: int) -> None:
         "NOT (0.3 < CAST(i AS DOUBLE) / 0)",
         "NOT (2 > GREATEST(f, f))",
         "(0.3 < f) IS NULL",
+        "NOT (0 NOT IN (1, i))",
         "1 < f",
         "1 < f + 1 AND 2 > f",
         "f IS NULL",
@@ -129,3 +130,15 @@ def test_a_column_of_nothing_but_missing_values_has_as_many_rows_as_any(
     query = ps.query(f"FROM s ORDER BY t DEFINE a AS {text} PATTERN a WITHIN 9")
     found = query.run(pl.DataFrame(events, schema=schema))
     assert len(found) == (1 if rows and function(events[0], None) else 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["2 <= i", "i >= 2", "i = i", "NOT (i = 3)", "NOT (0 NOT IN (1, i))", "7 = i OR 2 < i"]
+)
+def test_a_column_of_one_value_has_as_many_rows_as_any(text: str) -> None:
+    frame = pl.DataFrame({"t": [0, 1, 2]}).with_columns(i=pl.lit(5))
+    predicate = Predicate.parse(text)
+    function = predicate.to_python(frame.schema)
+    assert function is not None
+    found = frame.select(predicate.to_polars(frame.schema)).to_series().to_list()
+    assert found == [function({"t": 0, "i": 5}, None)] * 3

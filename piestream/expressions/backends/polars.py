@@ -59,29 +59,31 @@ def for_every_row(expression: pl.Expr) -> pl.Expr:
 
 
 def _may_fold(expression: Expression) -> bool:
-    """Whether Polars may find a constant here: without columns, or by choosing among operands.
+    """Whether Polars may find a constant here, and give one row for it.
 
-    Where all rows choose an operand that is a constant, such as the NULL in the place of NaN, it
-    gives one row.
+    It does where all rows choose an operand that is a constant, such as the NULL in the place of a
+    NaN, and where a constant meets a column that is one value for all rows. It does not where a
+    column comes before a column or a constant, nor in what AND and OR make of these.
     """
-    pending = [(expression, True)]
-    has_columns = False
+    pending = [expression]
     while pending:
-        part, keeps_nan = pending.pop()
-        if isinstance(part, (Coalesce, Case, Call, Extreme)):
+        part = pending.pop()
+        if isinstance(part, (And, Or)):
+            pending += part.operands
+        elif isinstance(part, Comparison):
+            if not _is_column(part.left):
+                return True
+            if not isinstance(part.right, Const) and not _is_column(part.right):
+                return True
+        elif not _is_column(part):
             return True
-        if isinstance(part, Arithmetic) and part.operator == "%":
-            return True
-        if isinstance(part, Convert) and part.operand.type.kind is not Kind.INT:
-            return True
-        if part.type.kind is Kind.FLOAT and not isinstance(part, Const) and not keeps_nan:
-            return True
-        if isinstance(part, Field):
-            has_columns |= part.type.kind is not Kind.NULL
-        # what `_Writer.true` and `_Writer._with_nan` write without choosing
-        keeps_nan &= isinstance(part, (And, Or, Comparison, Arithmetic, Convert))
-        pending += [(child, keeps_nan) for child in children(part)]
-    return not has_columns
+    return False
+
+
+def _is_column(expression: Expression) -> bool:
+    if isinstance(expression, Convert) and expression.operand.type.kind is Kind.INT:
+        return _is_column(expression.operand)
+    return isinstance(expression, Field) and expression.type.kind is not Kind.NULL
 
 
 def _mentions(expression: Expression) -> int:
@@ -299,6 +301,8 @@ class _Writer:
             case Kind.DATE, Kind.DATETIME if type.zone is not None:
                 midnight = value.cast(pl.Datetime("us"))
                 return midnight.dt.replace_time_zone(type.zone, ambiguous="earliest")
+            case Kind.DATE | Kind.DATETIME, Kind.INT:  # ticks of the column
+                return value.to_physical().cast(pl.Int64)
             case Kind.DATETIME, Kind.DATETIME:
                 assert type.zone is not None
                 return value.dt.convert_time_zone(type.zone)
