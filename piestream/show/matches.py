@@ -45,6 +45,17 @@ class TimeScale:
     dtype: pl.DataType
     unit: str | None  # declared unit of an integer column
 
+    @classmethod
+    def of(cls, query: Query, dtype: pl.DataType) -> TimeScale:
+        """That of a query over time columns of this type; those of its streams have one unit.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t UNIT ms DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> TimeScale.of(query, pl.Int64()).nanoseconds_per_tick
+        1000000
+        """
+        return cls(dtype, next((s.time_unit for s in query.inputs if s.time_unit), None))
+
     @property
     def nanoseconds_per_tick(self) -> int | None:
         """None where nobody knows: integers without a declared unit."""
@@ -200,7 +211,7 @@ def read_matches(query: Query, matches: Any) -> Matches:
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise ValueError(f"these are no matches of this query: there is no column {missing[0]}")
-    scale = TimeScale(frame.schema[report], query.streams[0].time_unit)
+    scale = TimeScale.of(query, frame.schema[report])
     if query.emit is Emit.BOTH and "phase" in frame.columns:
         frame = _last_known(frame, query, columns)
     return Matches(query, scale, tuple(_read(query, frame, scale, report, columns)))

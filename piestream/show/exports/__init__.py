@@ -44,7 +44,7 @@ def is_export(format: str) -> TypeGuard[ExportFormat]:
 def check_export(query: Query, format: ExportFormat, time: pl.DataType) -> None:
     """ValueError if matches of a query over such a time column cannot be exported so."""
     if format in _NEED_UNITS:
-        TimeScale(time, query.streams[0].time_unit).in_units(0, 1)
+        TimeScale.of(query, time).in_units(0, 1)
 
 
 def export(query: Query, matches: Any, format: ExportFormat, path: str | Path | None = None) -> str:
