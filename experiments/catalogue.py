@@ -9,6 +9,7 @@ from experiments.benchmarks import (
     before,
     cold_start,
     dead_end,
+    interval_joins,
     join_orders,
     partitions,
     push,
@@ -76,6 +77,7 @@ GROUPS: Mapping[str, Mapping[str, Experiment]] = {
         resident_memory,
         cold_start,
         join_orders,
+        interval_joins,
     ),
     "spark": _named(cores, floor),
 }

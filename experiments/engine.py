@@ -26,6 +26,7 @@ from piestream.automata import PL as PREVIOUS_LATEST
 from piestream.automata import compile_pair, read_by_automaton
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.engine.batches import Batch
+from piestream.engine.calls import Workroom
 from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.batch import detect
@@ -152,8 +153,10 @@ def detect_paced(binding: Binding, times: Ints, masks: Ints, pace: Ints) -> Ints
     for symbol, bit in enumerate(binding.bit_of_symbol):
         of_symbol |= (masks >> bit & 1) << symbol
     state = (detector.partitions.words, detector.pool, detector.waiting)
+    workroom = Workroom(detector.program)
+    room = (workroom.scratch, workroom.matches, np.empty(1 << 10, np.int64))
     found: Ints = _detect_each(
-        detector.program, state, detector.result_columns, times, of_symbol, pace
+        detector.program, state, room, detector.result_columns, times, of_symbol, pace
     )
     return found
 
@@ -166,6 +169,7 @@ _MASK, _DUE, _LAST_TIME = (Partition.offset(field) for field in ("mask", "due", 
 def _detect_each(
     program: Ints,
     state: tuple[Ints, Ints, Ints],
+    room: tuple[Ints, Ints, Ints],
     columns: int,
     times: Ints,
     masks: Ints,
@@ -179,22 +183,22 @@ def _detect_each(
     numbers, row_of = np.zeros(1, np.int64), np.zeros(1, np.int64)
     offsets = np.array([0, 1], np.int64)
     values, known = np.zeros((0, 1), np.int64), np.zeros((0, 1), np.uint8)
-    rows = np.empty(1 << 10, np.int64)
+    scratch, found, rows = room
     for row in range(len(times)):
         await_due(pace, row, clock)
         if partition[_MASK] == masks[row] and partition[_DUE] > times[row]:
             partition[_LAST_TIME] = times[row]
             continue
-        pool, waiting, rows, count, _, _ = detect(
+        pool, waiting, found, rows, count, _, _, _ = detect(
             program, (partition, pool, waiting),
             (numbers, offsets, times[row : row + 1], values, known),
-            (row_of, masks[row : row + 1], offsets), INT64_MIN, rows, False, False,
+            (row_of, masks[row : row + 1], offsets), INT64_MIN, (scratch, found, rows), False, False,
         )  # fmt: skip
-        room = rows.size // columns
+        length = rows.size // columns
         for match in range(count):
-            out[reported, 0] = rows[_TIME * room + match]
+            out[reported, 0] = rows[_TIME * length + match]
             for word in range(columns - _OUTPUTS):
-                out[reported, 1 + word] = rows[(_OUTPUTS + word) * room + match]
+                out[reported, 1 + word] = rows[(_OUTPUTS + word) * length + match]
             reported += 1
     await_due(pace, len(times), clock)
     return out[:reported]

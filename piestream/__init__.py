@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         IntervalError,
         LateEventError,
         OrderError,
+        ResultWarning,
         SchemaError,
         StateError,
         StreamError,
@@ -75,6 +76,7 @@ _PLACES = {
             "IntervalError",
             "LateEventError",
             "OrderError",
+            "ResultWarning",
             "SchemaError",
             "StateError",
             "StreamError",
@@ -92,6 +94,7 @@ __all__ = [
     "OrderError",
     "Query",
     "QueryError",
+    "ResultWarning",
     "SchemaError",
     "Session",
     "StateError",
@@ -117,9 +120,21 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that importing piestream is quick."""
     if name not in _PLACES:
-        raise AttributeError(f"module piestream has no attribute {name!r}")
+        raise AttributeError(f"module piestream has no attribute {name!r}{_instead_of(name)}")
     module, attribute = _PLACES[name]
     return getattr(import_module(module), attribute)
+
+
+def _instead_of(name: str) -> str:
+    """What may have been meant by a name that there is not."""
+    if name in ("run", "open", "explain"):
+        return f": a query has it, as in piestream.query(text).{name}(...)"
+    if name in ("parse", "sql", "read", "from_sql"):
+        return ": piestream.query(text) reads a query"
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), __all__, n=1, cutoff=0.75)
+    return f": did you mean {near[0]}?" if near and not name.startswith("_") else ""
 
 
 def __dir__() -> list[str]:

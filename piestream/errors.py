@@ -102,3 +102,19 @@ class StateError(ValueError):
     Traceback (most recent call last):
     piestream.errors.StateError: these bytes are not a piestream state
     """
+
+
+class ResultWarning(UserWarning):
+    """Something about a result that its rows do not say: it was cut off, or it is very large.
+
+    >>> import warnings
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     rows = query.run([{"t": t, "x": t % 2 * 5} for t in range(9)], limit=2)
+    >>> len(rows)
+    2
+    >>> print(caught[0].message)
+    stopped at limit=2: there are more rows
+    """

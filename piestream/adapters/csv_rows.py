@@ -15,7 +15,6 @@ from piestream.errors import FileError
 
 __all__ = ["RowShape", "line_count", "rows_of"]
 
-_QUOTED = re.compile(rb'"[^"]*"?')
 _BLANK_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*(?=\n)")
 
 
@@ -64,9 +63,12 @@ class RowShape:
     def _separators(self, text: bytes) -> bytes:
         """The separators and line ends that are not in quotes."""
         found = text.translate(None, self._others)
-        if b'"' in found:
-            found = found.replace(b'""', b"")
-        return _QUOTED.sub(b"", found) if b'"' in found else found
+        if b'"' not in found:
+            return found
+        found = found.replace(b'""', b"")
+        # If no quote is left after this, each that was removed was closed by the one after it.
+        unquoted = found.replace(b'"' + self._sign + b'"', b"")
+        return unquoted if b'"' not in unquoted else b"".join(found.split(b'"')[::2])
 
 
 def rows_of(block: bytes, line: int = 1) -> Iterator[tuple[int, bytes]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -10,6 +10,7 @@ from piestream.adapters.csv_rows import RowShape
 from piestream.adapters.text_faults import MISSING, missing_advice
 from piestream.adapters.text_types import TextType, ambiguous_advice, as_times, is_time
 from piestream.errors import FileError
+from piestream.expressions.columns import columns_named
 from piestream.language.options import FileOptions
 
 __all__ = ["CsvText"]
@@ -24,16 +25,18 @@ class CsvText:
         self._delimiter = options.delimiter or ","
         self._null = [options.null] if isinstance(options.null, str) else options.null
 
-    def shape(self, names: bytes) -> RowShape:
+    def shape(self, name: str, names: bytes) -> RowShape:
         """What the line of names says of the rows."""
-        return RowShape(self._delimiter, names)
+        shape = RowShape(self._delimiter, names)
+        if self._options.delimiter is None and shape.columns == 1 and b'"' not in names:
+            self._check_delimiter(name, names.decode().strip())
+        return shape
 
     def columns(
         self, name: str, names: bytes, rows: bytes, typed_rows: int
     ) -> tuple[dict[str, pl.DataType], dict[str, str]]:
         """The columns with the types of the first rows, and advice where these may mislead."""
         found = dict(self._inferred(names + rows, typed_rows).collect_schema())
-        self._check_delimiter(name, found)
         self._check_decimals(name, names + rows, typed_rows, found)
         return found, self._advice(rows, typed_rows, found)
 
@@ -43,7 +46,7 @@ class CsvText:
         """The rows of a block, of some columns only. What a short row lacks is missing."""
         times = [column for column in read if is_time(columns[column])]
         types = {**columns, **dict.fromkeys(times, pl.String())}
-        found = self._scanned(rows, types).select(read).collect()
+        found = self._scanned(rows, types).select(columns_named(read)).collect()
         return found.with_columns(self._as_times(found[name], columns[name]) for name in times)
 
     def _as_times(self, text: pl.Series, dtype: pl.DataType) -> pl.Series:
@@ -66,13 +69,12 @@ class CsvText:
             null_values=self._null, try_parse_dates=True, infer_schema_length=typed_rows,
         )  # fmt: skip
 
-    def _check_delimiter(self, name: str, found: Iterable[str]) -> None:
+    def _check_delimiter(self, name: str, column: str) -> None:
         """One column whose name holds a usual separator is no column."""
-        columns = list(found)
-        meant = [sign for sign in (";", "\t", "|", ",") if sign in columns[0]]
-        if self._options.delimiter is None and len(columns) == 1 and meant:
+        meant = [sign for sign in (";", "\t", "|", ",") if sign in column]
+        if meant:
             raise FileError(
-                f"{name} has one column, {columns[0]!r}: its columns seem to be separated by "
+                f"{name} has one column, {column!r}: its columns seem to be separated by "
                 f"{meant[0]!r}; say so with --delimiter, in Python with run(delimiter={meant[0]!r})"
             )
 
@@ -110,18 +112,17 @@ class CsvText:
         if not names:
             return {}
         as_text = self._scanned(rows, dict.fromkeys(found, pl.String()))
-        sample = as_text.select(names).head(typed_rows).collect()
+        sample = as_text.select(columns_named(names)).head(typed_rows).collect()
         advice = {}
         for values in sample:
-            text = values.drop_nulls()
-            about = self._advice_about(text)
+            about = self._advice_about(values.name, values.alias("").drop_nulls())
             if about is not None:
                 advice[values.name] = about
                 found[values.name] = pl.String()
         return advice
 
-    def _advice_about(self, text: pl.Series) -> str | None:
-        ambiguous = ambiguous_advice(text.name, text[0]) if len(text) else None
+    def _advice_about(self, name: str, text: pl.Series) -> str | None:
+        ambiguous = ambiguous_advice(name, text[0]) if len(text) else None
         if ambiguous is not None:
             return ambiguous
         words = text.filter(text.str.strip_chars().str.to_lowercase().is_in(MISSING))
@@ -134,7 +135,7 @@ class CsvText:
         if is_number or others.str.contains(r"^\d{4}[-/.]\d").all():
             kind = "numbers" if is_number else "times"
             return (
-                f"column {text.name} holds {kind}, and {words[0]!r}: "
+                f"column {name} holds {kind}, and {words[0]!r}: "
                 f"{missing_advice(words.unique(maintain_order=True).to_list())}"
             )
         return None

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from warnings import warn
 
 import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
 from piestream.adapters.files import Source, open_source
+from piestream.adapters.limits import Limit
 from piestream.engine.stream import Stream
-from piestream.errors import OrderError, TimeError
+from piestream.errors import OrderError, ResultWarning, TimeError
 from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
@@ -40,6 +42,7 @@ class FileRun:
         self.binding = bound_to(query, source)
         lateness = options.lateness
         ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
+        self.limit = Limit(options.limit)
         self.stream = Stream(
             self.binding,
             ties=options.ties,
@@ -47,10 +50,14 @@ class FileRun:
             on_late=options.on_late,
             at_end=options.at_end,
             closable=True,
+            enough=self.limit.rows,
         )
 
     def results(self) -> Iterator[pl.DataFrame]:
-        """The result rows as they become known; frames without rows tell that a chunk is done."""
+        """The result rows as they become known; frames without rows tell that work goes on."""
+        return self.limit.of(self._results())
+
+    def _results(self) -> Iterator[pl.DataFrame]:
         stream = self.stream
         held: list[pl.DataFrame] | None = [] if stream.lateness is None else None
         n_held = n_rows = 0
@@ -65,10 +72,10 @@ class FileRun:
                     yield pl.DataFrame(schema=self.binding.result_schema)
                     continue
                 rows, held = pl.concat(held), None
-            yield stream.process_projected(rows)
+            yield from stream.portions(rows)
         if held:
-            yield stream.process_projected(pl.concat(held))
-        yield stream.finish()
+            yield from stream.portions(pl.concat(held))
+        yield from stream.last_portions()
 
     def _check_times(self, chunk: pl.DataFrame) -> None:
         times = chunk[self.binding.time.name]
@@ -114,6 +121,12 @@ def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
         with closing(source):
             run = FileRun(query, source, bounded, sort=sort)
             results = [result for result in run.results() if len(result)]
+        if run.limit.cut:
+            warn(
+                f"stopped at limit={options.limit}: there are more rows",
+                ResultWarning,
+                stacklevel=5,
+            )
         return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
 
     try:

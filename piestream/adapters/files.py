@@ -23,6 +23,7 @@ from piestream.adapters.text_faults import first_line
 from piestream.adapters.text_files import TextSource
 from piestream.adapters.text_types import given_types
 from piestream.errors import FileError
+from piestream.expressions.columns import column_named
 from piestream.language.options import FileOptions
 
 __all__ = ["Source", "open_source"]
@@ -150,7 +151,10 @@ def _expanded(name: str) -> list[str]:
 def _spooled(stream: BinaryIO) -> BinaryIO:
     """On disk, because Parquet is read from its end."""
     spool = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the scan)
-    shutil.copyfileobj(stream, spool, 1 << 20)
+    try:
+        shutil.copyfileobj(stream, spool, 1 << 20)
+    except OSError as error:
+        raise FileError(f"standard input cannot be copied: {error.strerror}") from None
     spool.seek(0)
     return spool
 
@@ -191,7 +195,7 @@ class ScanSource:
     def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows, of these columns only, in order."""
         self.done = 0
-        needed = self._frame.select(columns)
+        needed = self._frame.select(map(column_named, columns))
         try:
             self.total = self._frame.select(pl.len()).collect().item()
             for chunk in needed.collect_batches(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 from collections.abc import Iterator
 from typing import BinaryIO
 
-__all__ = ["BLOCK_BYTES", "TextFile", "TextPipe", "can_read", "whole_lines"]
+from piestream.errors import FileError
+
+__all__ = ["BLOCK_BYTES", "TextFile", "TextPipe", "can_read", "count_last_fields", "whole_lines"]
 
 #: Bytes of text parsed at a time.
 BLOCK_BYTES = 16 << 20
@@ -17,6 +20,9 @@ _WINDOW_BYTES = 64 << 10
 
 #: A quoted field may hold line ends; one that is longer than this is taken for a stray quote.
 _LONGEST_FIELD = 4 * BLOCK_BYTES
+
+#: The rest of a quoted field, in which a quote is written twice.
+_CLOSING_QUOTE = re.compile(b'[^"]*+(?:""[^"]*+)*+"')
 
 #: How long a live stream may be silent before the bytes that were read are worked on.
 _PATIENCE_SECONDS = 0.02
@@ -92,7 +98,10 @@ class TextPipe:
                 patience = _PATIENCE_SECONDS if self._live and pieces else None
                 if not can_read(self._stream, patience):
                     break
-                piece: bytes = read(BLOCK_BYTES - n_bytes)
+                try:
+                    piece: bytes = read(BLOCK_BYTES - n_bytes)
+                except OSError as error:
+                    raise FileError(f"{self.name} cannot be read: {error.strerror}") from None
                 if not piece:
                     ended = True
                     break
@@ -117,19 +126,52 @@ def can_read(stream: BinaryIO, patience: float | None) -> bool:
         return patience is None
 
 
-def whole_lines(blocks: Iterator[bytes], quotes: bool) -> Iterator[bytes]:
-    """The same bytes, cut after line ends only; with ``quotes`` not at those inside of quotes."""
+def whole_lines(blocks: Iterator[bytes], name: str, delimiter: str | None) -> Iterator[bytes]:
+    """The same bytes, cut after line ends only; with a ``delimiter`` not at those inside of quotes.
+
+    Only the last piece may not end with a line. ``name`` is that of the text, for errors.
+    """
     held = b""
     for block in blocks:
         held = held + block if held else block
-        cut = _last_line_end(held) if quotes else held.rfind(b"\n") + 1
+        cut = _last_line_end(held) if delimiter is not None else held.rfind(b"\n") + 1
         if not cut and len(held) > _LONGEST_FIELD:
             cut = held.rfind(b"\n") + 1
+            if not cut:
+                raise FileError(
+                    f"{name} has a line of more than {len(held) >> 20} MB: is it text, of rows?"
+                )
         if cut:
             yield held[:cut]  # no copy if that is all
             held = held[cut:]
     if held:
+        if delimiter is not None and count_last_fields(held, delimiter) is None:
+            raise FileError(f"{name} ends inside of quotes: it seems to have been cut")
         yield held
+
+
+def count_last_fields(text: bytes, delimiter: str) -> int | None:
+    r"""How many fields of CSV the last row has that no line end closes; None inside of quotes.
+
+    >>> count_last_fields(b'1,2\n3,"a ""b"",\n', ","), count_last_fields(b'1,2\n3,"4",', ",")
+    (None, 3)
+    """
+    part = re.compile(b"%s|\n" % re.escape(delimiter.encode()))
+    at, fields, open_row = 0, 0, False
+    while at < len(text):
+        fields += 1
+        if text[at : at + 1] == b'"':
+            closing = _CLOSING_QUOTE.match(text, at + 1)
+            if closing is None:
+                return None
+            at = closing.end()
+        end = part.search(text, at)
+        if end is None:
+            return fields
+        open_row = end[0] != b"\n"
+        fields = fields if open_row else 0
+        at = end.end()
+    return fields + open_row
 
 
 def _last_line_end(text: bytes) -> int:

@@ -12,7 +12,7 @@ import polars as pl
 from piestream.adapters.csv_rows import RowShape, line_count, rows_of
 from piestream.adapters.csv_text import CsvText
 from piestream.adapters.json_text import JsonText
-from piestream.adapters.text_blocks import TextFile, TextPipe, whole_lines
+from piestream.adapters.text_blocks import TextFile, TextPipe, count_last_fields, whole_lines
 from piestream.adapters.text_decoding import as_utf8, check_utf8
 from piestream.adapters.text_faults import fault_in_row, first_unreadable, reason
 from piestream.adapters.text_types import TextType
@@ -59,6 +59,7 @@ class TextSource:
         self._parts = parts
         self._csv = CsvText(options, types) if csv else None
         self._json = JsonText(types)
+        self._delimiter = (options.delimiter or ",") if csv else None
         self._types = {name: given.dtype for name, given in types.items()}
         self._encoding = options.encoding
         self._before = 0  # bytes of the parts that are read
@@ -113,7 +114,7 @@ class TextSource:
         """The text of a part in whole lines."""
         text = as_utf8(part.name, part.blocks(bool(self._csv)), self._encoding)
         line = 1
-        for block in whole_lines(text, quotes=bool(self._csv)):
+        for block in whole_lines(text, part.name, self._delimiter):
             check_utf8(part.name, block, line)
             yield _Block(block, line)
             line += line_count(block)
@@ -132,7 +133,7 @@ class TextSource:
             if more is None:
                 break
             first = more
-        shape = self._csv.shape(names) if self._csv else None
+        shape = self._csv.shape(part.name, names) if self._csv else None
         opened = _Opened(shape, first, blocks)
         found = self._inferred(part.name, opened, names)
         if schema is None:
@@ -193,6 +194,7 @@ class TextSource:
         if not block.text.strip():
             return pl.DataFrame(schema={column: opened.columns[column] for column in columns})
         text = self._checked(name, opened, block)
+        self._check_end(name, opened, block.text)
 
         def read(rows: bytes) -> pl.DataFrame:
             return (self._csv or self._json).rows(rows, opened.columns, columns)
@@ -201,6 +203,18 @@ class TextSource:
             return read(text)
         except pl.exceptions.PolarsError as error:
             raise self._unreadable(name, block, read, error) from None
+
+    def _check_end(self, name: str, opened: _Opened, text: bytes) -> None:
+        """Refuse what ends in the middle of a row: only before a line end what a row lacks is missing."""
+        if self._delimiter is None or text.endswith(b"\n"):
+            return
+        found = count_last_fields(text, self._delimiter)
+        if found is None or found >= len(opened.columns) or not text[text.rfind(b"\n") :].strip():
+            return
+        raise FileError(
+            f"{name} ends in the middle of a row, after {found} of {len(opened.columns)} fields: it "
+            "seems to have been cut; if the row is meant so, end it with a line end"
+        )
 
     def _unreadable(
         self, name: str, block: _Block, read: Callable[[bytes], object], error: Exception

@@ -121,10 +121,11 @@ def time_type(column: pl.Series) -> pl.DataType:
 
 def as_times(text: pl.Series, dtype: pl.DataType, format: str | None = None) -> pl.Series:
     """Text as dates or times: all at once, which is quicker than one by one while it is parsed."""
+    name, text = text.name, text.alias("")  # a name like ^x$ would be taken for a pattern
     if format is None:
         first = text.drop_nulls().head(1)
         if len(first) and not _YEAR_FIRST.match(first[0]):
-            raise pl.exceptions.ComputeError(_unread(first[0], dtype, text.name))
+            raise pl.exceptions.ComputeError(_unread(first[0], dtype, name))
     if isinstance(dtype, pl.Datetime):
         times = text.str.to_datetime(
             format, time_unit=dtype.time_unit, time_zone=dtype.time_zone, strict=False
@@ -135,8 +136,8 @@ def as_times(text: pl.Series, dtype: pl.DataType, format: str | None = None) -> 
         times = text.str.to_date(format, strict=False)
     unread = text.filter(times.is_null() & text.is_not_null())
     if len(unread):
-        raise pl.exceptions.ComputeError(_unread(unread[0], dtype, text.name, format))
-    return times
+        raise pl.exceptions.ComputeError(_unread(unread[0], dtype, name, format))
+    return times.alias(name)
 
 
 def _unread(value: str, dtype: pl.DataType, column: str, format: str | None = None) -> str:

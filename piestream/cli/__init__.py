@@ -10,6 +10,26 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line with the arguments of this process."""
-    from piestream.cli.app import app
+    import sys
 
-    app(prog_name="piestream")
+    from piestream.cli.process import flush_standard_output, open_standard_streams
+
+    open_standard_streams()
+    from piestream.cli.app import BAD_INPUT, app
+
+    code: object = 0
+    fault: OSError | None = None  # of standard output: those of files are told where they occur
+    try:
+        app(prog_name="piestream")
+    except SystemExit as end:
+        code = end.code
+    except OSError as error:
+        fault = error
+    try:
+        flush_standard_output()
+    except OSError as error:
+        fault = fault or error
+    if not code and fault is not None and not isinstance(fault, BrokenPipeError):
+        print(f"cannot write standard output: {fault.strerror}", file=sys.stderr)
+        code = BAD_INPUT
+    sys.exit(code)  # type: ignore[arg-type]  # what SystemExit was made with

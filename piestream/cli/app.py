@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
@@ -12,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from piestream.adapters.formats import Format, has_data_suffix
+from piestream.adapters.terminal import printable
+from piestream.cli.process import EndedBySignalError, forget_standard_output
+from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
@@ -59,6 +61,13 @@ ColumnTypes = Annotated[
     list[str] | None,
     typer.Option("--type", metavar="COLUMN=TYPE", help=help_of(FileOptions, "types")),
 ]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="What :NAME in the query stands for: a number, true or false, or else a text.",
+    ),
+]
 _DEFAULTS = FileOptions()
 
 
@@ -88,7 +97,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="DATA",
-            help="Files and globs, or - for standard input. Without: the files that FROM names.",
+            help="Files and globs, or - for standard input; of a query of several streams "
+            "STREAM=FILE. Without: the files that FROM and WITH name.",
             show_default=False,
         ),
     ] = None,
@@ -103,11 +113,13 @@ def run(
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
     output_format: Annotated[
-        Literal["table", "csv", "ndjson", "parquet"] | None,
+        Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of the table that are printed.")] = 20,
-    all_rows: Annotated[bool, typer.Option("--all", help="Print all rows of the table.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Print all rows of the table, not only the first 20.")
+    ] = False,
     ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
     lateness: Annotated[
         str | None,
@@ -126,10 +138,11 @@ def run(
     column_type: ColumnTypes = None,
     null: Null = None,
     encoding: Encoding = None,
+    param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
-    from piestream.cli.work import Input, RunRequest, file_options, work
+    from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
@@ -143,6 +156,7 @@ def run(
             lateness=lateness,
             on_late=on_late,
             at_end=at_end,
+            limit=limit,
             delimiter=delimiter,
             decimal_comma=decimal_comma,
             null=null,
@@ -153,11 +167,11 @@ def run(
             input=Input(tuple(names), format, options),
             output=output,
             output_format=output_format,
-            limit=None if all_rows else limit,
+            table_rows=None if all_rows or limit is not None else TABLE_ROWS,
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text), request)
+        work(_query(text, _parameters(context, param)), request)
 
 
 @app.command()
@@ -177,14 +191,15 @@ def check(
     column_type: ColumnTypes = None,
     null: Null = None,
     encoding: Encoding = None,
+    param: Parameter = None,
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
-        parsed = _query(text)
-        if names or parsed.streams[0].path:
+        parsed = _query(text, _parameters(context, param))
+        if names or any(stream.path for stream in parsed.inputs):
             from piestream.adapters.file_run import bound_to
-            from piestream.cli.work import Input, file_options, opened
+            from piestream.cli.work import Input, check_inputs, file_options, opened
 
             options = file_options(
                 delimiter=delimiter,
@@ -193,8 +208,17 @@ def check(
                 encoding=encoding,
                 types=_types(context, column_type),
             )
-            with closing(opened(parsed, Input(tuple(names), format, options))) as source:
-                bound_to(parsed, source)
+            wanted = Input(tuple(names), format, options)
+            if parsed.is_combined:
+                check_inputs(parsed, wanted)
+            else:
+                with closing(opened(parsed, wanted)) as source:
+                    bound_to(parsed, source)
+        for symbol in parsed.symbols:
+            if symbol.predicate.is_never_true:
+                what = f"the predicate of {symbol.name} is never true, so nothing can match"
+                fault = parsed.fault(("predicate", symbol.name), what)
+                typer.echo(f"warning: {fault}", err=True)
     typer.echo("ok")
 
 
@@ -206,6 +230,7 @@ def explain(
     format: Annotated[
         Literal["text", "mermaid", "dot"], typer.Option(help="Text, or the automata as diagrams.")
     ] = "text",
+    param: Parameter = None,
 ) -> None:
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
     text, names = _text(context, query, query_file)
@@ -214,9 +239,9 @@ def explain(
     with _reported(context):
         from piestream import show
 
-        explanation = show.explain(_query(text))
+        explanation = show.explain(_query(text, _parameters(context, param)))
         shown = str(explanation) if format == "text" else explanation.diagrams(format)
-        typer.echo(shown, nl=False)
+    typer.echo(printable(shown), nl=False)
 
 
 @app.command()
@@ -265,15 +290,24 @@ def _text(
     except UnicodeDecodeError:
         _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
+        if file == "-":
+            _fail(f"cannot read the query from standard input: {error.strerror}")
         if len(file.split()) > 1:
             _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
         _refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
-def _query(text: str) -> Query:
+def _query(text: str, parameters: Mapping[str, ParameterValue]) -> Query:
     from piestream.language import parse
 
-    return parse(text)
+    return parse(text, **parameters)
+
+
+def _parameters(context: typer.Context, given: list[str] | None) -> dict[str, ParameterValue]:
+    try:
+        return parameters_written(given or [])
+    except ValueError as error:
+        _refuse(context, str(error))
 
 
 def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | None:
@@ -288,7 +322,7 @@ def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | 
 
 def _refuse(context: typer.Context, message: str) -> NoReturn:
     """Wrong use: say how it is used."""
-    typer.echo(f"{context.get_usage()}\n\n{message}", err=True)
+    typer.echo(f"{context.get_usage()}\n\n{printable(message)}", err=True)
     raise typer.Exit(WRONG_USE)
 
 
@@ -304,9 +338,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever read from us has enough
-        # What is still buffered would fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_standard_output()
         raise typer.Exit from None
+    except EndedBySignalError as signal:
+        typer.echo(f"ended by {signal}", err=True)
+        raise typer.Exit(signal.exit_code) from None
     except UsageError as error:
         _refuse(context, str(error))
     except OrderError as error:
@@ -315,10 +351,11 @@ def _reported(context: typer.Context) -> Iterator[None]:
         _fail(str(error))
     except (PolarsError, OSError) as error:
         _fail(str(error).strip())
-    except MemoryError:
-        _fail("there is not enough memory; without --sort the data streams through")
+    except MemoryError as error:
+        text = str(error) or "there is not enough memory"
+        _fail(f"{text}\n  = without --sort the data streams through")
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(BAD_INPUT) from None

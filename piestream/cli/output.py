@@ -10,13 +10,18 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 import polars as pl
 
 from piestream.adapters.formats import Format
+from piestream.adapters.text_faults import first_line
+from piestream.expressions.columns import column_named
+from piestream.language.model import Query
+from piestream.show.exports import ExportFormat, export, is_export
 from piestream.show.table import PAGE_ROWS, table_text
 
 __all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output"]
@@ -39,9 +44,13 @@ class Output(Protocol):
         """Something failed: leave nothing behind."""
 
 
-def open_output(path: str | None, format: Format, schema: Schema) -> Output:
+def open_output(
+    path: str | None, format: Format | ExportFormat, query: Query, schema: Schema
+) -> Output:
     """A file, or standard output where ``path`` is None."""
     target: _Target = _Named(Path(path)) if path is not None else _Standard()
+    if is_export(format):
+        return ExportOutput(target, query, format, schema)
     return (
         ParquetOutput(target, schema)
         if format == "parquet"
@@ -50,26 +59,46 @@ def open_output(path: str | None, format: Format, schema: Schema) -> Output:
 
 
 class _Named:
-    """A file that takes its place when it is complete. A pipe or device is written to directly."""
+    """A file that takes its place when it is complete. A pipe or device is written to directly.
+
+    A link stays, and what it leads to is replaced. The new file has the permissions of the old one.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.folder: Path | None = path.parent
+        self.name = str(path)
         special = path.exists() and not path.is_file()
         if special and path.is_dir():
             raise IsADirectoryError(f"{path} is a directory, not a file to write")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no directory {path.parent} to write {path.name} in")
-        self._partial = path if special else path.with_name(f".{path.name}.{os.getpid()}.part")
-        self.file: BinaryIO = open(self._partial, "wb")  # noqa: SIM115 (closed by done or undone)
+        self.path = path if special else Path(os.path.realpath(path))
+        self.folder: Path | None = self.path.parent
+        if not self.folder.is_dir():
+            raise FileNotFoundError(
+                f"there is no directory {path.parent} to write {path.name} in"
+                if not path.is_symlink()
+                else f"{path} is a link to {self.path}, whose directory does not exist"
+            )
+        if special:
+            self._partial = self.path
+            self.file: BinaryIO = open(self.path, "wb")  # noqa: SIM115 (closed by done or undone)
+            return
+        replaced = self.path.exists()
+        if replaced and not _is_writable(self.path):
+            raise PermissionError(f"{path} is read-only: write the matches to another file")
+        self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._partial.unlink(missing_ok=True)
+        self.file = open(self._partial, "xb")  # noqa: SIM115
+        if replaced:
+            shutil.copymode(self.path, self._partial)
 
     def done(self) -> None:
-        self.file.close()
-        if self._partial != self.path:
-            os.replace(self._partial, self.path)
+        with _faults_of(self.name):
+            self.file.close()
+            if self._partial != self.path:
+                os.replace(self._partial, self.path)
 
     def undone(self) -> None:
-        self.file.close()
+        with suppress(OSError):  # of what is thrown away
+            self.file.close()
         if self._partial != self.path:
             self._partial.unlink(missing_ok=True)
 
@@ -77,15 +106,36 @@ class _Named:
 class _Standard:
     """Standard output."""
 
+    name = "standard output"
+
     def __init__(self) -> None:
         self.file: BinaryIO = sys.stdout.buffer
         self.folder: Path | None = None  # where temporary files belong
 
     def done(self) -> None:
-        self.file.flush()
+        with _faults_of(self.name):
+            self.file.flush()
 
     def undone(self) -> None:
         pass
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether the permissions of a file let somebody write it: root may write to any."""
+    return bool(path.stat().st_mode & 0o222) and os.access(path, os.W_OK)
+
+
+@contextmanager
+def _faults_of(name: str) -> Iterator[None]:
+    """Say what could not be written, and why."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(f"cannot write {name}: {error.strerror or error}") from None
+    except pl.exceptions.PolarsError as error:
+        raise OSError(f"cannot write {name}: {first_line(error)}") from None
 
 
 _Target = _Named | _Standard
@@ -106,16 +156,19 @@ class TextOutput:
         if len(rows):
             self._put(rows)
             if isinstance(self._target, _Standard):
-                self._target.file.flush()
+                self._target.done()
 
     def _put(self, rows: pl.DataFrame, header: bool = False) -> None:
         text = io.BytesIO()
         if self._csv:
-            rows = rows.with_columns(pl.col(name).dt.to_string("iso") for name in self._lengths)
+            rows = rows.with_columns(
+                column_named(name).dt.to_string("iso") for name in self._lengths
+            )
             rows.write_csv(text, include_header=header)
         else:
             rows.write_ndjson(text)
-        self._target.file.write(text.getbuffer())
+        with _faults_of(self._target.name):
+            self._target.file.write(text.getbuffer())
 
     def close(self) -> None:
         """All rows have come."""
@@ -152,7 +205,8 @@ class ParquetOutput:
                     dir=self._target.folder, prefix=".piestream-", suffix=".part"
                 )
             part = Path(self._folder.name) / f"{len(self._parts)}.parquet"
-            pl.concat(self._held).write_parquet(part, row_group_size=_ROW_GROUP)
+            with _faults_of(self._target.name):
+                pl.concat(self._held).write_parquet(part, row_group_size=_ROW_GROUP)
             self._parts.append(part)
             self._held, self._n_held = self._held[:1], 0
 
@@ -162,7 +216,8 @@ class ParquetOutput:
             with tempfile.TemporaryFile() as spool:
                 self._put(spool)
                 spool.seek(0)
-                shutil.copyfileobj(spool, self._target.file, 1 << 20)
+                with _faults_of(self._target.name):
+                    shutil.copyfileobj(spool, self._target.file, 1 << 20)
         else:
             self._put(self._target.file)
         self._clear()
@@ -170,11 +225,12 @@ class ParquetOutput:
 
     def _put(self, file: IO[bytes]) -> None:
         last = pl.concat(self._held)
-        if not self._parts:
-            last.write_parquet(file, row_group_size=_ROW_GROUP)
-        else:
-            whole = pl.concat([pl.scan_parquet(self._parts, glob=False), last.lazy()])
-            whole.sink_parquet(file, row_group_size=_ROW_GROUP, engine="streaming")
+        with _faults_of(self._target.name):
+            if not self._parts:
+                last.write_parquet(file, row_group_size=_ROW_GROUP)
+            else:
+                whole = pl.concat([pl.scan_parquet(self._parts, glob=False), last.lazy()])
+                whole.sink_parquet(file, row_group_size=_ROW_GROUP, engine="streaming")
 
     def abandon(self) -> None:
         """Something failed."""
@@ -184,6 +240,31 @@ class ParquetOutput:
     def _clear(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+class ExportOutput:
+    """A text for another tool, made of all matches once they have come."""
+
+    def __init__(self, target: _Target, query: Query, format: ExportFormat, schema: Schema) -> None:
+        self._target = target
+        self._query = query
+        self._format: ExportFormat = format
+        self._held = [pl.DataFrame(schema=dict(schema))]
+
+    def write(self, rows: pl.DataFrame) -> None:
+        """Take rows."""
+        self._held.append(rows)
+
+    def close(self) -> None:
+        """All rows have come."""
+        text = export(self._query, pl.concat(self._held), self._format)
+        with _faults_of(self._target.name):
+            self._target.file.write(text.encode())
+        self._target.done()
+
+    def abandon(self) -> None:
+        """Something failed."""
+        self._target.undone()
 
 
 class TableOutput:
@@ -229,8 +310,9 @@ class TableOutput:
         encoding = sys.stdout.encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.replace("─", "-").encode(encoding, "replace").decode(encoding)
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        with _faults_of(_Standard.name):
+            sys.stdout.write(text)
+            sys.stdout.flush()
         self._printed = True
 
     def close(self) -> None:

@@ -79,22 +79,37 @@ def user_directory() -> Path | None:
     return Path(base, "piestream") if os.path.isabs(base) else None
 
 
-def temporary_directory() -> Path | None:
-    """A directory of this user's in the temporary one; None where somebody else has made it.
+def temporary_directory() -> Path:
+    """A directory of this user's own in the temporary one."""
+    owner = os.getuid() if hasattr(os, "getuid") else "cache"
+    return Path(tempfile.gettempdir(), f"piestream-{owner}")
 
-    What is in it is run, so nobody else may be able to write there.
+
+def is_trusted(directory: Path) -> bool:
+    """Whether nobody else could have written into a directory for kernels, which are run.
+
+    In the temporary directory anybody may have made one of this name before.
     """
-    owner = os.getuid() if hasattr(os, "getuid") else None
+    if directory.parent != temporary_directory() or not hasattr(os, "getuid"):
+        return True
     try:
-        made = Path(tempfile.gettempdir(), f"piestream-{'cache' if owner is None else owner}")
-        if owner is None:
-            return made
-        made.mkdir(mode=0o700, exist_ok=True)
-        found = made.lstat()
+        found = directory.parent.lstat()
     except OSError:
-        return None
-    safe = stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o022
-    return made if safe else None
+        return False
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.getuid()
+        and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def make(directory: Path) -> None:
+    """Make a directory for kernels; OSError if it cannot be made, or is not to be trusted."""
+    if directory.parent == temporary_directory():
+        directory.parent.mkdir(mode=0o700, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not is_trusted(directory):
+        raise PermissionError(f"{directory.parent} was made by somebody else")
 
 
 def directories(file: str) -> Iterator[Path]:
@@ -104,15 +119,16 @@ def directories(file: str) -> Iterator[Path]:
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR, name)
     yield Path(folder, "__pycache__")
-    for shared in (user_directory(), temporary_directory()):
-        if shared is not None:
-            yield shared / name
+    own = user_directory()
+    if own is not None:
+        yield own / name
+    yield temporary_directory() / name
 
 
 def can_write(directory: Path) -> bool:
     """Whether files can be made in a directory, which is made if it is not there."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make(directory)
         tempfile.TemporaryFile(dir=directory).close()
     except OSError:
         return False
@@ -179,6 +195,8 @@ class KernelCache(FunctionCache):
     def _load_overload(self, signature: Any, target_context: Any) -> Any:
         key = self._index_key(signature, target_context.codegen())
         for place in self._places:
+            if not is_trusted(Path(place._cache_path)):
+                continue
             try:
                 found = place.load(key)
             except (OSError, *_DAMAGED):
@@ -195,7 +213,7 @@ class KernelCache(FunctionCache):
         reduced = self._impl.reduce(compiled)
         for place in self._places:
             try:
-                os.makedirs(place._cache_path, exist_ok=True)
+                make(Path(place._cache_path))
                 try:
                     place.save(key, reduced)
                 except _DAMAGED:

@@ -37,12 +37,12 @@ class JoinOrderAdaption:
         if not self.enabled or steps - self._sampled_at < SAMPLE_STEPS:
             return
         self._sampled_at = steps
-        estimate = self._sampled(partition_words, pool, partitions[:_SAMPLE_PARTITIONS])
+        estimate = self.sampled(partition_words, pool, partitions)
         if estimate.partners and estimate.differs(self.estimate, _CHANGE_FACTOR):
             self.estimate = estimate
             write_join_orders(self._program, self._join_orders, estimate)
 
-    def _sampled(self, partition_words: Words, pool: Words, partitions: Words) -> Estimate:
+    def sampled(self, partition_words: Words, pool: Words, partitions: Words) -> Estimate:
         """What a sample of the live intervals says of the numbers of partners."""
         # compiled when first needed, which for many queries is never
         from piestream.joins.maintenance import sample_statistics
@@ -50,7 +50,12 @@ class JoinOrderAdaption:
         n_sides = 2 * len(self._join_orders.edges)
         words = np.zeros(n_sides * SideSample.size, np.int64)
         sample_statistics(
-            self._program, partition_words, pool, partitions, _SAMPLE_INTERVALS, words
+            self._program,
+            partition_words,
+            pool,
+            partitions[:_SAMPLE_PARTITIONS],
+            _SAMPLE_INTERVALS,
+            words,
         )
         samples = Samples.over(words).by_side
         return Estimate.from_samples([(samples[n], samples[n + 1]) for n in range(0, n_sides, 2)])

@@ -6,7 +6,7 @@ predicates nor where rows come from; batch, sessions and Spark all drive this on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.compiled.arrays import uninitialized
-from piestream.compiled.constants import INT64_MIN, NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
+from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows
+from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
@@ -37,6 +38,8 @@ Words = NDArray[np.int64]
 
 #: Whole partitions are processed in portions of so many rows, between which join orders can change.
 _PORTION_ROWS = 1 << 16
+#: Rows of a result that are handed on at a time, where they need not come at once.
+PORTION_ROWS = 1 << 17
 #: Words of a pool, and of a store of waiting matches, at first.
 _POOL_WORDS = 1 << 10
 _WAITING_WORDS = 1 << 6
@@ -75,7 +78,13 @@ def _empty_pool(words: int) -> Words:
 class Detector:
     """The state and the program of one query."""
 
-    def __init__(self, compiled: CompiledQuery, bit_of_symbol: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledQuery,
+        bit_of_symbol: tuple[int, ...],
+        rows_found: RowCount | None = None,
+    ) -> None:
+        self.rows_found = rows_found or RowCount(None)
         self.compiled = compiled
         self.program = compiled.program.copy()  # its join orders change as the state does
         self.adaption = JoinOrderAdaption(compiled, self.program)
@@ -94,6 +103,11 @@ class Detector:
         self._expected = 0  # result rows of a call
         self._counting = Lock()
         self._event = SingleEventBatch(0)
+        self._workroom = Workroom(self.program)
+        alone = Workroom(self.program)
+        space = np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64)
+        self._room_of_event = (alone.scratch, alone.matches, space)
+        self._stopped = False
 
     @property
     def _header(self) -> Program:
@@ -125,12 +139,15 @@ class Detector:
 
     def detect(self, batch: Batch) -> Words:
         """Process a batch; a row of words for every match that became known."""
+        return self._together(self.portions(batch))
+
+    def portions(self, batch: Batch, most_rows: int = INT64_MAX) -> Iterator[Words]:
+        """As `detect`, in portions of about so many rows or more, of which some have none."""
         batch = batch.with_intervals()
-        rows = self._detect(batch, self._changes(batch), INT64_MIN)
+        yield from self._portions(batch, self._changes(batch), INT64_MIN, most_rows)
         self._adapt(batch.partitions)
         if self.gap != NONE and len(batch.partitions):
             self.timers.touch(batch.partitions)
-        return rows
 
     def detect_event(
         self, partition: int, time: int, mask: int, values: Sequence[Any], is_float: Sequence[bool]
@@ -147,20 +164,34 @@ class Detector:
             event = self._event = SingleEventBatch(len(values))
         event.fill(partition, time, mask, values, is_float)
         state = (partitions.words, self.pool, self.waiting)
-        space = np.empty(max(_LEAST_RESULT_WORDS, self.result_columns), np.int64)
-        self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program, state, event.arrays, event.changes, INT64_MIN, space, False, False
+        self.pool, self.waiting, _, results, n_rows, steps, visits, _ = detect(
+            self.program,
+            state,
+            event.arrays,
+            event.changes,
+            INT64_MIN,
+            self._room_of_event,
+            False,
+            False,
         )
-        rows = self._result_rows(results, n_rows, steps, visits)
+        self.work.steps += steps
+        self.work.visits += visits
+        rows = result_rows(results, n_rows, self.result_columns)
+        if n_rows:
+            rows = rows.copy()  # the room is used for the next event
         self._adapt(event.partitions)
         if self.gap != NONE and self.timers.needs_touch(partition, time) and mask:
             self.timers.touch(event.partitions)
         return rows if n_rows else None
 
-    def detect_whole(self, batch: Batch, now: int, threads: int = 1, closes: bool = False) -> Words:
+    def detect_whole(
+        self, batch: Batch, now: int, threads: int = 1, closes: bool = False,
+        enough: int = INT64_MAX,
+    ) -> Iterable[Words]:  # fmt: skip
         """Process partitions of which these are all the rows, up to the time ``now``.
 
-        Where it ``closes``, what is open then ends as `close` ends it.
+        Where it ``closes``, what is open then ends as `close` ends it. It stops where it has found
+        more than ``enough`` rows, of which the first ones are the first of all.
 
         No state is kept, so that partitions can be shared out to threads; the rows come in the
         same order whatever their number.
@@ -168,13 +199,19 @@ class Detector:
         batch = batch.with_intervals()
         changes = self._changes(batch)
         edges = batch.shares(threads)
+        self._stopped = False
         if len(edges) == 2:
-            return self._detect_share(batch, changes, now, edges, closes)
+            return self._share(batch, changes, now, edges, closes, enough)
+
+        def found(edge: tuple[int, int]) -> Words:
+            return self._together(self._share(batch, changes, now, edge, closes, enough))
+
         with ThreadPoolExecutor(len(edges) - 1) as pool:
-            shares = pool.map(
-                lambda edge: self._detect_share(batch, changes, now, edge, closes), pairwise(edges)
-            )
-            return np.concatenate(list(shares))
+            try:
+                return list(pool.map(found, pairwise(edges)))
+            except BaseException:  # the threads stop at their next pause
+                self._stopped = True
+                raise
 
     @property
     def next_timeout(self) -> int:
@@ -191,17 +228,18 @@ class Detector:
         if not expired.size:
             return nothing
         batch = Batch.without_rows(expired)
-        return self._detect(batch, (batch.times, batch.times, batch.row_offsets), now)
+        changes = (batch.times, batch.times, batch.row_offsets)
+        return self._together(self._portions(batch, changes, now))
 
-    def close(self) -> Words:
+    def close(self, most_rows: int = INT64_MAX) -> Iterator[Words]:
         """No more events come: end what is open at the last event of its partition (SPEC 2.2).
 
-        An interval that began with that event ends one tick later.
+        An interval that began with that event ends one tick later. The rows come in portions.
         """
         is_open = (self.partitions.column("used") != 0) & (self.partitions.column("mask") != 0)
         batch = Batch.without_rows(np.flatnonzero(is_open))
         changes = (batch.times, batch.times, batch.row_offsets)
-        return self._detect(batch, changes, INT64_MIN, closes=True)
+        return self._portions(batch, changes, INT64_MIN, most_rows, closes=True)
 
     def _changes(self, batch: Batch) -> Changes:
         changes: Changes = find_changes(
@@ -209,73 +247,83 @@ class Detector:
         )
         return changes
 
-    def _detect(self, batch: Batch, changes: Changes, now: int, closes: bool = False) -> Words:
-        state = (self.partitions.words, self.pool, self.waiting)
-        self.pool, self.waiting, results, n_rows, steps, visits = detect(
-            self.program,
-            state,
-            batch.arrays(),
-            batch.changes_with_intervals(changes),
-            now,
-            self._space(),
-            False,
-            closes,
+    def _portions(
+        self, batch: Batch, changes: Changes, now: int, most_rows: int = INT64_MAX,
+        closes: bool = False,
+    ) -> Iterator[Words]:  # fmt: skip
+        """Work on the state with a call of the loops."""
+        state = LoopState(self.partitions.words, self.pool, self.waiting)
+        changes = batch.changes_with_intervals(changes)
+        call = Call(
+            self.program, self._workroom, state, batch.arrays(), changes, now, closes=closes
         )
-        return self._result_rows(results, n_rows, steps, visits)
+        call.expected = self._expected
+        for rows in call.portions(most_rows):
+            self.pool, self.waiting = state.pool, state.waiting
+            self._expected = len(rows)
+            if len(rows) and self.rows_found.add(len(rows)):
+                numbers = batch.partitions
+                self.rows_found.sampled(
+                    self.adaption.sampled(state.partitions, state.pool, numbers)
+                )
+            yield rows
+        self._note_work(call)
 
-    def _detect_share(
-        self, batch: Batch, changes: Changes, now: int, share: Sequence[int], closes: bool
-    ) -> Words:
+    def _share(
+        self, batch: Batch, changes: Changes, now: int, share: Sequence[int], closes: bool,
+        enough: int,
+    ) -> Iterator[Words]:  # fmt: skip
         """Detect in the partitions from one edge to the other, with a program and room of its own."""
         first, end = share
         program = self.program.copy()
         adaption = JoinOrderAdaption(self.compiled, program, self.adaption.estimate)
         partition = np.zeros(self.partitions.width, np.int64)
-        pool, waiting = _empty_pool(PoolHeader.size), self._no_waiting_matches()
-        steps = 0
-        results = []
-        while first < end:
+        state = LoopState(partition, _empty_pool(PoolHeader.size), self._no_waiting_matches())
+        workroom = Workroom(program)
+        steps = found = expected = 0
+        while first < end and found <= enough:
             until = end
             if adaption.enabled:
-                enough = batch.row_offsets[first] + _PORTION_ROWS
-                until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, enough))))
-            pool, waiting, rows, n_rows, more_steps, visits = detect(
-                program,
-                (partition, pool, waiting),
-                batch.arrays(first, until),
-                batch.changes_with_intervals(changes, first, until),
-                now,
-                self._space(),
-                True,
-                closes,
-            )
-            results.append(self._result_rows(rows, n_rows, more_steps, visits))
-            steps += more_steps
+                more = batch.row_offsets[first] + _PORTION_ROWS
+                until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, more))))
+            call = Call(
+                program, workroom, state, batch.arrays(first, until),
+                batch.changes_with_intervals(changes, first, until), now,
+                fresh=True, closes=closes, expected=expected,
+            )  # fmt: skip
+            expected = 0
+            for rows in call.portions(min(enough + 1, PORTION_ROWS)):
+                if self._stopped:
+                    raise StoppedError
+                found += len(rows)
+                expected = min(expected + len(rows), PORTION_ROWS)
+                if len(rows) and self.rows_found.add(len(rows)):
+                    first_one = np.zeros(1, np.int64)
+                    self.rows_found.sampled(adaption.sampled(partition, state.pool, first_one))
+                yield rows
+                if found > enough:
+                    break
+            self._note_work(call)
+            steps += call.steps
             if until < end:
-                adaption.adapt(steps, partition, pool, np.zeros(1, np.int64))
+                adaption.adapt(steps, partition, state.pool, np.zeros(1, np.int64))
             first = until
-        return np.concatenate(results) if len(results) != 1 else results[0]
+
+    def _together(self, portions: Iterable[Words]) -> Words:
+        """The rows of all portions."""
+        some = [rows for rows in portions if len(rows)]
+        if not some:
+            return np.empty((0, self.result_columns), np.int64)
+        return some[0] if len(some) == 1 else np.concatenate(some)
 
     def _adapt(self, partitions: Words) -> None:
         """Order the joins by how many partners there are now, if it is time to look."""
         self.adaption.adapt(self.work.steps, self.partitions.words, self.pool, partitions)
 
-    def _space(self) -> Words:
-        """Space for the result rows of a call: what of it is not touched costs nothing."""
-        expected = self._expected + self._expected // 4 + 1
-        space: Words = uninitialized(max(_LEAST_RESULT_WORDS, expected * self.result_columns))
-        return space
-
-    def _result_rows(self, results: Words, n_rows: int, steps: int, visits: int) -> Words:
-        """Result rows, a view of columns that lie one after the other; the work is noted."""
+    def _note_work(self, call: Call) -> None:
         with self._counting:  # threads share the counters
-            self.work.steps += steps
-            self.work.visits += visits
-        self._expected = n_rows
-        room = results.size // self.result_columns
-        columns = results[: room * self.result_columns].reshape(self.result_columns, room)
-        rows: Words = columns[:, :n_rows].T
-        return rows
+            self.work.steps += call.steps
+            self.work.visits += call.visits
 
     # -- the state --------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Partitions:
             return [()] * len(keys)
         if len(self.schema) == 1:
             return _plain(keys.to_series())
-        return list(zip(*(_plain(column) for column in keys), strict=True))
+        return list(zip(*map(_plain, keys), strict=True))
 
     def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
         """The key columns of these partitions, a row each."""
@@ -71,7 +71,7 @@ class Partitions:
         rows = pl.Series(places.astype(np.uint32))
         return pl.DataFrame(
             [
-                _from_plain(name, list(column), dtype).gather(rows)
+                _from_plain(list(column), dtype).gather(rows).alias(name)
                 for (name, dtype), column in zip(self.schema.items(), columns, strict=True)
             ]
         )
@@ -124,6 +124,7 @@ class WholePartitions:
 
 
 def _plain(column: pl.Series) -> list[Any]:
+    column = column.alias("")  # Polars takes some names of series for patterns
     dtype = column.dtype
     if dtype.is_float():
         return column.fill_nan(None).to_list()
@@ -147,16 +148,16 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _from_plain(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
+def _from_plain(values: list[Any], dtype: pl.DataType) -> pl.Series:
     if dtype.is_temporal():
         physical = pl.Int32 if dtype == pl.Date else pl.Int64
-        return pl.Series(name, values, dtype=physical).cast(dtype)
+        return pl.Series(values, dtype=physical).cast(dtype)
     if dtype in (pl.Categorical, pl.Enum):
-        return pl.Series(name, values, dtype=pl.String).cast(dtype)
+        return pl.Series(values, dtype=pl.String).cast(dtype)
     if isinstance(dtype, pl.Struct):
         named = [
             None if v is None else dict(zip((f.name for f in dtype.fields), v, strict=True))
             for v in values
         ]
-        return pl.Series(name, named, dtype=dtype)
-    return pl.Series(name, values, dtype=dtype)
+        return pl.Series(named, dtype=dtype)
+    return pl.Series(values, dtype=dtype)

@@ -21,8 +21,9 @@ from piestream.engine import ordering
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.changes import ChangeGuard, cause_of
-from piestream.engine.detector import Detector
+from piestream.engine.detector import PORTION_ROWS, Detector
 from piestream.engine.dictionaries import Dictionary
+from piestream.engine.many_rows import RowCount
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.previous import PreviousValues, with_previous
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
@@ -56,7 +57,7 @@ class Stream:
     ``lateness`` None is a bounded input: rows of a partition come in order of time, whatever the
     order of the partitions, and nothing is late. Where it comes ``whole``, in one `process`, no
     state is kept, and partitions may be shared out to ``threads``; ``at_end`` says whether what is
-    open then stays so. A stream that is ``closable`` keeps what closing would complete.
+    open then stays so, and more than ``enough`` rows are not looked for. A stream that is ``closable`` keeps what closing would complete.
 
     Each call gives the result rows that it made known. ``detector`` is the part behind it that knows
     integers only; it is to be looked at, not to be called.
@@ -73,23 +74,25 @@ class Stream:
         threads: int = 1,
         at_end: AtEnd = "open",
         closable: bool = False,
+        enough: int = INT64_MAX,
     ) -> None:
         self.binding = binding
-        self.detector = Detector(binding.compiled, binding.bit_of_symbol)
+        self.detector = Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
         self._whole = whole
         self._threads = threads
         self._at_end = at_end
         self.closable = closable
+        self._enough = enough
         self._finished = False
         self._incomplete: int | None = None
-        self._projection = Projection(binding)
+        self._projection = self._new_projection(binding)
         self._buffer = ReorderBuffer(self._projection, ties, lateness, on_late)
         key_schema = {name: binding.schema[name] for name in binding.query.partition_by}
         self._partitions = (
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
         self._dictionaries = {
-            number: Dictionary(binding.schema[attribute.name])
+            number: Dictionary(binding.attribute_type(attribute))
             for number, attribute in enumerate(binding.attributes)
             if attribute.form == CODE
         }
@@ -104,11 +107,18 @@ class Stream:
         self.no_results = pl.DataFrame(schema=binding.result_schema)
         self._change = ChangeGuard()
 
+    def _new_projection(self, binding: Binding) -> Projection:
+        return Projection(binding)
+
     # -- rows in ----------------------------------------------------------------------------------
 
     def process(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Process rows of the input."""
         return self.process_projected(self.project(frame))
+
+    def check_times(self, times: pl.Series) -> None:
+        """Refuse rows without a usable time."""
+        self._projection.check_times(times)
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Of rows of the input the columns that the query needs, as `process_projected` takes them."""
@@ -116,13 +126,21 @@ class Stream:
 
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Process projected rows."""
+        return self._concat(list(self.portions(rows)))
+
+    def portions(self, rows: pl.DataFrame, most_rows: int | None = None) -> Iterator[pl.DataFrame]:
+        """As `process_projected`, in portions of about so many result rows; some have none.
+
+        The next one is found when it is asked for, and the stream is of no use before the last.
+        """
+        if most_rows is None:
+            most_rows = min(PORTION_ROWS, self._enough + 1)
         self._projection.check_times(rows[TIME])
         with self._change:
             with self._unchanged_on_error():
-                results = self._detect(self._buffer.release(rows))
+                yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
-                results.append(self._advance_watermark(self._buffer.watermark))
-            return self._concat(results)
+                yield self._advance_watermark(self._buffer.watermark)
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -134,7 +152,7 @@ class Stream:
         with self._change:
             with self._unchanged_on_error():
                 self._buffer.observe_time(seen)
-                results = self._detect(self._buffer.release_unordered(rows))
+                results = list(self._detect(self._buffer.release_unordered(rows)))
             # a micro-batch costs more than a small compaction
             self._since_compaction += _COMPACT_EVENTS
             if self._buffer.latest != INT64_MIN:
@@ -202,16 +220,27 @@ class Stream:
 
         ``at_end`` "close" ends what is open at the last event of its partition.
         """
+        return self._concat(list(self.last_portions(at_end)))
+
+    def last_portions(
+        self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
+    ) -> Iterator[pl.DataFrame]:
+        """As `finish`, in portions."""
         with self._change:
-            results = self._detect(self._buffer.drain(), last=True) if self._buffer else []
+            if self._buffer:
+                yield from self._detect(self._buffer.drain(), last=True, most_rows=most_rows)
             if self._buffer.latest != INT64_MIN:
-                results.append(self._advance_watermark(self._buffer.latest))
-            if (at_end or self._at_end) == "close" and not self._whole:
-                self._check_closable()
-                results.append(self._results(self.detector.close()))
-                self._incomplete = 0
+                yield self._advance_watermark(self._buffer.latest)
+            if not self._whole:
+                yield from self._closed(at_end, most_rows)
             self._finished = True
-            return self._concat(results)
+
+    def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
+        """The results of ending what is open, if that is asked for."""
+        if (at_end or self._at_end) == "close":
+            self._check_closable()
+            yield from map(self._results, self.detector.close(most_rows))
+            self._incomplete = 0
 
     def _check_closable(self) -> None:
         """Refuse to close where an interval would end behind the last time that there is."""
@@ -230,7 +259,8 @@ class Stream:
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
-            self._incomplete = len(self.detector.close())
+            closed = self.detector.close(PORTION_ROWS)
+            self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
         return self._incomplete
 
     @property
@@ -312,7 +342,7 @@ class Stream:
                 a.name: n for n, a in enumerate(old)
             }  # forms of one untyped column are all NULL
             dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
-            projection = Projection(binding)
+            projection = self._new_projection(binding)
             if self._buffer.rows is not None:
                 source = {
                     f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
@@ -328,7 +358,7 @@ class Stream:
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._dictionaries = {
-                n: dictionaries.get(a) or Dictionary(binding.schema[a.name])
+                n: dictionaries.get(a) or Dictionary(binding.attribute_type(a))
                 for n, a in enumerate(binding.attributes)
                 if a.form == CODE
             }
@@ -379,7 +409,9 @@ class Stream:
         stream._counts = replace(state.counts)
         stream._compacted_at = state.compacted_at
         stream._since_compaction = state.since_compaction
-        stream._previous = PreviousValues({column.name: column for column in state.previous})
+        stream._previous = PreviousValues(
+            {column.name: column.alias("") for column in state.previous}
+        )
         for dictionary, values in zip(
             stream._dictionaries.values(), state.dictionaries, strict=True
         ):
@@ -433,15 +465,17 @@ class Stream:
 
     # -- the detector ------------------------------------------------------------------------------
 
-    def _detect(self, rows: pl.DataFrame, last: bool = False) -> list[pl.DataFrame]:
-        """The results of rows that need not wait any longer."""
+    def _detect(
+        self, rows: pl.DataFrame, last: bool = False, most_rows: int = INT64_MAX
+    ) -> Iterator[pl.DataFrame]:
+        """The results of rows that need not wait any longer, in portions."""
         if not len(rows):
-            return []
+            return
         rows, partitions, offsets = self._ordered(rows, last)
         self._counts.events += len(rows)
         self._since_compaction += len(rows)
         if not len(rows):
-            return []
+            return
         if self._previous:
             stored = None
             if not self._whole:
@@ -455,15 +489,21 @@ class Stream:
             closes = self._at_end == "close"
             if closes:
                 self._check_closable()
-            found = self.detector.detect_whole(batch, self.latest, self._threads, closes)
-            return [self._results(found)]
-        result = self._results(self.detector.detect(batch))
-        if self.lateness is None:  # no watermark tells when to compact
+            found = self.detector.detect_whole(
+                batch, self.latest, self._threads, closes, self._enough
+            )
+        else:
+            found = self.detector.portions(batch, most_rows)
+        try:
+            yield from map(self._results, found)
+        except MemoryError:
+            advice = self.detector.rows_found.advice
+            raise MemoryError(f"there is not enough memory for the matches: {advice}") from None
+        if self.lateness is None and not self._whole:  # no watermark tells when to compact
             self._rows_since_compaction += len(rows)
             if self._rows_since_compaction > _COMPACT_ROWS:
                 self._rows_since_compaction = 0
                 self._compact(INT64_MIN)
-        return [result]
 
     def _attributes(self, rows: pl.DataFrame) -> tuple[Words, NDArray[np.uint8]]:
         """The columns that RETURN aggregates, as words, and where they have a value."""
@@ -486,13 +526,23 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int(
-            (ResultRow.column_of(found, "phase") % 2 == Phase.TRIGGER).sum()
-        )
+        rows, left_out = self._passing(found)
+        self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
+        self._counts.left_out += left_out
+        return result_frame(self.binding.outputs, rows)
+
+    def _passing(self, found: Words) -> tuple[ResultRows, int]:
+        """The rows of matches that WHERE lets pass, and how many matches it does not."""
         keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
         rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
-        return result_frame(self.binding.outputs, rows)
+        condition = self.binding.condition
+        if condition is None or not len(found):
+            return rows, 0
+        holds = condition.holds(rows)
+        left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        kept = keys.filter(pl.Series(holds)) if keys.width else keys
+        return replace(rows, rows=found[holds], keys=kept), left_out
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
         some = [result for result in results if len(result)]
@@ -521,10 +571,15 @@ class Stream:
             return False
         return self._since_compaction >= max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
 
+    @property
+    def _remembers(self) -> bool:
+        """Whether partitions that hold nothing are kept, for the values of their latest events."""
+        return bool(self._previous)
+
     def _compact(self, now: int) -> None:
         """Free what can no longer take part in a match: state is bounded by the window."""
         idle = self.detector.compact(now, self.closable)
-        if idle.size and not self._previous and isinstance(self._partitions, Partitions):
+        if idle.size and not self._remembers and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
         for number, dictionary in self._dictionaries.items():
             used = self.detector.used_codes(number, len(dictionary.values))

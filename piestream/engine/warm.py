@@ -52,14 +52,20 @@ def warm() -> Warmed:
     >>> ps.warm().directory is None
     False
     """
-    started = time.perf_counter()
+    started, before = time.perf_counter(), _compiled()
     root = Path(__file__).parents[1]
     for package in _PACKAGES:
         for module in iter_modules([str(root.joinpath(*package.split(".")))]):
             import_module(f"piestream.{package}.{module.name}")
+    seconds = time.perf_counter() - started
+    directory = None if INTERPRETED else cache.kept_in(str(root / "joins" / "batch.py"))
+    return Warmed(_compiled() - before, seconds, directory)
+
+
+def _compiled() -> int:
+    """How many loops this process has compiled."""
     if INTERPRETED:
-        return Warmed(0, time.perf_counter() - started, None)
+        return 0
     from piestream.compiled.compiler import announcement
 
-    runs = root / "joins" / "batch.py"
-    return Warmed(announcement.compiled, time.perf_counter() - started, cache.kept_in(str(runs)))
+    return announcement.compiled

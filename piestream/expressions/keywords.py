@@ -45,7 +45,7 @@ TIMESTAMPS = frozenset({"TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "TIMESTAMPLT
 
 
 def with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
-    """The text with every column name quoted, and for each character its place before.
+    """The text with every name of a column or parameter quoted, and for each character its place.
 
     sqlglot reserves words of many dialects (``lateral``, ``user``, ``current_date``); here they
     are columns like any other.
@@ -54,7 +54,8 @@ def with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
     places: list[int] = []
     position = 0
     for index, token in enumerate(tokens[:-1]):
-        if token.kind is not Kind.WORD or not _is_name(tokens, index):
+        is_parameter = token.kind is Kind.PARAMETER
+        if not is_parameter and (token.kind is not Kind.WORD or not _is_name(tokens, index)):
             continue
         pieces.append(text[position : token.span.start])
         places.extend(range(position, token.span.start))

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from piestream.expressions.backends.polars import for_every_row
+from piestream.expressions.columns import columns_named
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 
 __all__ = ["bound_expression", "check_expression"]
@@ -51,11 +52,14 @@ def bound_expression(
     # Polars orders a NaN above every number, so the expression is given columns with NULL in its
     # place.
     def without_nan(values: pl.Series) -> pl.Series:
-        frame = values.struct.unnest().with_columns(pl.col(floats).fill_nan(None))
+        frame = values.struct.unnest().with_columns(
+            [c.fill_nan(None) for c in columns_named(floats)]
+        )
         return frame.select(expression.fill_null(False)).to_series()
 
-    columns = [pl.col(name) for name in names]
-    return pl.struct(columns).map_batches(without_nan, return_dtype=pl.Boolean, is_elementwise=True)
+    return pl.struct(columns_named(names)).map_batches(
+        without_nan, return_dtype=pl.Boolean, is_elementwise=True
+    )
 
 
 def _reads_one_event(expression: pl.Expr) -> bool:

@@ -7,6 +7,8 @@ is a fault. Classes of its tree are named by strings, because importing sqlglot 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from piestream.expressions.casts import CAST_HINT, CAST_SPELLINGS
@@ -34,7 +36,14 @@ from piestream.expressions.literals import (
     number_value,
     timestamp_value,
 )
-from piestream.expressions.refusals import interval_fault, refusal, syntax_fault
+from piestream.expressions.parameters import filled, with_values
+from piestream.expressions.refusals import (
+    DURATIONS,
+    foreign_fault,
+    interval_fault,
+    refusal,
+    syntax_fault,
+)
 from piestream.expressions.sqlglot_tree import TreeReading, cover, is_too_deep
 from piestream.expressions.syntax import (
     And,
@@ -59,9 +68,9 @@ from piestream.expressions.syntax import (
     OneOf,
     Or,
 )
-from piestream.expressions.tokens import Kind, tokenize, without_comments
+from piestream.expressions.tokens import Kind, Token, tokenize, with_leaves, without_comments
 
-__all__ = ["ALLOWED_FUNCTIONS", "canonical_fault", "read_predicate"]
+__all__ = ["ALLOWED_FUNCTIONS", "BEFORE_BRACKETS", "canonical_fault", "read_predicate"]
 
 _ARITHMETIC: dict[str, ArithmeticOperator] = {
     "Add": "+",
@@ -91,17 +100,24 @@ ALLOWED_FUNCTIONS = (
 )
 
 #: Words before brackets that sqlglot reads once.
-_BEFORE_BRACKETS = EXPRESSION_WORDS.union(
+BEFORE_BRACKETS = EXPRESSION_WORDS.union(
     ALLOWED_FUNCTIONS, BY_SPELLING, ["IIF", "TRY_CAST", "LOG", "SUM", "AVG", "MIN", "MAX", "COUNT"]
 )
 
 
 def read_predicate(
-    text: str, qualifiers: tuple[str, ...] = (), symbols: tuple[str, ...] = ()
+    text: str,
+    qualifiers: tuple[str, ...] = (),
+    symbols: tuple[str, ...] = (),
+    parameters: Mapping[str, Any] | None = None,
+    leaves: Sequence[Token] = (),
 ) -> tuple[Node | None, list[Diagnostic]]:
     """The tree of a predicate and what is wrong with it; spans are places in ``text``.
 
-    A column may be written ``stream.column`` when ``stream`` is one of the qualifiers.
+    ``:limit`` stands for a value of ``parameters``.
+
+    A column may be written ``stream.column`` when ``stream`` is one of the qualifiers. What stands
+    at the place of a leaf is a column of the leaf's name.
     """
     import sqlglot
     from sqlglot.errors import SqlglotError
@@ -113,18 +129,27 @@ def read_predicate(
     tokens, diagnostics = tokenize(clean)
     if diagnostics:
         return None, diagnostics
-    beyond = token_fault(tokens, "a predicate") or nesting_fault(tokens, _BEFORE_BRACKETS)
+    tokens = with_leaves(tokens, leaves)
+    beyond = token_fault(tokens, "a predicate") or nesting_fault(tokens, BEFORE_BRACKETS)
     if beyond is not None:
         return None, [beyond]
     if tokens[0].kind is Kind.END:
         return None, [Diagnostic(None, "the predicate is missing")]
-    interval = interval_fault(tokens)
-    if interval is not None:
-        return None, [interval]
+    foreign = interval_fault(tokens) or foreign_fault(tokens)
+    if foreign is not None:
+        return None, [foreign]
+    tokens, diagnostics = with_values(tokens, parameters or {}, "parameters={'NAME': ...}")
+    diagnostics += _durations_among(tokens)
+    if diagnostics:
+        return None, diagnostics
     sql, places = with_names_quoted(clean, tokens)
     whole = Span(tokens[0].span.start, tokens[-2].span.end)
     try:
         tree = sqlglot.parse_one(sql)
+        values = {t.span.start: t.value for t in tokens if t.kind is Kind.PARAMETER}
+        if values:
+            starts = ((at, values.get(place)) for at, place in enumerate(places))
+            tree = filled(tree, {at: value for at, value in starts if value is not None})
         if is_too_deep(tree):
             return None, [Diagnostic(whole, TOO_DEEP)]
         reading = _Reading(places, whole, qualifiers, symbols)
@@ -138,13 +163,22 @@ def read_predicate(
     return (None if reading.diagnostics else node), reading.diagnostics
 
 
+def _durations_among(tokens: list[Token]) -> list[Diagnostic]:
+    """The parameters of a predicate that stand for durations, which it cannot hold."""
+    return [
+        Diagnostic(t.span, f"{t.text} is a duration, and a predicate has none", DURATIONS)
+        for t in tokens
+        if isinstance(t.value, timedelta)
+    ]
+
+
 def canonical_fault(text: str) -> Diagnostic | None:
     """What is wrong if a canonical text could not be read again."""
     tokens, _ = tokenize(text)
     beyond = (
         length_fault(text, "a predicate")
         or token_fault(tokens, "a predicate")
-        or nesting_fault(tokens, _BEFORE_BRACKETS)
+        or nesting_fault(tokens, BEFORE_BRACKETS)
     )
     if beyond is None:
         return None

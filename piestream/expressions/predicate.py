@@ -21,7 +21,9 @@ from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
 from piestream.expressions.parse import canonical_fault, read_predicate
+from piestream.expressions.satisfiability import is_never_true
 from piestream.expressions.syntax import Literal, Node, children, columns_of
+from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered
 from piestream.expressions.typed import Expression
 
@@ -51,15 +53,16 @@ class Predicate:
     source: str | None = field(default=None, compare=False, repr=False)
     offset: int = field(default=0, compare=False, repr=False)  # of the predicate in its source
     _columns: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    of_match: bool = field(default=False, compare=False, repr=False)  # else, of an event
 
     @classmethod
-    def parse(cls, text: str) -> Predicate:
-        """The predicate of a SQL expression.
+    def parse(cls, text: str, parameters: Mapping[str, Any] | None = None) -> Predicate:
+        """The predicate of a SQL expression, in which ``:limit`` stands for a parameter's value.
 
         >>> Predicate.parse("speed > PREV(speed) and not braking").columns
         ('speed', 'braking')
         """
-        predicate, diagnostics = cls.read(text, text, 0)
+        predicate, diagnostics = cls.read(text, text, 0, parameters=parameters)
         if predicate is None:
             raise QueryError([located(d, text) for d in diagnostics], text)
         return predicate
@@ -72,23 +75,27 @@ class Predicate:
         offset: int,
         qualifiers: tuple[str, ...] = (),
         symbols: tuple[str, ...] = (),
+        parameters: Mapping[str, Any] | None = None,
+        leaves: Sequence[Token] | None = None,
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, for a text at ``offset`` in a query's source.
 
-        Gives the predicate, or None and what is wrong, with places in the source.
+        Gives the predicate, or None and what is wrong, with places in the source. With ``leaves``,
+        in the text, it is a condition on a match, and they are what it knows of that.
         """
-        tree, diagnostics = read_predicate(text, qualifiers, symbols)
+        of_match = leaves is not None
+        tree, diagnostics = read_predicate(text, qualifiers, symbols, parameters, leaves or ())
         canonical = ""
         try:
             if tree is not None:
-                diagnostics, canonical = _checked(tree)
+                diagnostics, canonical = _checked(tree, of_match)
         except RecursionError:
             diagnostics = [Diagnostic(None, TOO_DEEP)]
         diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
             return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
         names = dict.fromkeys(column.name for column in columns_of(tree))
-        return cls(canonical, None, tree, source, offset, tuple(names)), []
+        return cls(canonical, None, tree, source, offset, tuple(names), of_match), []
 
     @classmethod
     def from_polars(cls, expression: pl.Expr) -> Predicate:
@@ -132,6 +139,18 @@ class Predicate:
         'vitals.temp > PREV(vitals.temp)'
         """
         return self.text if self.tree is None else canonical_text(self.tree, stream)
+
+    @property
+    def is_never_true(self) -> bool:
+        """Whether no event can fulfil the predicate; False where that is not found out.
+
+        >>> Predicate.parse("x > 1 AND x < 0").is_never_true
+        True
+        """
+        if self.tree is None:
+            return False
+        expression, diagnostics = lowered(self.tree, None)
+        return not diagnostics and is_never_true(expression)
 
     def to_polars(self, schema: Mapping[str, Any]) -> pl.Expr:
         """The predicate over a frame of this schema: Boolean, where NULL is false.
@@ -181,7 +200,7 @@ class Predicate:
 
     def _lowered(self, schema: Mapping[str, Any] | None) -> Expression:
         assert self.tree is not None
-        expression, diagnostics = lowered(self.tree, schema)
+        expression, diagnostics = lowered(self.tree, schema, of_match=self.of_match)
         if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
@@ -192,11 +211,11 @@ class Predicate:
 EVERY_INTERVAL = Predicate("TRUE", tree=Literal(True), source="TRUE")
 
 
-def _checked(tree: Node) -> tuple[list[Diagnostic], str]:
+def _checked(tree: Node, of_match: bool) -> tuple[list[Diagnostic], str]:
     """What is wrong with a tree before there is a schema, and its canonical text."""
     if is_too_large(tree, children):
         return [Diagnostic(None, TOO_LARGE)], ""
-    _, diagnostics = lowered(tree, None)
+    _, diagnostics = lowered(tree, None, of_match=of_match)
     if diagnostics:
         return diagnostics, ""
     canonical = canonical_text(tree)

@@ -9,9 +9,17 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import rewritten, unit_named
 from piestream.expressions.tokens import Kind, Token
 
-__all__ = ["AGGREGATE_NAMES", "interval_fault", "refusal", "syntax_fault"]
+__all__ = [
+    "AGGREGATE_NAMES",
+    "DURATIONS",
+    "foreign_fault",
+    "interval_fault",
+    "refusal",
+    "syntax_fault",
+    "template_fault",
+]
 
-_DURATIONS = (
+DURATIONS = (
     "how long a situation lasts is written after its predicate, as in speed > 70 AT LEAST 30 s; "
     "how long a silence may be, by MAX GAP 30 s"
 )
@@ -29,9 +37,62 @@ def interval_fault(tokens: list[Token]) -> Diagnostic | None:
             continue
         last = unit if unit_named(unit.text) else value
         written = f"{value.text} {unit.text if last is unit else ''}"
-        hint = _DURATIONS.replace("30 s", rewritten(written) or "30 s")
+        hint = DURATIONS.replace("30 s", rewritten(written) or "30 s")
         span = token.span.joined(last.span)
         return Diagnostic(span, "a predicate has no durations", hint)
+    return None
+
+
+_VALUES = "a value that changes is a parameter: write :NAME, and ps.query(text, NAME=...)"
+#: Words behind which no value has ended yet.
+_OPEN = frozenset(["AND", "OR", "NOT", "IN", "LIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "CASE"])
+
+
+def foreign_fault(tokens: list[Token]) -> Diagnostic | None:
+    """The first part of a predicate that is written as other languages do, and what to write."""
+    for index, token in enumerate(tokens[:-1]):
+        before = tokens[index - 1] if index else None
+        after = tokens[index + 1]
+        ends = before is not None and (
+            before.kind is not Kind.SIGN or before.is_sign(")", "]")
+        ) and before.upper not in _OPEN  # fmt: skip
+        if token.upper == "OVER" and after.is_sign("(") and ends:
+            message = "a predicate has no windows over rows"
+            hint = (
+                "it sees one event, and PREV(x) is x at the event before; aggregates of an "
+                "interval stand in RETURN"
+            )
+            return Diagnostic(token.span, message, hint)
+        if token.upper == "FOR" and ends and after.kind is not Kind.SIGN:
+            written = " ".join(t.text for t in tokens[index + 1 : -1])
+            duration = rewritten(written)
+            events = after.kind is Kind.NUMBER and tokens[index + 2].upper in ("EVENT", "EVENTS")
+            bound = f"{after.text} EVENTS" if events else duration or "3 s"
+            hint = f"how long a situation lasts is written AT LEAST {bound}"
+            return Diagnostic(token.span, "FOR does not belong here", hint)
+    return template_fault(tokens)
+
+
+def template_fault(tokens: list[Token]) -> Diagnostic | None:
+    """The first ``{limit}``, ``$limit``, ``@limit``, ``?`` or ``%s`` among some tokens."""
+    for index, token in enumerate(tokens[:-1]):
+        before, after = (tokens[index - 1] if index else None), tokens[index + 1]
+        opens = before is None or (before.kind is Kind.SIGN and not before.is_sign(")", "]"))
+        if token.is_sign("%") and opens and after.is_sign("("):  # %(limit)s
+            last, named = after, tokens[min(index + 2, len(tokens) - 1)]
+        elif token.is_sign("%") and opens and after.kind is Kind.WORD:
+            last, named = after, None
+        elif token.is_sign("$", "@") and after.kind in (Kind.WORD, Kind.NUMBER):
+            last = named = after
+        elif token.is_sign("{") and after.kind is Kind.WORD and index + 2 < len(tokens):
+            last, named = tokens[index + 2], after
+        elif token.is_sign("{", "?"):
+            last, named = token, None
+        else:
+            continue
+        name = named.text if named is not None and named.kind is Kind.WORD else "limit"
+        hint = _VALUES.replace("NAME", name)
+        return Diagnostic(token.span.joined(last.span), "a value is missing here", hint)
     return None
 
 
@@ -40,7 +101,7 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     kind = type(tree).__name__
     if kind == "Alias":
         word = tree.args["alias"]
-        hint = _DURATIONS if unit_named(word.this) else None
+        hint = DURATIONS if unit_named(word.this) else None
         return word, f"{word.this} does not belong here", hint
     if kind.startswith("Bitwise"):
         sign = {"BitwiseRightShift": ">>", "BitwiseLeftShift": "<<"}.get(kind, kind[7:].lower())
@@ -79,7 +140,7 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
     if "Unexpected token" in description:
         hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
         if unit_named(shown):
-            hint = _DURATIONS
+            hint = DURATIONS
         return Diagnostic(span, f"{shown} does not belong here", hint)
     if description.startswith("Required keyword") or "No expression" in description:
         return Diagnostic(span, f"something is missing after {shown}")

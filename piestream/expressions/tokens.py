@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from piestream.expressions.diagnostics import Diagnostic, Span
 
-__all__ = ["RESERVED", "Kind", "Token", "is_plain_name", "quoted", "tokenize", "without_comments"]
+__all__ = [
+    "RESERVED",
+    "Kind",
+    "Token",
+    "is_plain_name",
+    "quoted",
+    "tokenize",
+    "with_leaves",
+    "without_comments",
+]
 
 
 class Kind(Enum):
@@ -19,6 +29,7 @@ class Kind(Enum):
     NUMBER = "number"
     STRING = "string"
     SIGN = "sign"
+    PARAMETER = "parameter"  # :limit
     END = "end"
 
 
@@ -29,6 +40,7 @@ class Token:
     kind: Kind
     text: str
     span: Span
+    value: object = None  # that a parameter stands for
 
     @property
     def upper(self) -> str:
@@ -51,6 +63,7 @@ RESERVED = frozenset(
         "DEFINE",
         "PATTERN",
         "WITHIN",
+        "WHERE",
         "EMIT",
         "RETURN",
         "AS",
@@ -70,6 +83,7 @@ _TOKEN = re.compile(
   | (?P<word>[^\W\d]\w*)
   | (?P<quoted>"(?:[^"]|"")*(?:"|(?P<open_quoted>\Z)))
   | (?P<string>'(?:[^']|'')*(?:'|(?P<open_string>\Z)))
+  | (?P<parameter>:[^\W\d]\w*)
   | (?P<sign><=|>=|<>|!=|==|\|\||::|>>|<<|->|.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -109,6 +123,8 @@ def tokenize(text: str) -> tuple[list[Token], list[Diagnostic]]:
             tokens.append(Token(Kind.NUMBER, match[0], span))
         elif group == "word":
             tokens.append(Token(Kind.WORD, match[0], span))
+        elif group == "parameter":
+            tokens.append(Token(Kind.PARAMETER, match[0], span))
         elif group == "sign":
             tokens.append(Token(Kind.SIGN, match[0], span))
     end = len(text.rstrip())
@@ -125,6 +141,25 @@ def without_comments(text: str) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
     return _TOKEN.sub(blank, text)
+
+
+def with_leaves(tokens: list[Token], leaves: Sequence[Token]) -> list[Token]:
+    """Tokens, where each leaf takes the place of all those that it covers.
+
+    >>> leaf = Token(Kind.WORD, "a.ts", Span(0, 4))
+    >>> [token.text for token in with_leaves(tokenize("a.ts > 5")[0], [leaf])]
+    ['a.ts', '>', '5', '']
+    """
+    found: list[Token] = []
+    rest = list(leaves)
+    for token in tokens:
+        while rest and token.span.start >= rest[0].span.end:
+            rest.pop(0)
+        if not rest or token.span.start < rest[0].span.start:
+            found.append(token)
+        elif token.span.start == rest[0].span.start:
+            found.append(rest[0])
+    return found
 
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")

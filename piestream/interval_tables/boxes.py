@@ -33,7 +33,7 @@ from piestream.interval_tables.loops.records import (
 )
 from piestream.relations import ANY, ENDPOINT_ORDER, PRECISE_FORM, Relation
 
-__all__ = ["boxes_of", "with_precise_forms"]
+__all__ = ["are_read_by_end", "boxes_of", "with_precise_forms"]
 
 _ZONES = range(5)
 #: From which time of x on a zone lies, and up to which: the time, and ticks to add.
@@ -153,6 +153,17 @@ def boxes_of(
     kinds.sort(key=lambda kind: kind[0])
     words = [_box(where, _tightest([*sides, *narrowing])) for where, sides in kinds]
     return assemble(Boxes, count=len(words), of=words)
+
+
+def are_read_by_end(boxes: Array) -> bool:
+    """Whether some box may be read from the intervals in order of end."""
+    words = Boxes.over(boxes)
+    for number in range(words.count):
+        box = words.of[number]
+        sides = {box.bounds[bound].side for bound in range(box.n_bounds)}
+        if box.where == EARLIER or {FIRST_END, LAST_END} <= sides:
+            return True
+    return False
 
 
 def _box(where: int, bounds: list[tuple[int, int, int]]) -> list[int]:

@@ -26,8 +26,7 @@ __all__ = ["coverage", "depth"]
 
 def _ends_in_order(rows: Grouped) -> Array:
     """The ends by group and time."""
-    groups = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
-    return rows.ends[sorted_places(np.stack([groups, rows.ends]))]
+    return rows.ends[sorted_places(np.stack([rows.groups(), rows.ends]))]
 
 
 @overload
@@ -67,10 +66,10 @@ def coverage(x: Any, y: Any, *, on: Keys = None, start: Side = "ts", end: Side =
     found = measure_cover(x_groups[order], times, y_rows.offsets, y_times, union_offsets, unions)
     covered, covering = np.empty_like(found[0]), np.empty_like(found[1])
     covered[order], covering[order] = found
-    lengths = one.ends.astype(np.float64) - one.starts.astype(np.float64)
+    lengths = (one.ends - one.starts).view(np.uint64)  # which may exceed 63 bits
     rows = given.frame.with_columns(
         scale.as_lengths(pl.Series(covered)).alias(names[-3]),
-        pl.Series(names[-2], covered / lengths),
+        pl.Series(names[-2], covered.view(np.uint64) / lengths),
         pl.Series(names[-1], covering),
     )
     return given.same_kind(rows)

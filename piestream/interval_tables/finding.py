@@ -9,7 +9,7 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX
 from piestream.compiled.records import Array, assemble
-from piestream.interval_tables.boxes import boxes_of
+from piestream.interval_tables.boxes import are_read_by_end, boxes_of
 from piestream.interval_tables.conditions import Distance
 from piestream.interval_tables.loops.order import sorted_places
 from piestream.interval_tables.loops.output import pairs_by_row
@@ -22,7 +22,6 @@ __all__ = ["Grouped", "PairFinder", "Piece", "grouped"]
 
 #: The first piece has so many rows of x; how many pairs it gives decides the size of the next.
 _FIRST_ROWS = 1 << 14
-_LEAST_ROWS = 1 << 4
 #: Relations for which the neighbours of x are needed.
 PRECISE = Relation(sum(PRECISE_FORM.values()))
 
@@ -39,7 +38,15 @@ class Grouped:
     @property
     def is_in_order(self) -> bool:
         """Whether the rows come in this order already."""
-        return bool((self.rows[1:] > self.rows[:-1]).all())
+        return _ascends(self.rows)
+
+    def groups(self) -> Array:
+        """The group of each place."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+def _ascends(numbers: Array) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def grouped(groups: Array, starts: Array, ends: Array, n_groups: int) -> Grouped:
@@ -80,18 +87,21 @@ class _Indexes:
     end_blocks: Array
 
 
-def _indexes(y: Grouped, groups: Array) -> _Indexes:
+def _indexes(y: Grouped, by_end: bool) -> _Indexes:
+    """Both indexes, or one whose place the other takes if nobody reads by end."""
     by_place = np.arange(len(y.rows))
     levels_at, start_blocks = _blocks(y.ends)
-    order = sorted_places(np.stack([groups, y.ends]))
+    header = assemble(Index, n_levels=len(levels_at))
+    header[Index.offset("levels") :] = levels_at + [0] * (MOST_LEVELS - len(levels_at))
+    by_start = np.stack([y.starts, y.ends, by_place])
+    if not by_end:
+        return _Indexes(header, by_start, start_blocks, by_start, start_blocks)
+    order = sorted_places(np.stack([y.groups(), y.ends]))
     ends, starts = y.ends[order], y.starts[order]
     _, end_blocks = _blocks(starts)
-    levels = levels_at + [0] * (MOST_LEVELS - len(levels_at))
-    header = assemble(Index, n_levels=len(levels_at))
-    header[Index.offset("levels") :] = levels
     return _Indexes(
         header,
-        np.stack([y.starts, y.ends, by_place]),
+        by_start,
         start_blocks,
         np.stack([ends, starts, order]),
         end_blocks,
@@ -125,7 +135,7 @@ class PairFinder:
         if relations & PRECISE:
             self.x_times = np.concatenate([self.x_times, self._neighbours(x, y, groups, n_groups)])
         self.boxes = boxes_of(relations, distances, by_nearness=nearest is not None)
-        self.indexes = _indexes(self.y, np.repeat(np.arange(n_groups), np.diff(self.y.offsets)))
+        self.indexes = _indexes(self.y, are_read_by_end(self.boxes))
         self.most = INT64_MAX if nearest is None else nearest
 
     def _neighbours(self, x: Table, y: Table, groups: Sequence[Array], n_groups: int) -> Array:
@@ -146,31 +156,45 @@ class PairFinder:
 
     def pieces(self, pairs: int, *, keep_all: bool = False) -> Iterator[Piece]:
         """The pairs in pieces of about so many; with ``keep_all``, rows of x without any too."""
-        first, rows = 0, _FIRST_ROWS
+        first, rows, expected = 0, _FIRST_ROWS, 4 * _FIRST_ROWS
         n = len(self.x_groups)
         while first < n:
-            order, counts, partners = self._find(first, min(first + rows, n))
-            yield Piece(*pairs_by_row(order, counts, partners, first, keep_all))
-            first += rows
-            fitting = rows * pairs // max(len(partners), 1)
-            rows = max(_LEAST_ROWS, min(fitting, 8 * rows))
+            rows = min(rows, n - first)
+            order, counts, partners = self._find(first, first + rows, expected, pairs)
+            is_sorted, done = _ascends(order), len(counts)
+            if done < rows and not is_sorted:
+                # only rows in order of start can be left for the next piece
+                rows = max(1, min(done // 2, rows - 1))
+                continue
+            if is_sorted and not keep_all:
+                yield Piece(np.repeat(np.arange(first, first + done), counts), partners)
+            else:
+                yield Piece(*pairs_by_row(order[:done], counts, partners, first, keep_all))
+            first += done
+            found = max(len(partners), 1)
+            rows = max(1, min(done * pairs // found, 8 * done))
+            expected = found * rows // done * 5 // 4
 
     def counts(self) -> Array:
         """How many partners each row of x has (at most as many as are kept of the nearest)."""
         found = np.zeros(len(self.x_groups), np.int64)
         for first in range(0, len(found), _FIRST_ROWS):
-            order, counts, _ = self._find(first, min(first + _FIRST_ROWS, len(found)))
+            end = min(first + _FIRST_ROWS, len(found))
+            order, counts, _ = self._find(first, end, _FIRST_ROWS, INT64_MAX)
             found[first + order] = counts
         return found
 
-    def _find(self, first: int, end: int) -> tuple[Array, Array, Array]:
-        """The order in which rows of x are worked, how many partners each has, and these."""
+    def _find(self, first: int, end: int, expected: int, budget: int) -> tuple[Array, Array, Array]:
+        """The order in which rows of x are worked, how many partners each has, and these.
+
+        Of less than all rows, if they have more partners than the budget.
+        """
         groups, times = self.x_groups[first:end], self.x_times[:, first:end]
         order = sorted_places(np.stack([groups, times[0]]))
         indexes = self.indexes
         counts, partners = find_pairs(
             groups[order], np.ascontiguousarray(times[:, order]), self.y.offsets, self.boxes,
             indexes.header, indexes.by_start, indexes.start_blocks, indexes.by_end,
-            indexes.end_blocks, self.most, 4 * (end - first) + 64,
+            indexes.end_blocks, self.most, expected + 64, budget,
         )  # fmt: skip
         return order, counts, partners

@@ -11,6 +11,7 @@ import polars as pl
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Array
+from piestream.expressions.columns import column_named
 from piestream.interval_tables.conditions import RelationsLike, read_distances, read_relations
 from piestream.interval_tables.finding import PairFinder, Piece
 from piestream.interval_tables.keys import Keys, group_keys, key_names
@@ -33,8 +34,8 @@ __all__ = ["join", "join_pieces", "relate"]
 How = Literal["inner", "left", "semi", "anti"]
 _HOWS = ("inner", "left", "semi", "anti")
 
-#: About so many pairs are held as row numbers at a time.
-_PAIRS = 1 << 22
+#: About so many pairs are worked at a time: their memory is used again for the next.
+_PAIRS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class _Join:
             yield self.x.frame.filter((self.finder.counts() > 0) == (self.how == "semi"))
             return
         x = self.x.frame.rename(dict(zip(self.x.frame.columns, self.x_names, strict=True)))
-        y = self.y.frame.select(pl.col(name).alias(new) for name, new in self.y_names.items())
+        y = self.y.frame.select(column_named(name).alias(new) for name, new in self.y_names.items())
         grouped = self.finder.y
         if not grouped.is_in_order:
             y = _gathered(y, grouped.rows)

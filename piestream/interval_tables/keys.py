@@ -8,6 +8,7 @@ from typing import Union
 import numpy as np
 import polars as pl
 
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.records import Array
 from piestream.errors import SchemaError
 from piestream.interval_tables.tables import Table, column_of
@@ -41,8 +42,8 @@ def group_keys(
 ) -> tuple[list[Array], int]:
     """The number of each row's group of equal keys, frame by frame, and how many numbers there are.
 
-    Groups are numbered from 1 in order of first appearance; rows in which a key is NULL or NaN have 0,
-    unless that is a key like others.
+    Groups are numbered from 1. Rows in which a key is NULL or NaN have 0, unless that is a key like
+    others; then groups are numbered in order of first appearance.
     """
     if not names[0]:
         return [np.ones(len(table.frame), np.int64) for table in tables], 2
@@ -78,7 +79,13 @@ def _comparable(columns: list[pl.Series], names: tuple[str, ...]) -> list[pl.Ser
 
 
 def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
-    """The number of each row's group, in order of first appearance."""
+    """The number of each row's group."""
+    if not null_is_key and keys.width == 1 and keys.dtypes[0].is_integer():
+        key = keys.to_series()
+        lowest, highest = key.min(), key.max()
+        if isinstance(lowest, int) and isinstance(highest, int) and _are_near(lowest, highest, key):
+            numbers: Array = (key.cast(pl.Int64) - lowest + 1).fill_null(0).to_numpy()
+            return numbers
     groups = keys.unique(maintain_order=True).with_row_index("number", offset=1)
     if len(groups) == 1 and (
         null_is_key or not any(groups.row(0)[i] is None for i in range(1, groups.width))
@@ -87,5 +94,10 @@ def _group_numbers(keys: pl.DataFrame, null_is_key: bool) -> Array:
     if not null_is_key:
         groups = groups.drop_nulls()
     found = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-    numbers: Array = found["number"].fill_null(0).cast(pl.Int64).to_numpy()
+    numbers = found["number"].fill_null(0).cast(pl.Int64).to_numpy()
     return numbers
+
+
+def _are_near(lowest: int, highest: int, key: pl.Series) -> bool:
+    """Whether 64-bit keys can number their groups themselves."""
+    return highest - lowest < len(key) and lowest >= INT64_MIN and highest <= INT64_MAX

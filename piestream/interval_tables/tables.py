@@ -14,6 +14,7 @@ from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.records import Array
 from piestream.errors import IntervalError, SchemaError
+from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.expressions.durations import NANOSECONDS
 from piestream.plan.columns import TimeColumn
@@ -198,7 +199,7 @@ def stretches(
         [*keys, table.start, table.end, "count"], "give start, end and on different columns"
     )
     found = table.frame.select(
-        pl.col(key).fill_nan(None) if table.frame[key].dtype.is_float() else pl.col(key)
+        column_named(key).fill_nan(None) if table.frame[key].dtype.is_float() else column_named(key)
         for key in keys
     )
     numbers = pl.Series(rows).cast(pl.get_index_type())

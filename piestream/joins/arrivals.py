@@ -269,11 +269,11 @@ def _find(
         pool_array = _with_room_for_pairs(place, program, pool_array, c, other, scratch.floor)
         partition = Partition(place, program, pointer(pool_array))
         if passed:
-            scratch.lookups += find_passed(
+            scratch.visits += find_passed(
                 partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
             )
         else:
-            scratch.lookups += find_arrived(
+            scratch.visits += find_arrived(
                 partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
             )
     return pool_array

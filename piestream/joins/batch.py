@@ -33,6 +33,7 @@ from piestream.joins.records import (
     Closing,
     Item,
     KnownRow,
+    Paused,
     PoolHeader,
     Program,
     ResultRow,
@@ -53,9 +54,12 @@ BatchArrays = tuple[Array, Array, Times, WordRows, FlagRows]
 #: events; where the rows of each partition begin and end; and the rows themselves (`KnownRow`), on
 #: which the loops note what they have done. (An array more would cost every call a hundredth.)
 Changes = tuple[Array, Array, Array]
-#: The pool, the waiting matches, the result rows (column by column) and their number; and the work
-#: done: steps of extension, and visits of the semijoin reduction.
-Detected = tuple[Array, Array, Array, int, int, int]
+#: What a call works with: its scratch and its cursor, the matches of an event, the result rows.
+Room = tuple[Array, Array, Array]
+#: The pool, the waiting matches, the matches of an event, the result rows (column by column) and their
+#: number; the work done so far: steps of extension, and visits of the semijoin reduction; and whether
+#: the call has paused.
+Detected = tuple[Array, Array, Array, Array, int, int, int, int]
 
 
 class _Stage(IntEnum):
@@ -96,12 +100,11 @@ class _BatchRows(Record):
     change_masks: Carried[Words]
 
 
-_MATCHES_AT_FIRST = 64
 _BOUND_WORDS, _CURSOR_WORDS, _ITEM_WORDS, _SCRATCH_WORDS, _EVENT_WORDS = (
     record.size for record in (Bound, ScanCursor, Item, Scratch, _EventCursor)
 )
-_CURSORS, _AGGREGATED, _TAILS, _ITEMS = (
-    Scratch.offset(name) for name in ("cursors", "aggregated", "tails", "items")
+_CURSORS, _AGGREGATED, _TAILS, _ITEMS, _EVENT = (
+    Scratch.offset(name) for name in ("cursors", "aggregated", "tails", "items", "event")
 )
 _OUTPUTS = ResultRow.offset("outputs")
 _POOL_WORDS = PoolHeader.size
@@ -110,7 +113,7 @@ _POOL, _WAITING, _MATCHES, _RESULTS = range(4)
 
 
 @kernel
-def _new_scratch(program_array: Array) -> Array:
+def new_scratch(program_array: Array) -> Array:
     """Room for what is kept while one call works, and for all that one event can make known."""
     program = Program(pointer(program_array))
     n = program.n_symbols
@@ -121,7 +124,9 @@ def _new_scratch(program_array: Array) -> Array:
     n_items = 8 * program.n_automata + 2 * n
     if program.rows:
         n_items += 3 * n + program.n_constraints
-    scratch_array = np.zeros(items + n_items * _ITEM_WORDS, np.int64)
+    event = items + n_items * _ITEM_WORDS
+    scratch_array = np.zeros(event + _EVENT_WORDS, np.int64)
+    scratch_array[_EVENT] = event
     scratch_array[_CURSORS] = cursors
     scratch_array[_AGGREGATED] = aggregated
     scratch_array[_TAILS] = tails
@@ -301,7 +306,7 @@ def detect(
     batch: BatchArrays,
     changes: Changes,
     now: int,
-    results_array: Array,
+    room: Room,
     fresh: bool,
     closes: bool,
 ) -> Detected:
@@ -311,85 +316,118 @@ def detect(
 
     Only the changes, and the events at which a minimum is reached, are looked at. Where
     ``fresh``, every partition is whole: it begins without state, all in the place of the first, and
-    leaves none. The result rows are in ``results_array`` or a larger one.
+    leaves none. The result rows are in the room's array for them or a larger one.
+
+    A call pauses when its scratch says so. To go on, call it again with what it gave, and all else as
+    it was: until then the state may be in the middle of an event.
     """
     partitions_array, pool_array, waiting_array = state
     numbers, row_offsets, times, column_words, known = batch
     change_rows, change_masks, change_offsets = changes
+    scratch_array, matches_array, results_array = room
     program = Program(pointer(program_array))
     n = program.n_symbols
     n_columns = _OUTPUTS + program.n_outputs
     rows = _BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
-    scratch_array = _new_scratch(program_array)
     scratch = Scratch(pointer(scratch_array))
+    # An array of its own, which no other can overlap: the compiler keeps its words at hand.
     cursor_array = np.zeros(_EVENT_WORDS, np.int64)
     cursor = _EventCursor(pointer(cursor_array))
     intervals = at_word(pointer(change_offsets), numbers.size + 1)
     interval_rows = _IntervalRows(at_word(intervals, numbers.size + 2)).rows
     has_rows = change_offsets.size > numbers.size + 1
-    if has_rows:
-        scratch.first_column = times.size + intervals[0]
+    paused_cursor = at_word(scratch, scratch.event)
     # What may have to grow. As variables, their references would be counted at every event.
-    growing = [
-        pool_array, waiting_array, np.empty(_MATCHES_AT_FIRST * n, np.int64), results_array
-    ]  # fmt: skip
+    growing = [pool_array, waiting_array, matches_array, results_array]
     pool = pointer(growing[_POOL])
     waiting = WaitingStore(pointer(growing[_WAITING]), program)
-    matches = Matches(pointer(growing[_MATCHES]), _MATCHES_AT_FIRST, n)
+    matches = Matches(pointer(growing[_MATCHES]), matches_array.size // n, n)
     results = ResultColumns(pointer(results_array), results_array.size // n_columns)
-    for g in range(numbers.size):
+    if scratch.paused:
+        for word in range(_EVENT_WORDS):
+            cursor[word] = paused_cursor[word]
+    left = scratch.events_left
+    resumes = scratch.paused
+    scratch.paused = Paused.NO
+    if not resumes:
+        scratch.n_rows = 0
+        scratch.steps = 0
+        scratch.visits = 0
+    for g in range(scratch.group if resumes else 0, numbers.size):
         number = numbers[g]
         words = program.partition_words
         place = within(pointer(partitions_array), 0 if fresh else number * words, words)
         partition = Partition(place, program, pool)
-        if fresh:
-            partition.reset()
-            waiting.clear()
-            PoolHeader(pool).used = _POOL_WORDS
-        _start_partition(
-            cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
-        )
-        if has_rows:
-            scratch.known = intervals[1 + g]
-            scratch.known_end = intervals[2 + g]
+        if not resumes:
+            if fresh:
+                partition.reset()
+                waiting.clear()
+                PoolHeader(pool).used = _POOL_WORDS
+            _start_partition(
+                cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
+            )
+            scratch.known = 0
+            scratch.known_end = 0
+            if has_rows:
+                scratch.known = intervals[1 + g]
+                scratch.known_end = intervals[2 + g]
+                scratch.first_column = times.size + intervals[0]
         while True:
-            if not _next_event(cursor, rows, partition, scratch):
-                _finish_rows(cursor, rows, partition, columns, scratch)
-                ends = _end_silence(cursor, partition, now)
-                if not ends and closes:
-                    ends = _close_intervals(cursor, partition, scratch)
-                if not ends:
+            begins = resumes != Paused.INSIDE
+            if begins:
+                if left <= 0 and not resumes:
+                    scratch.paused = Paused.BETWEEN
                     break
-            time = cursor.time
-            floor = minus(time, program.window)
-            started = cursor.mask & ~partition.mask
-            if started and any_ring_full(partition, started, floor):
-                growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
-                pool = pointer(growing[_POOL])
-                partition = Partition(place, program, pool)
-            ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
-            if scratch.closing:
-                delay_ends(partition, ended)
-            if program.rows:
-                scratch.time = time
+                left -= 1
+                resumes = Paused.NO
+                if not _next_event(cursor, rows, partition, scratch):
+                    _finish_rows(cursor, rows, partition, columns, scratch)
+                    ends = _end_silence(cursor, partition, now)
+                    if not ends and closes:
+                        ends = _close_intervals(cursor, partition, scratch)
+                    if not ends:
+                        break
+                time = cursor.time
+                started = cursor.mask & ~partition.mask
+                if started and any_ring_full(partition, started, minus(time, program.window)):
+                    growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
+                    pool = pointer(growing[_POOL])
+                    partition = Partition(place, program, pool)
+                ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
                 if scratch.closing:
-                    scratch.time += 1  # where the instant lies: see `Closing`
-                scratch.floor = floor
-                growing[_POOL] = apply_rows(
-                    place, program, growing[_POOL], scratch, columns, interval_rows, started, ended
-                )
-                pool = pointer(growing[_POOL])
-                partition = Partition(place, program, pool)
-                ended |= scratch.passed
-            scratch.n_matches = 0
+                    delay_ends(partition, ended)
+                if program.rows:
+                    scratch.time = time
+                    if scratch.closing:
+                        scratch.time += 1  # where the instant lies: see `Closing`
+                    scratch.floor = minus(time, program.window)
+                    growing[_POOL] = apply_rows(
+                        place, program, growing[_POOL], scratch, columns, interval_rows, started,
+                        ended,
+                    )  # fmt: skip
+                    pool = pointer(growing[_POOL])
+                    partition = Partition(place, program, pool)
+                    ended |= scratch.passed
+                scratch.n_matches = 0
+            else:
+                resumes = Paused.NO
+                time = cursor.time
+                ended = scratch.ended
             if scratch.n_items:
-                scratch.item = 0
-                scratch.depth = DONE
-                while not drain_queue(partition, scratch, matches, floor):
+                if begins:
+                    scratch.item = 0
+                    scratch.depth = DONE
+                floor = minus(time, program.window)
+                while not drain_queue(partition, scratch, matches, floor) and not scratch.paused:
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
                     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
+                if scratch.paused:
+                    scratch.ended = ended
+                    break
+                if scratch.steps + scratch.visits >= scratch.pause_at:
+                    left = 0
             n_rows = scratch.n_matches
             if program.emit_both and ended:
                 n_rows += partition.waiting + scratch.n_matches
@@ -407,11 +445,21 @@ def detect(
                 report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
-    n_rows, steps, visits = scratch.n_rows, scratch.steps, scratch.visits + scratch.lookups
-    keep_alive(scratch_array)
+            if scratch.n_rows >= scratch.most_rows:
+                left = 0
+        if scratch.paused:
+            scratch.group = g
+            for word in range(_EVENT_WORDS):
+                paused_cursor[word] = cursor[word]
+            break
+    n_rows, steps, visits, paused = scratch.n_rows, scratch.steps, scratch.visits, scratch.paused
     keep_alive(cursor_array)
+    keep_alive(room)
     keep_alive(state)
     keep_alive(batch)
     keep_alive(changes)
     keep_alive(program_array)
-    return growing[_POOL], growing[_WAITING], growing[_RESULTS], n_rows, steps, visits
+    return (
+        growing[_POOL], growing[_WAITING], growing[_MATCHES], growing[_RESULTS],
+        n_rows, steps, visits, paused,
+    )  # fmt: skip

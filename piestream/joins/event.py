@@ -506,7 +506,7 @@ def insert(partition: Partition, scratch: Scratch, item: Item, floor: int) -> in
 def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
     """Insert the queued items one by one, and find the matches that each completes.
 
-    False where the buffer of matches is full: call again with a larger one.
+    False where the buffer of matches is full, or the call pauses: see `extend`.
     """
     while scratch.item < scratch.n_items:
         if scratch.depth == DONE:

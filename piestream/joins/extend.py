@@ -19,6 +19,7 @@ from piestream.joins.records import (
     Bound,
     Check,
     PairLists,
+    Paused,
     Program,
     ScanCursor,
     ScanMode,
@@ -361,7 +362,8 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
     """Write down every match that the seed's bound intervals complete.
 
     ``scratch.bound`` holds the interval of each symbol. It begins at depth 0 and is DONE in the end.
-    False where the buffer is full: call again with a larger one, and it goes on where it was.
+    False where the buffer is full or the call pauses (`Scratch.paused`): call again, with a larger
+    buffer if it is full, and it goes on where it was.
 
     What is found from the seed's independent step on does not depend on what the steps before it
     bound: it is looked for once, and emitted for every other binding of those.
@@ -397,6 +399,10 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
         step = program.steps[seed.step + depth]
         cursor = scratch.cursors[depth]
         if begins:
+            if scratch.steps + scratch.visits >= scratch.pause_at:
+                scratch.paused = Paused.INSIDE
+                scratch.depth = depth
+                return False
             _begin_scan(partition, step, cursor, floor)
         is_last = depth + 1 == n_steps
         if step.listed:

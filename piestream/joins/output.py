@@ -61,23 +61,23 @@ def _write_outputs(
         output = program.outputs[o]
         ring = partition.ring(output.symbol)
         column = at_word(results.output(o), row)
-        if output.kind == OutputKind.SLOT_WORD:
+        if output.kind == OutputKind.FOLLOWS:
+            for k in range(places.size):
+                slot = ring.slot(matches[places[k] + output.symbol])
+                column[k] = slot[output.word] == matches[places[k] + output.other]
+        elif output.kind == OutputKind.FOLLOWS_END:
+            others = partition.ring(output.other)
+            for k in range(places.size):
+                slot = ring.slot(matches[places[k] + output.symbol])
+                followed = others.slot(matches[places[k] + output.other])
+                column[k] = slot[output.word] == followed.end
+        else:
             words = at_word(partition.pool, ring.base + output.word)
             last = ring.capacity - 1
             width = ring.width
             s = output.symbol
             for k in range(places.size):
                 column[k] = words[(matches[places[k] + s] & last) * width]
-        elif output.kind == OutputKind.FOLLOWS:
-            for k in range(places.size):
-                slot = ring.slot(matches[places[k] + output.symbol])
-                column[k] = slot[output.word] == matches[places[k] + output.other]
-        else:
-            others = partition.ring(output.other)
-            for k in range(places.size):
-                slot = ring.slot(matches[places[k] + output.symbol])
-                followed = others.slot(matches[places[k] + output.other])
-                column[k] = slot[output.word] == followed.end
 
 
 @kernel

@@ -54,6 +54,7 @@ class OutputKind(IntEnum):
     SLOT_WORD = 0  # a word of the symbol's slot, as it is
     FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
     FOLLOWS_END = 2  # the same, where the slot's word is the end that it follows
+    SLOT_WORD_AT_TRIGGER = 3  # a word of the slot, which no completion changes any more
 
 
 class Phase(IntEnum):
@@ -404,8 +405,23 @@ class Item(Record):
     ids: Annotated[Words, 2]  # of PAIR: of x and of y; of many: the first is the next
 
 
+class Paused(IntEnum):
+    """Where a call has paused."""
+
+    NO = 0
+    BETWEEN = 1  # two events of a partition, or two partitions
+    INSIDE = 2  # of an event, among the matches that it completes
+
+
 class Scratch(Record):
-    """What is kept while one call works."""
+    """What is kept while a call works, and from its pause until it goes on."""
+
+    paused: int  # Paused
+    group: int  # which of the batch's partitions it is in
+    ended: int  # the symbols (as bits) whose intervals ended at this event
+    pause_at: int  # it pauses once the steps and visits are so many,
+    events_left: int  # or behind so many events,
+    most_rows: int  # or once it has written so many result rows
 
     time: int  # of the event
     floor: int  # what began before can be in no match
@@ -420,8 +436,7 @@ class Scratch(Record):
     seed: int
     depth: int
     steps: int  # work done: candidates that extension looked at
-    visits: int  # and partners to which a bound was propagated
-    lookups: int  # and places that were looked at to find the pairs of rows
+    visits: int  # partners to which a bound was propagated, or looked at to find the pairs of rows
     cached_matches: int  # the first of the matches that extension emits again
     cached_end: int
     n_items: int
@@ -430,6 +445,7 @@ class Scratch(Record):
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     tails: WordTable  # by ring: the tail before the event
     items: Table[Item]
+    event: int  # where the cursor of the batch is kept while the call pauses (batch.py)
     bound: Rows[Bound]  # by symbol
 
     @method

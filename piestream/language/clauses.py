@@ -22,26 +22,26 @@ CLAUSES = (
     "DEFINE",
     "PATTERN",
     "WITHIN",
+    "WHERE",
     "EMIT",
     "RETURN",
 )
 
-#: Clauses of SQL and of other pattern languages that this language does not have.
-_FOREIGN = frozenset(
-    [
-        "SELECT",
-        "WHERE",
-        "HAVING",
-        "LIMIT",
-        "GROUP",
-        "JOIN",
-        "UNION",
-        "WINDOW",
-        "MEASURES",
-        "MATCH_RECOGNIZE",
-        "INSERT",
-    ]
-)
+_RETURNED = "what a row of the result holds stands in RETURN, behind the pattern"
+#: Clauses of SQL and of other pattern languages that this language does not have, and what to do.
+_FOREIGN = {
+    "SELECT": _RETURNED,
+    "MEASURES": _RETURNED,
+    "HAVING": "a condition on a match stands in WHERE, as WHERE AVG(a.speed) > 70",
+    "LIMIT": "every match is found; query.run(frame).head(10) keeps the first ten rows, and the "
+    "command line prints as many as --limit says",
+    "GROUP": "PARTITION BY makes a stream of its own of each key",
+    "JOIN": "the intervals of two streams are related in PATTERN: WITH names another stream",
+    "UNION": "put the events of both into one frame, or name another stream by WITH",
+    "WINDOW": "how long a match may take is written WITHIN 5 minutes",
+    "MATCH_RECOGNIZE": "a query begins with FROM, DEFINE, PATTERN and WITHIN stand without brackets",
+    "INSERT": "a query gives rows; write them with the frame's own methods, or with -o",
+}
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
 _ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP"})
 #: What may be followed by a query in brackets, or by the columns of intervals' ends.
@@ -124,10 +124,8 @@ def clauses_of(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Claus
 
 def _misspelt(tokens: list[Token], keyword: _Keyword) -> Diagnostic:
     written = " ".join(token.text for token in tokens[keyword.start : keyword.stop])
-    if keyword.name in CLAUSES:
-        hint = f"did you mean {keyword.name}?"
-    else:
-        hint = f"the clauses are {', '.join(CLAUSES)}"
+    meant = f"did you mean {keyword.name}?"
+    hint = meant if keyword.name in CLAUSES else _FOREIGN[keyword.name]
     return Diagnostic(keyword.span(tokens), f"there is no clause {written}", hint)
 
 

@@ -9,7 +9,7 @@ from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import RESERVED, Kind
 from piestream.language.cursor import Cursor
 from piestream.language.draft import ConstraintSpec
-from piestream.relations import ALL_NAMES, Relation, relation_named
+from piestream.relations import ALL_NAMES, SETS, Relation, names, relation_named
 
 __all__ = ["Word", "read_alternatives", "words_of"]
 
@@ -24,9 +24,7 @@ _SIGN_HINTS = {
 #: Words of other languages, and the relation that is probably meant.
 _FOREIGN_WORDS = {
     **dict.fromkeys(["then", "next", "seq", "sequence"], "followed-by"),
-    **dict.fromkeys(["precedes"], "before"),
-    **dict.fromkeys(["inside", "while"], "during"),
-    **dict.fromkeys(["intersects"], "overlaps"),
+    **dict.fromkeys(["while"], "during"),
     **dict.fromkeys(["touches"], "meets"),
 }
 
@@ -168,7 +166,9 @@ def _report_unreadable(
 def _report_unknown_relation(words: list[Word], cursor: Cursor) -> None:
     text = " ".join(word.text for word in words)
     spelt = text.lower().replace("_", "-").replace(" ", "-")
-    if spelt in _FOREIGN_WORDS:
+    if (relations := SETS.get(spelt)) is not None:
+        hint = f"write the relations themselves: {'; '.join(names(relations))}"
+    elif spelt in _FOREIGN_WORDS:
         hint = f"did you mean {_FOREIGN_WORDS[spelt]}?"
     else:
         hint = did_you_mean(spelt, ALL_NAMES) or f"the relations are {', '.join(ALL_NAMES)}"

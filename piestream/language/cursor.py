@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from decimal import Decimal
+from typing import Any, TypeVar
 
-from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
+from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, did_you_mean
 from piestream.expressions.durations import (
     MOST_EVENTS,
     UNIT_SPELLINGS,
     Duration,
+    as_duration,
     duration_of,
     rewritten,
     unit_named,
 )
+from piestream.expressions.refusals import template_fault
 from piestream.expressions.tokens import RESERVED, Kind, Token
 
 __all__ = ["Cursor"]
+
+T = TypeVar("T")
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
 _AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "AS"})
@@ -88,8 +94,16 @@ class Cursor:
         return None
 
     def take_duration(self, what: str) -> Duration | None:
-        """Read ``5 minutes`` or a bare number of ticks."""
+        """Read ``5 minutes`` or a bare number of ticks; a parameter may stand for all or the number."""
         number = self.peek()
+        if number.kind is Kind.PARAMETER:
+            if isinstance(number.value, (str, timedelta)):
+                return self._given(as_duration, f"{what} {number.text}")
+            number = _as_number(number)
+        template = template_fault([*self.tokens[self.position :], self.end])
+        if number.kind is not Kind.NUMBER and template is not None:
+            self.diagnostics.append(template)
+            return None
         if number.kind is not Kind.NUMBER:
             quote = "'" if number.kind is Kind.STRING else ""
             shown = f", not {quote}{number.text}{quote}" if number.text else ""
@@ -121,6 +135,15 @@ class Cursor:
             return None
         return duration
 
+    def _given(self, read: Callable[[Any, str], T], what: str) -> T | None:
+        """What a parameter's value gives."""
+        token = self.take()
+        try:
+            return read(token.value, what)
+        except QueryError as error:
+            self.report(token, error.faults[0].message, error.faults[0].hint)
+            return None
+
     def counts_events(self) -> bool:
         """Whether the bound that comes next is a number of events: ``3 EVENTS``, ``3 AND 5 EVENTS``."""
         ahead = 1
@@ -130,7 +153,7 @@ class Cursor:
 
     def take_event_count(self, what: str) -> int | None:
         """Read ``3 EVENTS``; behind BETWEEN the word may stand once."""
-        number = self.peek()
+        number = _as_number(self.peek())
         if number.kind is not Kind.NUMBER:
             self.report(number, f"{what} needs a number of events", "write it like 3 EVENTS")
             return None
@@ -175,6 +198,14 @@ class Cursor:
         if not self.tokens:
             return self.end.span
         return self.tokens[0].span.joined(self.tokens[-1].span)
+
+
+def _as_number(token: Token) -> Token:
+    """A parameter that stands for a number that may be written, as that; any other token as it is."""
+    value = token.value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        return token
+    return Token(Kind.NUMBER, format(Decimal(repr(value)), "f"), token.span)
 
 
 def depths(tokens: Iterable[Token]) -> list[int]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 from piestream.expressions import syntax as tree
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
+from piestream.expressions.parameters import values_of
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
@@ -128,7 +131,9 @@ def _predicate(
         hint = "only the builder takes Polars expressions"
         item.report(Span(start, end), "a Polars expression cannot be written in text", hint)
         return None
-    predicate, diagnostics = Predicate.read(text[start:end], text, start, qualifiers, symbols)
+    predicate, diagnostics = Predicate.read(
+        text[start:end], text, start, qualifiers, symbols, values_of(written)
+    )
     item.diagnostics.extend(
         Diagnostic(d.span or Span(start, end), d.message, d.hint) for d in diagnostics
     )
@@ -165,22 +170,24 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
         return start  # reported where the duration is read
     shape = [t.kind for t in tokens[start + 1 :]]
     joins = [i for i, t in enumerate(tokens) if t.upper == "AND" and i > start]
-    if len(joins) != 1 or any(kind not in (Kind.NUMBER, Kind.WORD) for kind in shape):
+    amounts = (Kind.NUMBER, Kind.PARAMETER)
+    if len(joins) != 1 or any(kind not in (*amounts, Kind.WORD) for kind in shape):
         return None
     low, high = tokens[start + 1 : joins[0]], tokens[joins[0] + 1 :]
     for side in (low, high):
-        if not 1 <= len(side) <= 2 or side[0].kind is not Kind.NUMBER:
+        if not 1 <= len(side) <= 2 or side[0].kind not in amounts:
             return None
-    if len(low) == 2 or len(high) == 2:
+    if len(low) == 2 or len(high) == 2 or isinstance(low[0].value, timedelta):
         return start
-    return start if _is_condition(text[tokens[0].span.start : tokens[start].span.start]) else None
+    before = text[tokens[0].span.start : tokens[start].span.start]
+    return start if _is_condition(before, values_of(tokens[:start])) else None
 
 
-def _is_condition(text: str) -> bool:
+def _is_condition(text: str, parameters: Mapping[str, Any]) -> bool:
     """Whether an expression ends with something true or false: a comparison, IN, LIKE and so on."""
     from piestream.expressions.parse import read_predicate
 
-    last, _ = read_predicate(text)
+    last, _ = read_predicate(text, parameters=parameters)
     while isinstance(last, (tree.And, tree.Or, tree.Not)):
         last = last.operand if isinstance(last, tree.Not) else last.operands[-1]
     return isinstance(last, (tree.Comparison, tree.Between, tree.OneOf, tree.Like, tree.Is))

@@ -96,6 +96,11 @@ def _check_threads(value: int) -> None:
         raise ValueError(f"threads is a number from 1 on, not {value!r}")
 
 
+def _check_limit(value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"limit is a number of rows, not {value!r}")
+
+
 def _check_delimiter(value: str) -> None:
     if len(value.encode()) != 1 or value in '"\r\n':
         raise ValueError(f"a delimiter is one character like ; or a tab, not {value!r}")
@@ -226,6 +231,14 @@ class RunOptions(BoundedOptions):
             elsewhere="threads is no option for a Spark frame: Spark shares out the work",
         ),
     )
+    limit: int | None = field(
+        default=None,
+        metadata=_about(
+            "Stop once there are so many rows.",
+            check=_check_limit,
+            elsewhere="limit is no option for a Spark frame: take .limit(rows) of the result",
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,6 +360,7 @@ class RunKeywords(BoundedKeywords, total=False):
     """The keywords of `RunOptions`."""
 
     threads: int | None
+    limit: int | None
 
 
 class FileKeywords(RunKeywords, total=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 from piestream.expressions.diagnostics import (
     MOST_FAULTS,
@@ -15,21 +16,23 @@ from piestream.expressions.diagnostics import (
     located,
 )
 from piestream.expressions.limits import length_fault, token_fault
+from piestream.expressions.parameters import with_values
 from piestream.expressions.tokens import Kind, Token, tokenize
 from piestream.language.clauses import Clause, clauses_of
+from piestream.language.conditions import read_condition
 from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
-from piestream.language.returns import Names, read_returns
+from piestream.language.returns import names_of, read_returns
 from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
 
 __all__ = ["parse"]
 
 
-def parse(text: str) -> Query:
+def parse(text: str, /, **parameters: Any) -> Query:
     """The query of a text. Its ``run`` finds every match in a frame, ``open`` those of a stream.
 
     Parameters
@@ -45,6 +48,10 @@ def parse(text: str) -> Query:
             RETURN AVG(s.speed) AS avg_speed, a.ts     -- left out: all starts and ends
 
         The page docs/query-language.md says the rest.
+
+    parameters
+        What ``:name`` in the text stands for: a number, a text, a truth value, a date or a time in
+        a predicate, ``"5 s"`` or a timedelta for a duration. A value is never read as text.
 
     Raises
     ------
@@ -63,6 +70,11 @@ def parse(text: str) -> Query:
     DEFINE a AS accel > 8
     PATTERN a
     WITHIN 60
+    >>> ps.query(
+    ...     "FROM cars ORDER BY t DEFINE a AS accel > :limit PATTERN a WITHIN :window",
+    ...     limit=8, window=60,
+    ... ) == query
+    True
     """
     if isinstance(text, PurePath) or (isinstance(text, str) and _is_path(text)):
         path = str(text)
@@ -85,6 +97,9 @@ def parse(text: str) -> Query:
     if too_many is not None:
         raise QueryError([located(too_many, text)], text)
     is_whole = not diagnostics
+    tokens, unfilled = with_values(tokens, parameters, _USAGE)
+    if unfilled:
+        raise QueryError([located(diagnostic, text) for diagnostic in unfilled], text)
     clauses = clauses_of(tokens, diagnostics)
     query = _Parser(text, clauses, diagnostics, is_whole).query()
     if query is None:
@@ -93,6 +108,10 @@ def parse(text: str) -> Query:
         shown = [located(diagnostic, text) for diagnostic in ordered[:MOST_FAULTS]]
         raise QueryError(shown, text, len(ordered) - len(shown))
     return query
+
+
+#: How a parameter is given.
+_USAGE = "give it: ps.query(text, NAME=...), on the command line --param NAME=..."
 
 
 def _is_path(text: str) -> bool:
@@ -148,6 +167,7 @@ class _Parser:
             "WITHIN": self.within,
             "EMIT": self.emit,
             "RETURN": self.returns,
+            "WHERE": self.where,
         }
         for keyword, handler in handlers.items():
             clause = self.clauses.get(keyword)
@@ -326,12 +346,13 @@ class _Parser:
             cursor.report(when, message, "leave EMIT out")
         cursor.expect_end("EMIT")
 
+    def where(self, cursor: Cursor) -> None:
+        self.mark(cursor, "where")
+        self.draft.where = read_condition(cursor, self.text, names_of(self.draft), self.draft.spans)
+
     def returns(self, cursor: Cursor) -> None:
         draft = self.draft
-        symbols = [spec.name for spec in draft.symbols]
-        ready_made = [s.name for s in draft.symbols if draft.streams[s.stream].is_ready_made]
-        names = Names(symbols, draft.partition_by, draft.streams[0].order_by, ready_made)
-        draft.returns = read_returns(cursor, draft.spans, names)
+        draft.returns = read_returns(cursor, draft.spans, names_of(draft))
 
 
 #: Clauses that name a stream, and those that belong to the one that they follow.

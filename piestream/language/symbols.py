@@ -7,9 +7,10 @@ into `piestream.language.builder.pattern`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import Duration, DurationLike, as_duration, event_count
@@ -46,13 +47,15 @@ def define(
     stream: StreamBuilder | None = None,
     at_least_events: int | None = None,
     at_most_events: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> SymbolBuilder:
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
     The predicate is SQL text or a Polars expression (embedded engine only); durations are text
     (``"5s"``), a timedelta, or an int that counts ticks of integers; bounds on the number of an
     interval's events are ints. A symbol reads the first stream of its query, or the ``stream`` that
-    `piestream.stream` made; of a stream of intervals it takes all where there is no predicate.
+    `piestream.stream` made; of a stream of intervals it takes all where there is no predicate. ``:limit`` in the predicate
+    stands for the value of that name in ``parameters``, which is never read as text.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")
@@ -63,7 +66,13 @@ def define(
            s AS speed > 70
     PATTERN a meets; overlaps s
     WITHIN 5 min
+    >>> ps.define("fast", "speed > :limit", parameters={"limit": 70}).predicate
+    Predicate(text='speed > 70')
     """
+    if parameters and not isinstance(predicate, str):
+        raise QueryError(
+            f"{name} has parameters, and its predicate is no text that they could fill"
+        )
     if not isinstance(name, str) or not name:
         raise QueryError(f"the name of a symbol is a text, not {name!r}")
     if predicate is None:
@@ -71,7 +80,7 @@ def define(
             raise QueryError(f"{name} needs a predicate: only a stream of intervals has intervals")
         predicate = EVERY_INTERVAL
     elif isinstance(predicate, str):
-        predicate = Predicate.parse(predicate)
+        predicate = Predicate.parse(predicate, parameters)
     elif not isinstance(predicate, Predicate):
         if type(predicate).__module__.partition(".")[0] != "polars":
             raise QueryError(

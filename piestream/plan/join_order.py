@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -62,7 +61,10 @@ class Step:
     @cached_property
     def needs(self) -> int:
         """The symbols that the checks look at, a bit each."""
-        return reduce(or_, (1 << check.other for check in self.checks), 0)
+        symbols = 0
+        for check in self.checks:
+            symbols |= 1 << check.other
+        return symbols
 
 
 class SideSample(Protocol):
@@ -196,6 +198,7 @@ class _StepWriter:
         #: By target, in order of the constraints: a bit for the other symbol, the constraint, and its
         #: check.
         self.incident: dict[int, list[tuple[int, int, Check]]] = {}
+        self.ranked: dict[int, list[tuple[int, int, Check]]] = {}
         for number, edge in enumerate(edges):
             for target in (edge.x, edge.y):
                 other = edge.other(target)
@@ -223,18 +226,29 @@ class _StepWriter:
         return tuple(found)
 
     def _step(self, target: int, done: int, seed: int) -> Step:
-        applicable = [entry for entry in self.incident[target] if entry[0] & done]
-
-        def work(entry: tuple[int, int, Check]) -> tuple[float, bool, int]:
-            bit, number, check = entry
-            edge = self.edges[number]
-            tried = self.estimate.partners_of(edge, number, 1 - check.side, bool(bit & seed))
-            return tried, edge.ranged, number
-
-        _, via, check = via_entry = min(applicable, key=work)
-        checks = [entry[2] for entry in applicable if entry is not via_entry]
+        ranked, elsewhere = self._ranked(target), done & ~seed
+        via_entry = next((entry for entry in ranked if entry[0] & elsewhere), None)
+        if done & seed:
+            near = [entry for entry in ranked if entry[0] & done & seed]
+            others = near if via_entry is None else [*near, via_entry]
+            via_entry = min(others, key=lambda entry: self._work(entry, seed))
+        assert via_entry is not None  # an order goes along constraints
+        _, via, check = via_entry
+        checks = [e[2] for e in self.incident[target] if e[0] & done and e is not via_entry]
         checks += [Check(None, 0, s) for s in self.same.get(target, ()) if done >> s & 1]
         return Step(target, via, 1 - check.side, tuple(checks))
+
+    def _ranked(self, target: int) -> list[tuple[int, int, Check]]:
+        """The incident constraints, that of least work first where the seed is at none of them."""
+        if target not in self.ranked:
+            self.ranked[target] = sorted(self.incident[target], key=lambda e: self._work(e, 0))
+        return self.ranked[target]
+
+    def _work(self, entry: tuple[int, int, Check], seed: int) -> tuple[float, bool, int]:
+        bit, number, check = entry
+        edge = self.edges[number]
+        tried = self.estimate.partners_of(edge, number, 1 - check.side, bool(bit & seed))
+        return tried, edge.ranged, number
 
 
 def greedy_orders(

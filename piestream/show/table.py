@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from piestream.adapters.terminal import printable
+
 __all__ = ["PAGE_ROWS", "cell_text", "table_text"]
 
 #: A long table is printed in pages: how wide a column must be is known only once its rows are.
@@ -37,7 +39,10 @@ def table_text(frame: pl.DataFrame, width: int | None = None) -> str:
     for name, dtype in frame.schema.items():
         right = dtype.is_numeric() or dtype == pl.Duration
         table.add_column(
-            Text(name), justify="right" if right else "left", no_wrap=width is None, overflow="fold"
+            Text(_in_a_cell(name)),
+            justify="right" if right else "left",
+            no_wrap=width is None,
+            overflow="fold",
         )
     for row in frame.iter_rows():
         table.add_row(*(Text(cell_text(value)) for value in row))
@@ -67,7 +72,12 @@ def cell_text(value: Any) -> str:
         zone = value.strftime("%z")
         bare = str(value.replace(tzinfo=None)).rstrip("0")
         return bare + (f"{zone[:3]}:{zone[3:]}" if zone else "")
-    return str(value)
+    return _in_a_cell(str(value))
+
+
+def _in_a_cell(text: str) -> str:
+    """Line ends and tabs would break the table, other control characters the terminal."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _duration_text(value: timedelta) -> str:

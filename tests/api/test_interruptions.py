@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 
@@ -11,7 +12,7 @@ import pytest
 
 import piestream as ps
 from piestream.adapters import session as sessions
-from piestream.engine import detector
+from piestream.engine import calls, detector
 
 _QUERY = "FROM s ORDER BY t DEFINE a AS x > 0, b AS x <= 0 PATTERN a before b WITHIN 40"
 _ROWS = pl.DataFrame({"t": range(9), "x": [1, 0, 1] * 3})
@@ -42,6 +43,7 @@ def test_a_push_that_is_interrupted_breaks_the_session(
 
     with monkeypatch.context() as patched:
         patched.setattr(detector, "detect", interrupt)
+        patched.setattr(calls, "detect", interrupt)
         with pytest.raises(error):
             session.push(rows)
     for use in (lambda: session.push(rows), session.snapshot, session.close):
@@ -93,6 +95,7 @@ def test_an_interruption_while_a_loop_hands_over_its_result_is_seen_as_it_is(
         fresh = ps.query(_QUERY).open(state=session.snapshot())
         with monkeypatch.context() as patched:
             patched.setattr(detector, "detect", wrapped)
+            patched.setattr(calls, "detect", wrapped)
             with pytest.raises(KeyboardInterrupt):
                 fresh.push(rows)
 
@@ -117,6 +120,46 @@ def test_threads_take_turns(session: ps.Session) -> None:
         for thread in threads:
             thread.join()
     assert together == [1] * 4
+
+
+def _in_a_fork(session: ps.Session, call: object) -> str:
+    """What a call says in a process that is forked from this one."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:  # nothing else runs here: the threads of pytest and of Polars are not there
+        try:
+            call(session)  # type: ignore[operator]
+            told = "nothing"
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(write, told.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return told
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.push(_LATER),
+        lambda s: s.push({"t": 20, "x": 1}),
+        lambda s: s.advance(20),
+        lambda s: s.snapshot(),
+        lambda s: s.statistics,
+        lambda s: s.close(),
+    ],
+)
+def test_a_session_is_refused_after_a_fork(session: ps.Session, call: object) -> None:
+    with session._lock:  # as if another thread were in the middle of a call
+        told = _in_a_fork(session, call)
+    assert told.startswith("RuntimeError: this session was opened before the process was forked")
+    assert len(session.push(_LATER)) > 0
 
 
 @pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 import pytest
 
@@ -27,13 +29,13 @@ def test_pieces_follow_the_matches_and_lose_none(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(runs, "_LEAST_ROWS", 10)
     monkeypatch.setattr(runs, "_PIECE_MATCHES", 500)
     taken: list[int] = []
-    process = Stream.process
+    portions = Stream.portions
 
-    def noted(stream: Stream, rows: pl.DataFrame) -> pl.DataFrame:
+    def noted(stream: Stream, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
         taken.append(len(rows))
-        return process(stream, rows)
+        return portions(stream, rows)
 
-    monkeypatch.setattr(Stream, "process", noted)
+    monkeypatch.setattr(Stream, "portions", noted)
     assert QUERY.run(frame).equals(whole)
     assert sum(taken) == len(frame)
     assert taken[0] == 100

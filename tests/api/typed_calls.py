@@ -71,6 +71,28 @@ def pushes(
         assert_type(opened, ps.Session)
 
 
+def tables_of_intervals(
+    frame: pl.DataFrame,
+    lazy: pl.LazyFrame,
+    pandas: pd.DataFrame,
+    table: pa.Table,
+    relation: duckdb.DuckDBPyRelation,
+    rows: list[dict[str, int]],
+) -> None:
+    assert_type(ps.join(frame, table, "overlaps; during", on="k", nearest=2), pl.DataFrame)
+    assert_type(ps.join(lazy, frame, "before", where="y.ts - x.te < 5"), pl.LazyFrame)
+    assert_type(ps.join(pandas, frame, "meets", how="anti"), pd.DataFrame)
+    assert_type(ps.join(table, frame, "meets", start=("a", "b")), pa.Table)
+    assert_type(ps.join(relation, frame, "meets"), duckdb.DuckDBPyRelation)
+    assert_type(ps.join(rows, frame, "meets"), list[dict[str, Any]])
+    assert_type(ps.join_pieces(frame, pandas, "before", rows=5), Iterator[pl.DataFrame])
+    assert_type(ps.relate(frame, rows), pl.DataFrame)
+    assert_type(ps.relate(table), pa.Table)
+    assert_type(ps.coverage(pandas, frame, on={"a": "b"}), pd.DataFrame)
+    assert_type(ps.depth(lazy, on=["a", "b"]), pl.LazyFrame)
+    assert_type(ps.merge(rows, gap="5 s"), list[dict[str, Any]])
+
+
 def refused(frame: pl.DataFrame) -> None:
     query.run("events.csv")  # type: ignore
     query.run(frame, buckets=8)  # type: ignore
@@ -78,3 +100,6 @@ def refused(frame: pl.DataFrame) -> None:
     query.run(frame, ties="firts")  # type: ignore
     query.open(latness=3)  # type: ignore
     query.open(ties="firts")  # type: ignore
+    ps.join(frame, frame, "meets", how="outer")  # type: ignore
+    ps.join(frame, frame, "meets", nearst=1)  # type: ignore
+    ps.merge("intervals.csv")  # type: ignore

@@ -136,7 +136,7 @@ def test_the_quick_look_at_a_block_agrees_with_a_look_at_each_row(seed: int) -> 
     """Random rows, quoted and not, short, blank and too long, against a reader of single signs."""
     rng = random.Random(seed)
     columns = rng.randint(1, 4)
-    fields = ["1", "ab", '"a,b"', '"a\nb"', '"say ""so"""', '""', ""]
+    fields = ["1", "ab", '"a,b"', '"a,b,,c"', '"a\nb"', '"say ""so"""', '""', ""]
     rows, expected, line = [], None, 7
     for _ in range(rng.randint(1, 8)):
         count = rng.choice([columns] * 6 + [max(1, columns - 1), columns + 1, 0])

@@ -61,10 +61,21 @@ def test_the_command_line_takes_a_delimiter(
     assert piestream("check", "-q", query, path, "--delimiter", option).stdout == "ok\n"
 
 
-def test_a_delimiter_that_was_not_given_is_guessed_at_in_the_error(tmp_path: Path) -> None:
-    message = faulty(tmp_path / "rows.csv", "t;x\n1;0\n")
+@pytest.mark.parametrize("row", ["1;0", "1;0,5", '1;"0,5"'])
+def test_a_delimiter_that_was_not_given_is_guessed_at_in_the_error(
+    row: str, tmp_path: Path
+) -> None:
+    message = faulty(tmp_path / "rows.csv", f"t;x\n{row}\n")
     assert message.startswith("rows.csv has one column, 't;x'")
     assert "delimiter=';'" in message
+
+
+def test_a_name_in_quotes_may_hold_what_separates_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('"t; in s"\n1\n2\n')
+    query = 'DEFINE a AS "t; in s" > 1 PATTERN a WITHIN 9 RETURN a.ts'
+    path = tmp_path / "rows.csv"
+    rows = ps.query(f"FROM '{path}' ORDER BY \"t; in s\" {query}").run()
+    assert rows.to_dicts() == FOUND
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "é"])

@@ -23,8 +23,23 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_the_first_rows_and_a_summary(rows: Path, piestream: Any) -> None:
+def test_a_limit_stops_the_run_and_says_so(rows: Path, piestream: Any, tmp_path: Path) -> None:
     result = piestream("run", "-q", GOOD, rows, "--limit", 3)
+    assert result.stdout.count("\n") == 5
+    assert result.stderr.splitlines()[0] == "stopped at the limit of 3 rows; there are more"
+    assert "the first" not in result.stderr
+    for name in ("out.csv", "out.parquet", "out.ndjson"):
+        piestream("run", "-q", GOOD, rows, "--limit", 3, "-o", tmp_path / name)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
+    assert len(pl.read_parquet(tmp_path / "out.parquet")) == 3
+    assert "stopped" not in piestream("run", "-q", GOOD, rows, "--limit", 20).stderr
+
+
+def test_a_table_of_the_first_rows_and_a_summary(
+    rows: Path, piestream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("piestream.cli.work.TABLE_ROWS", 3)
+    result = piestream("run", "-q", GOOD, rows)
     assert result.exit_code == 0
     assert result.stdout == (
         " detected_at   a_ts   a_te\n"

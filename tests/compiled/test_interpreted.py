@@ -39,6 +39,11 @@ def test_the_laws_hold_of_interpreted_loops() -> None:
     assert "passed" in _run(*laws, "-o", "addopts=--import-mode=importlib")
 
 
+def test_interpreted_loops_join_tables_of_intervals() -> None:
+    laws = ("-m", "pytest", "-p", "no:cacheprovider", "tests/interval_tables", "--laws", "40")
+    assert "passed" in _run(*laws, "-k", "random", "-o", "addopts=--import-mode=importlib")
+
+
 def test_an_access_beyond_a_slot_is_refused() -> None:
     assert "refused: Slot: word 13 + 5 is not in [13, 18)" in _run("-c", _OUT_OF_BOUNDS)
 

@@ -154,13 +154,25 @@ def test_a_temporary_directory_that_somebody_else_could_write_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    made = cache.temporary_directory()
-    assert made is not None
-    made.chmod(0o777)
-    assert cache.temporary_directory() is None
-    made.rmdir()
-    made.symlink_to(tmp_path)
-    assert cache.temporary_directory() is None
+    own = cache.temporary_directory()
+    assert cache.can_write(own / "joins")
+    assert cache.is_trusted(own / "joins")
+    own.chmod(0o777)
+    assert not cache.is_trusted(own / "joins")
+    assert not cache.can_write(own / "joins")
+    shutil.rmtree(own)
+    own.symlink_to(tmp_path)
+    assert not cache.is_trusted(own / "joins")
+    assert not cache.can_write(own / "joins")
+
+
+def test_a_directory_is_made_only_where_loops_are_kept_in_it(installed: Installation) -> None:
+    home = installed.folder("home", writable=True)
+    temporary = installed.folder("tmp", writable=True)
+    installed.seal()
+    installed.run(HOME=home, TMPDIR=temporary)
+    assert list(home.iterdir())
+    assert not list(temporary.iterdir())
 
 
 def test_where_nothing_can_be_written_each_process_compiles_and_says_why(

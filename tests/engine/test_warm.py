@@ -147,6 +147,15 @@ def test_after_it_nothing_is_compiled(features: str) -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_it_counts_what_it_compiles_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from piestream.compiled.compiler import announcement
+
+    ps.warm()
+    monkeypatch.setattr(announcement, "compiled", 17)  # of queries before
+    assert ps.warm().compiled == 0
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_a_compilation_would_be_seen() -> None:
     """The recorder that the test above relies on."""
     code = (

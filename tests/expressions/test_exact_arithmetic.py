@@ -9,6 +9,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
+import piestream as ps
 from piestream.language import Predicate, QueryError
 
 INF = math.inf
@@ -91,3 +92,53 @@ def test_nesting_takes_bounded_time_and_size(name: str, depth: int) -> None:
         else:
             assert not isinstance(result, str) or len(result) < 3_000_000
     assert time.process_time() - before < 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NOT (0.3 <= f)",
+        "NOT (0.3 <= f / 0)",
+        "0.3 NOT BETWEEN 0.1 AND f",
+        "NOT (0.3 > SQRT(f))",
+        "NOT (1 < i % 0)",
+        "NOT (0.3 < CAST(i AS DOUBLE) / 0)",
+        "NOT (2 > GREATEST(f, f))",
+        "(0.3 < f) IS NULL",
+        "NOT (0 NOT IN (1, i))",
+        "1 < f",
+        "1 < f + 1 AND 2 > f",
+        "f IS NULL",
+        "0.5 IN (f)",
+    ],
+)
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_column_of_nothing_but_missing_values_has_as_many_rows_as_any(
+    text: str, rows: int
+) -> None:
+    schema = {"t": pl.Int64, "f": pl.Float64, "i": pl.Int64}
+    events = [{"t": number, "f": math.nan, "i": 7} for number in range(rows)]
+    try:
+        predicate = Predicate.parse(text)
+        whole = pl.DataFrame(events, schema=schema).select(predicate.to_polars(schema))
+    except QueryError:
+        assert "IN" in text
+        return
+    function = predicate.to_python(schema)
+    assert function is not None
+    assert whole.to_series().to_list() == [function(event, None) for event in events]
+    query = ps.query(f"FROM s ORDER BY t DEFINE a AS {text} PATTERN a WITHIN 9")
+    found = query.run(pl.DataFrame(events, schema=schema))
+    assert len(found) == (1 if rows and function(events[0], None) else 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["2 <= i", "i >= 2", "i = i", "NOT (i = 3)", "NOT (0 NOT IN (1, i))", "7 = i OR 2 < i"]
+)
+def test_a_column_of_one_value_has_as_many_rows_as_any(text: str) -> None:
+    frame = pl.DataFrame({"t": [0, 1, 2]}).with_columns(i=pl.lit(5))
+    predicate = Predicate.parse(text)
+    function = predicate.to_python(frame.schema)
+    assert function is not None
+    found = frame.select(predicate.to_polars(frame.schema)).to_series().to_list()
+    assert found == [function({"t": 0, "i": 5}, None)] * 3

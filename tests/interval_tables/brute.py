@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["HOLDS", "Distance", "Row", "coverage", "depth", "join", "merge", "relation_of"]
+__all__ = ["HOLDS", "Distance", "Row", "coverage", "depth", "gap", "join", "merge", "relation_of"]
 
 #: Relations as their definitions say, of [xs, xe) and [ys, ye).
 HOLDS: dict[str, Callable[[int, int, int, int], bool]] = {
@@ -87,7 +87,8 @@ def _in_relation(x: Row, y: Row, names: Iterable[str], same_key: list[Row]) -> s
     return holds if holds in names else None
 
 
-def _gap(x: Row, y: Row) -> int:
+def gap(x: Row, y: Row) -> int:
+    """The time between two intervals, 0 if they touch or share an instant."""
     return max(y.ts - x.te, x.ts - y.te, 0)
 
 
@@ -111,7 +112,7 @@ def join(
             if name is not None and all(distance.holds(x, y) for distance in distances):
                 partners.append((y.ts, y.te, j, name))
         if nearest is not None:
-            by_gap = sorted(partners, key=lambda p: (_gap(x, ys[p[2]]), *p[:3]))
+            by_gap = sorted(partners, key=lambda p: (gap(x, ys[p[2]]), *p[:3]))
             partners = by_gap[:nearest]
         found += [(i, j, name) for *_, j, name in sorted(partners)]
     return found

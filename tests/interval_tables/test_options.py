@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.interval_tables import joining
 from tests.interval_tables import brute
 from tests.interval_tables.cases import frame_of, random_case
 
@@ -49,6 +50,22 @@ def test_pieces_of_a_large_result_stay_small_and_lose_nothing() -> None:
     assert max(sizes) <= 5_000
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_no_piece_is_much_larger_than_asked_for(descending: bool) -> None:
+    n = 3_000
+    x = pl.DataFrame({"row": range(n), "ts": range(n), "te": range(n, 2 * n)})
+    if descending:
+        x = x.reverse()
+    prepared = joining._prepared(
+        x, x, "intersects", None, None, None, "inner", None, "ts", "te", ("_x", "_y")
+    )
+    sizes = [len(piece.x_rows) for piece in prepared.finder.pieces(20_000)]
+    assert sum(sizes) == n * n
+    assert max(sizes) <= 20_000 + n
+    whole = ps.join(x, x, "overlaps")
+    assert pl.concat(ps.join_pieces(x, x, "overlaps", rows=10_000)).equals(whole)
+
+
 def test_equal_names_get_suffixes_and_keys_stay_one_column() -> None:
     found = ps.join(X, Y, "overlaps", on="id")
     assert found.columns == ["id", "ts_x", "te_x", "v_x", "ts_y", "te_y", "v_y"]
@@ -87,6 +104,14 @@ def test_keys_may_be_several_columns_of_several_types() -> None:
     y = x.with_columns(pl.col("a").cast(pl.Int16), pl.col("b").cast(pl.Categorical))
     found = ps.join(x, y, "equals", on=["a", "b"])
     assert found.select("a", "b").rows() == [(1, "u"), (1, "v"), (2, "u")]
+
+
+@pytest.mark.parametrize("step", [1, 10**17])
+def test_keys_may_be_integers_near_each_other_or_far_apart(step: int) -> None:
+    keys = [3 * step, None, -2 * step, 3 * step]
+    frame = pl.DataFrame({"row": range(4), "k": keys, "ts": [0] * 4, "te": [1] * 4})
+    found = ps.join(frame, frame.with_columns(pl.col("k").cast(pl.Int128)), "equals", on="k")
+    assert found.select("row_x", "row_y").rows() == [(0, 0), (0, 3), (2, 2), (3, 0), (3, 3)]
 
 
 def test_rows_need_not_come_in_order_of_time() -> None:

@@ -427,7 +427,8 @@ def found(scene: Scene, way: str, rng: Random) -> list[Row]:
     frames = []
     if way == "whole":
         batch = batch_of(scene, binding, 0, n_events, rows)
-        frames.append(_frame(binding, _fresh(binding, 0).detect_whole(batch, scene.times[-1])))
+        portions = _fresh(binding, 0).detect_whole(batch, scene.times[-1])
+        frames += [_frame(binding, portion) for portion in portions]
     else:
         cuts = sorted(rng.sample(range(n_events), rng.randint(0, n_events - 1)))
         for first, end in pairwise(sorted({0, *cuts, n_events})):

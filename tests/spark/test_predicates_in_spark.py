@@ -12,6 +12,7 @@ import pytest
 from piestream.expressions.functions import FUNCTIONS
 from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language import QueryError
+from tests.attacks import predicates
 from tests.expressions.reference import holds
 from tests.expressions.trees import SCHEMA, Expressions, rows
 
@@ -32,19 +33,19 @@ def _check(spark: Any, texts: list[str], seed: int) -> None:
     frame = pl.DataFrame(events, schema=SCHEMA).cast({pl.UInt8: pl.Int16})
     frame = frame.with_columns(pl.all().shift(1).name.prefix(PREVIOUS_PREFIX)).with_row_index("row")
     table = spark.createDataFrame(frame.cast({"row": pl.Int64}).to_arrow())
-    predicates = []
+    conditions = []
     for text in texts:
         try:
             predicate = Predicate.parse(text)
-            predicates.append((predicate, expr(predicate.to_spark_sql(frame.schema))))
+            conditions.append((predicate, expr(predicate.to_spark_sql(frame.schema))))
         except QueryError as error:  # the generator may mix types
             if not any(word in str(error) for word in ("mix", "whole numbers", "cast")):
                 raise
-    assert len(predicates) > len(texts) / 2
-    columns = [condition.alias(str(i)) for i, (_, condition) in enumerate(predicates)]
+    assert len(conditions) > len(texts) / 2
+    columns = [condition.alias(str(i)) for i, (_, condition) in enumerate(conditions)]
     found = table.orderBy("row").select(*columns).collect()
     pairs = list(zip(events, [None, *events[:-1]], strict=True))
-    for i, (predicate, _) in enumerate(predicates):
+    for i, (predicate, _) in enumerate(conditions):
         assert predicate.tree is not None
         expected = [holds(predicate.tree, *pair) for pair in pairs]
         assert [row[i] for row in found] == expected, predicate
@@ -54,6 +55,36 @@ def _check(spark: Any, texts: list[str], seed: int) -> None:
 def test_random_predicates(ansi: Any, seed: int) -> None:
     expressions = Expressions(Random(seed))
     _check(ansi, [expressions.truth(2) for _ in range(50)], seed)
+
+
+#: What Spark has no column for: numbers beyond 63 bits.
+_NOT_IN_SPARK = "u"
+
+
+@pytest.mark.parametrize("share", range(2))
+def test_hostile_values(ansi: Any, share: int) -> None:
+    """A sample of what `tests.attacks.predicates` tries in Polars and Python."""
+    frame, events = predicates.hostile_rows(share)
+    frame = frame.drop(_NOT_IN_SPARK, PREVIOUS_PREFIX + _NOT_IN_SPARK)
+    table = ansi.createDataFrame(frame.with_row_index("row").cast({"row": pl.Int64}).to_arrow())
+    held, conditions = [], []
+    for seed in range(1000 * share, 1000 * share + 120):
+        text = predicates.text_of(seed)
+        try:
+            predicate = Predicate.parse(text)
+            function = predicate.to_python(predicates.SCHEMA)
+            sql = predicate.to_spark_sql(frame.schema)
+        except QueryError:
+            continue
+        if function is not None:
+            pairs = zip(events, [None, *events[:-1]], strict=True)
+            held.append((text, [function(*pair) for pair in pairs]))
+            conditions.append(sql)
+    assert len(conditions) > 30
+    rows = table.orderBy("row").selectExpr(*(f"{c} AS c{i}" for i, c in enumerate(conditions)))
+    found = rows.collect()
+    for number, (text, expected) in enumerate(held):
+        assert [row[number] for row in found] == expected, text
 
 
 def test_every_function(ansi: Any) -> None:

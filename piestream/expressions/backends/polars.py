@@ -13,6 +13,7 @@ import polars as pl
 from piestream.expressions.backends.polars_runtime import quotient
 from piestream.expressions.casts import NUMBER_TEXT, WHOLE_NUMBER_TEXT
 from piestream.expressions.coercion import constant
+from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.functions.record import Implementation
 from piestream.expressions.like import like_regex
@@ -58,16 +59,31 @@ def for_every_row(expression: pl.Expr) -> pl.Expr:
 
 
 def _may_fold(expression: Expression) -> bool:
-    """Whether Polars may find a constant here: without columns, or by choosing among operands."""
-    pending, has_columns = [expression], False
+    """Whether Polars may find a constant here, and give one row for it.
+
+    It does where all rows choose an operand that is a constant, such as the NULL in the place of a
+    NaN, and where a constant meets a column that is one value for all rows. It does not where a
+    column comes before a column or a constant, nor in what AND and OR make of these.
+    """
+    pending = [expression]
     while pending:
         part = pending.pop()
-        if isinstance(part, (Coalesce, Case)):
+        if isinstance(part, (And, Or)):
+            pending += part.operands
+        elif isinstance(part, Comparison):
+            if not _is_column(part.left):
+                return True
+            if not isinstance(part.right, Const) and not _is_column(part.right):
+                return True
+        elif not _is_column(part):
             return True
-        if isinstance(part, Field):
-            has_columns |= part.type.kind is not Kind.NULL
-        pending += children(part)
-    return not has_columns
+    return False
+
+
+def _is_column(expression: Expression) -> bool:
+    if isinstance(expression, Convert) and expression.operand.type.kind is Kind.INT:
+        return _is_column(expression.operand)
+    return isinstance(expression, Field) and expression.type.kind is not Kind.NULL
 
 
 def _mentions(expression: Expression) -> int:
@@ -143,7 +159,7 @@ class _Writer:
     def _with_nan(self, expression: Expression) -> pl.Expr:
         match expression:
             case Field(name, previous) if expression.type.kind is Kind.FLOAT:
-                column = pl.col(self.previous_prefix + name if previous else name)
+                column = column_named(self.previous_prefix + name if previous else name)
                 return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
             case Arithmetic("/", left, right):
                 return self._quotient(left, right)
@@ -209,7 +225,7 @@ class _Writer:
         return written.fill_nan(None) if _cleaned(expression) > 1 else written
 
     def _field(self, name: str, previous: bool, type: Type) -> pl.Expr:
-        column = pl.col(self.previous_prefix + name if previous else name)
+        column = column_named(self.previous_prefix + name if previous else name)
         own = self.schema[name]
         if type.kind is Kind.FLOAT:
             if own != pl.Float64:
@@ -285,6 +301,8 @@ class _Writer:
             case Kind.DATE, Kind.DATETIME if type.zone is not None:
                 midnight = value.cast(pl.Datetime("us"))
                 return midnight.dt.replace_time_zone(type.zone, ambiguous="earliest")
+            case Kind.DATE | Kind.DATETIME, Kind.INT:  # ticks of the column
+                return value.to_physical().cast(pl.Int64)
             case Kind.DATETIME, Kind.DATETIME:
                 assert type.zone is not None
                 return value.dt.convert_time_zone(type.zone)

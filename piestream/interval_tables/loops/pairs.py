@@ -30,6 +30,8 @@ from piestream.interval_tables.loops.records import (
 from piestream.interval_tables.loops.search import first_at, first_behind, next_within
 from piestream.interval_tables.loops.sort import sort_ranks
 
+HINTS = 8
+
 
 @kernel
 def _narrow(limits: Words, side: int, time: int, offset: int) -> None:
@@ -112,6 +114,21 @@ def _exact(index: Index, place: int, end: int, first: int, last: int, hints: Wor
 
 
 @kernel
+def _first_alive(index: Index, place: int, end: int, first: int, hints: Words) -> int:
+    """The first place in ``[place, end)`` whose other endpoint is ``first`` or later.
+
+    ``hints`` has the last such place and what was asked for: intervals before it need not be looked
+    at again, as long as what is asked for does not become earlier.
+    """
+    if hints[1] <= first:
+        place = min(max(place, hints[0]), end)
+    place = next_within(index, place, end, first, INT64_MAX)
+    hints[0] = place
+    hints[1] = first
+    return place
+
+
+@kernel
 def _take_box(
     where: int, by_start: Index, by_end: Index, limits: Words, low: int, high: int,
     hints: Words, most: int, out: Words,
@@ -145,6 +162,8 @@ def _take_box(
             return _take(by_end, start, end, first, last, end - start, out)
     first = limits[FIRST_END]
     last = limits[LAST_END]
+    if limits[FIRST_START] == INT64_MIN and first != INT64_MIN:
+        start = _first_alive(by_start, start, end, first, at_word(hints, 6))
     if limits[FIRST_START] == limits[LAST_START]:
         scratch = at_word(hints, 4)
         start = _exact(by_start, start, end, first, last, scratch)
@@ -200,13 +219,14 @@ def _keep_nearest(
 def find_pairs(
     groups_array: Times, times_array: WordRows, offsets_array: Times, boxes_array: Array,
     index_header: Array, by_start_array: WordRows, start_blocks: WordRows,
-    by_end_array: WordRows, end_blocks: WordRows, most: int, expected: int,
+    by_end_array: WordRows, end_blocks: WordRows, most: int, expected: int, budget: int,
 ) -> tuple[Array, Array]:  # fmt: skip
     """How many partners each interval of x has, and their places by start, one after the other.
 
     ``times_array`` has a row for each time of x that a box can depend on. Intervals of one group are
     together, and best in order of start. The group 0 has no partners. ``most`` is how many
-    partners an interval keeps, the nearest ones, INT64_MAX for all.
+    partners an interval keeps, the nearest ones, INT64_MAX for all. There is room for the ``expected``
+    number of pairs; more is made by copying. With more pairs than the ``budget`` the rest of x is left.
     """
     n: int = groups_array.size
     groups = pointer(groups_array)
@@ -226,14 +246,19 @@ def find_pairs(
     partners_array = np.empty(expected, np.int64)
     partners = pointer(partners_array)
     scratch_array = np.empty(64, np.int64)
-    # for each box the last places found by start and by end, and room for one more search
-    hints_array = np.zeros(6 * boxes.count, np.int64)
+    # for each box the last places found by start and by end, room for one more search, and the
+    # first interval that has not ended
+    hints_array = np.zeros(HINTS * boxes.count, np.int64)
     limits_array = np.empty(SIDES, np.int64)
     limits = pointer(limits_array)
     parts_array = np.empty(3, np.int64)
     parts = pointer(parts_array)
     found = 0
+    done = n
     for x in range(n):
+        if found > budget:
+            done = x
+            break
         low = offsets[groups[x]]
         high = offsets[groups[x] + 1]
         if groups[x] == 0 or low == high:
@@ -249,7 +274,7 @@ def find_pairs(
             partners = pointer(partners_array)
             added = _take_box(
                 box.where, by_start, by_end, limits, low, high,
-                at_word(pointer(hints_array), 6 * number), most, at_word(partners, found),
+                at_word(pointer(hints_array), HINTS * number), most, at_word(partners, found),
             )  # fmt: skip
             parts[box.where] += added
             found += added
@@ -265,4 +290,4 @@ def find_pairs(
     keep_alive(hints_array)
     keep_alive(limits_array)
     keep_alive(parts_array)
-    return counts_array, partners_array[:found]
+    return counts_array[:done], partners_array[:found]

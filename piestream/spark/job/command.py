@@ -66,6 +66,10 @@ def stream(
     sink_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the sink.")
     ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="What :NAME in the query stands for."),
+    ] = None,
     conf: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
     ] = None,
@@ -74,13 +78,14 @@ def stream(
     ] = None,
 ) -> None:
     """Run a query as a streaming job on Spark."""
+    from piestream.expressions.parameters import parameters_written
     from piestream.language import QueryError, parse
     from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
 
     try:
         job = Job(
-            query=parse(query_file.read_text()),
+            query=parse(query_file.read_text(), **parameters_written(param or [])),
             source=parse_connector(source, _pairs(source_option), is_source=True),
             sink=parse_connector(sink, _pairs(sink_option), is_source=False),
             checkpoint=checkpoint,
