@@ -41,8 +41,8 @@ def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, seeds: range) -> None:
-    for seed in seeds:
+def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_seeds: range) -> None:
+    for seed in few_seeds:
         check(engine, combined_scenario(seed, KINDS[kinds]), seed)
 
 

@@ -474,9 +474,8 @@ class CombinedStream(Stream):
             state = self._carried[number]
             is_open = np.flatnonzero(state.bits.any(axis=0))
             times = state.last_times[is_open]
-            over = (times < limit) & (
-                limit - times.astype(np.float64) >= gap  # roughly: what is due is found exactly
-            )
+            passed = np.array(limit).astype(np.uint64) - times.astype(np.uint64)  # without sign
+            over = (times < limit) & (passed > np.uint64(gap))
             due.append(is_open[over])
             if len(times[~over]):
                 following = min(following, int(times[~over].min()) + gap)
