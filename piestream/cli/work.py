@@ -118,6 +118,11 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
     if not request.quiet:
         with suppress(OSError):  # the result is complete, whether this can be read or not
             _sum_up(run, request, output, time.perf_counter() - started)
+            if not run.stream.statistics.matches and sys.stderr.isatty():
+                from piestream.cli.why import where_they_went
+
+                line = where_they_went(query, request, run.stream.statistics.events)
+                print(line, file=sys.stderr)
 
 
 def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -> None:
