@@ -22,7 +22,7 @@ def named_columns(query: Query) -> set[str]:
         names.add(query.streams[0].order_by)
     for symbol in query.symbols:
         names.update(symbol.predicate.columns, symbol.predicate.previous)
-    returned = (item.column for item in query.returns if isinstance(item, Aggregate))
+    returned = (item.column for item in query.items if isinstance(item, Aggregate))
     return names | {column for column in returned if column is not None}
 
 

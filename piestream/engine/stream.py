@@ -247,7 +247,8 @@ class Stream:
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
-            self._incomplete = sum(map(len, self.detector.close(PORTION_ROWS)))
+            closed = self.detector.close(PORTION_ROWS)
+            self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
         return self._incomplete
 
     @property
@@ -513,13 +514,23 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int(
-            (ResultRow.column_of(found, "phase") % 2 == Phase.TRIGGER).sum()
-        )
+        rows, left_out = self._passing(found)
+        self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
+        self._counts.left_out += left_out
+        return result_frame(self.binding.outputs, rows)
+
+    def _passing(self, found: Words) -> tuple[ResultRows, int]:
+        """The rows of matches that WHERE lets pass, and how many matches it does not."""
         keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
         rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
-        return result_frame(self.binding.outputs, rows)
+        condition = self.binding.condition
+        if condition is None or not len(found):
+            return rows, 0
+        holds = condition.holds(rows)
+        left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        kept = keys.filter(pl.Series(holds)) if keys.width else keys
+        return replace(rows, rows=found[holds], keys=kept), left_out
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
         some = [result for result in results if len(result)]

@@ -6,6 +6,7 @@ The checksum of a snapshot tells damage by chance; these checks tell the rest. E
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from piestream.intervals.aggregates import CellKind
 from piestream.joins.records import Program, Transition
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
-from piestream.plan.program import Cell, OutputWord
+from piestream.plan.program import Cell
 
 Words = NDArray[np.int64]
 Range = tuple[int, int]
@@ -128,7 +129,7 @@ def _limits(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> Words:
             lowest, highest = time
         elif isinstance(what, Cell) and what.kind in _SELECTING and word.part == 1:
             lowest, highest = attributes[what.column]
-            known = places[OutputWord(word.symbol, what)]
+            known = places[replace(word, part=0)]
         outputs.append(OutputRange.packed(lowest=lowest, highest=highest, known=known))
     return assemble(
         Limits,

@@ -182,6 +182,33 @@ Return = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """``WHERE AVG(s.speed) > 70``: what must be true of a match, else it is left out.
+
+    The columns of its predicate are what a match gives, by the text that names it.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE max(a.x)>5 and DURATION(a) < 7"
+    ... )
+    >>> print(query.where)
+    MAX(a.x) > 5 AND DURATION(a) < 7
+    >>> [item.alias for item in query.where.items]
+    ['MAX(a.x)', 'DURATION(a)']
+    """
+
+    predicate: Predicate
+    items: tuple[Return, ...] = field(compare=False)  # each named by its text
+    lengths: tuple[tuple[str, Duration], ...] = field(default=(), compare=False)  # ``5 s``
+
+    def __str__(self) -> str:
+        from piestream.expressions.canonical import canonical_text
+
+        assert self.predicate.tree is not None
+        return canonical_text(self.predicate.tree, names_are_text=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A query: immutable, hashable, and safe to pickle.
 
@@ -209,6 +236,7 @@ class Query:
     streams: tuple[Source, ...] = (Source(),)  # that of FROM, then those of WITH
     partition_by: tuple[str, ...] = ()
     emit: Emit = Emit.TRIGGER
+    where: Condition | None = None
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -233,6 +261,17 @@ class Query:
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
                 found.setdefault((leaf.name, leaf.path), leaf)
         return tuple(found.values())
+
+    @property
+    def items(self) -> tuple[Return, ...]:
+        """All that is calculated of a match: what RETURN gives, and what WHERE reads.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE a.te > 5")
+        >>> [item.alias for item in query.items]
+        ['a_ts', 'a_te', 'a.te']
+        """
+        return self.returns + (() if self.where is None else self.where.items)
 
     @property
     def is_combined(self) -> bool:

@@ -19,6 +19,7 @@ from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
+from piestream.plan.conditions import MatchCondition, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
 from piestream.plan.program import CompiledQuery, Ticks
 
@@ -37,6 +38,7 @@ class Binding:
     bit_of_symbol: tuple[int, ...] = ()
     previous: tuple[str, ...] = ()  # columns inside PREV(...)
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
+    condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
     @cached_property
@@ -133,11 +135,14 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     assert time is not None
     assert ticks is not None
     assert returned is not None
-    outputs, attributes = returned
-    outputs = (*report_columns(query, columns.schema, time), *outputs)
+    condition = match_condition(query, returned.tested, time)
+    attributes = returned.attributes
+    outputs = (*report_columns(query, columns.schema, time), *returned.outputs)
     if as_stream:
         outputs = (*outputs, *match_bounds(query, time))
     words = tuple(word for output in outputs for word in output.words)
+    if condition is not None:
+        words += condition.words
     return Binding(
         query=query,
         schema=columns.schema,
@@ -148,6 +153,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         previous=previous,
+        condition=condition,
     )
 
 

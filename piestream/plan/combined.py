@@ -17,6 +17,7 @@ from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
+from piestream.plan.conditions import match_condition
 from piestream.plan.outputs import (
     MATCH_END,
     MATCH_START,
@@ -74,11 +75,15 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
     errors.raise_all()
     assert ticks is not None
     assert returned is not None
-    outputs, attributes = returned
-    outputs = (*report_columns(query, columns[0].schema, time), *outputs)
+    condition = match_condition(query, returned.tested, time)
+    attributes = returned.attributes
+    outputs = (*report_columns(query, columns[0].schema, time), *returned.outputs)
     if as_stream:
         outputs = (*outputs, *match_bounds(query, time))
-    compiled = compile_query(query, ticks, tuple(w for o in outputs for w in o.words))
+    words = tuple(w for o in outputs for w in o.words)
+    if condition is not None:
+        words += condition.words
+    compiled = compile_query(query, ticks, words)
     whole = Binding(
         query=query,
         schema={name: columns[0].schema[name] for name in query.partition_by},
@@ -87,6 +92,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         outputs=outputs,
         compiled=compiled,
         predicates=(),
+        condition=condition,
     )
     parts = []
     n_predicates = 0

@@ -145,7 +145,7 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
     number = {p: i for i, p in enumerate(dict.fromkeys(s.predicate for s in query.symbols))}
     columns: dict[str, pl.DataType] = {
         item.column: pl.Float64()
-        for item in query.returns
+        for item in query.items
         if isinstance(item, Aggregate) and item.column is not None
     }
     columns |= {name: pl.Int64() for name in query.partition_by}
@@ -164,7 +164,8 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
     )
     # integers with a unit take durations with and without one
     clock = replace(stream, order_by=time, time_unit=stream.time_unit or "ns")
-    return replace(query, symbols=symbols, streams=(clock,)), columns
+    changed = replace(query, symbols=symbols, streams=(clock,), returns=query.items, where=None)
+    return changed, columns
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
