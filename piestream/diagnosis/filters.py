@@ -38,4 +38,10 @@ FILTERS = (
         written=lambda query: "EMIT ON COMPLETION",
         lifted=lambda query, time: replace(query, emit=Emit.TRIGGER),
     ),
+    Filter(
+        "condition",
+        is_used=lambda query: query.where is not None,
+        written=lambda query: f"WHERE {query.where}",
+        lifted=lambda query, time: replace(query, where=None),
+    ),
 )

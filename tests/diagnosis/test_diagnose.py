@@ -91,7 +91,7 @@ def test_the_funnel_counts_what_the_oracle_lists(few_seeds: range) -> None:
                 assert pairs.of == plain, f"{drawn} {pairs.constraint}"
             assert pairs.total.number == plain.total() + both_open, str(drawn)
         if found.steps:
-            triggers = drawn.having(emit=Emit.TRIGGER).expected()
+            triggers = drawn.having(emit=Emit.TRIGGER, where=None).expected()
             assert found.steps[-1].matches.number == len(triggers), str(drawn)
 
 
@@ -152,6 +152,14 @@ def test_completion_is_a_filter_of_its_own() -> None:
     ]
     assert found.summary == "0 matches: EMIT ON COMPLETION leaves out all 1"
     assert query.diagnose(rows, at_end="close").matches.number == 1
+
+
+def test_a_condition_is_a_filter_of_its_own() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 5, 0]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE MAX(a.x) > 6")
+    found = query.diagnose(rows)
+    assert found.summary == "0 matches: WHERE MAX(a.x) > 6 leaves out all 1"
+    assert found.tables["filters"].rows()[-1] == ("condition", "WHERE MAX(a.x) > 6", 0, 1)
 
 
 def test_without_events_that_is_what_is_said() -> None:
