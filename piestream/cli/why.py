@@ -12,7 +12,7 @@ from piestream.adapters.terminal import printable
 from piestream.cli.work import RunRequest, opened
 from piestream.diagnosis.diagnosis import Diagnosis
 from piestream.diagnosis.funnel import diagnose_rows
-from piestream.diagnosis.rows import rows_of_source
+from piestream.diagnosis.rows import refuse_combined, rows_of_source
 from piestream.language.model import Query
 
 __all__ = ["print_why", "where_they_went"]
@@ -28,6 +28,7 @@ def print_why(query: Query, request: RunRequest) -> None:
 
 
 def _diagnosed(query: Query, request: RunRequest) -> Diagnosis:
+    refuse_combined(query)
     with closing(opened(query, request.input)) as source:
         return diagnose_rows(rows_of_source(query, source, request.input.options))
 

@@ -21,7 +21,7 @@ from piestream.language.options import BoundedOptions, FileOptions
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
 
-__all__ = ["Rows", "read_rows", "rows_of_source"]
+__all__ = ["Rows", "read_rows", "refuse_combined", "rows_of_source"]
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,7 @@ class Rows:
 
 def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
     """The rows of a frame of any kind, of a list of events, or (None) of the files of FROM."""
-    if query.is_combined:
-        raise query.fault(
-            ("source",),
-            "a query over several streams, or over intervals, cannot be looked into yet",
-            "take the part of it that reads one stream of events",
-        )
+    refuse_combined(query)
     if given is None:
         if query.streams[0].path is None:
             raise query.fault(
@@ -94,6 +89,16 @@ def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
     binding = bound(query, event_types(events, query))
     frame = events_frame(events, binding.columns, binding.schema)
     return _bound_rows(query, frame, options, "events")
+
+
+def refuse_combined(query: Query) -> None:
+    """Refuse a query that reads anything but one stream of events."""
+    if query.is_combined:
+        raise query.fault(
+            ("source",),
+            "a query over several streams, or over intervals, cannot be looked into yet",
+            "take the part of it that reads one stream of events",
+        )
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:
