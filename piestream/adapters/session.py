@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, NoReturn, Unpack, cast, get_args, overload
 
@@ -168,16 +169,26 @@ class Session:
         >>> session.push([{"t": 1, "x": 0}, {"t": 2, "x": 5}])
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        with self._lock:
-            self._check_open()
-            if self._stream is not None:
-                return self._push(rows)
-            advanced = self._advanced
-            try:
-                return self._push(rows)
-            except BaseException:  # nothing was taken, so the columns' types are not known yet
-                self._stream, self._advanced = None, advanced
-                raise
+        stream, changes = None, 0
+        try:
+            with self._lock:
+                self._check_open()
+                stream = self._stream
+                if stream is not None:
+                    changes = stream.changes
+                    return self._push(rows)
+                advanced = self._advanced
+                try:
+                    results = self._push(rows)
+                    stream = self._stream
+                    changes = -1
+                    return results
+                except BaseException:  # nothing was taken, so the columns' types are not known yet
+                    self._stream, self._advanced = None, advanced
+                    raise
+        except BaseException:
+            _mark_lost(stream, changes)
+            raise
 
     def _push(self, rows: Any) -> Any:
         if type(rows) is dict or isinstance(rows, Mapping):  # the first is many times faster
@@ -191,7 +202,7 @@ class Session:
             return self._push_events(events) if events else []
         columns, self._kind = as_polars(rows, self.query)
         stream = self._typed(columns.schema)
-        return self._as_pushed(stream.process(self._checked(columns, stream.binding)))
+        return as_kind(self._kind, stream.process(self._checked(columns, stream.binding)))
 
     def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
         """The stream, bound to columns of these types as far as it knew none yet."""
@@ -209,7 +220,7 @@ class Session:
         known = self._stream is not None and not self._untyped
         stream = self._stream if known else self._typed(event_types(events, self.query))
         assert stream is not None
-        return self._as_pushed(stream.process(events_frame(events, stream.binding)))
+        return as_kind(self._kind, stream.process(events_frame(events, stream.binding)))
 
     def _push_event(self, event: Event) -> Any:
         stream = self._stream
@@ -222,8 +233,8 @@ class Session:
             if read is not None:
                 known = stream.process_event(*read, reader.attribute_floats)
                 if known is not None:
-                    return [] if known is stream.no_results else self._as_pushed(known)
-        return self._as_pushed(stream.process(events_frame([event], stream.binding)))
+                    return [] if known is stream.no_results else as_kind(self._kind, known)
+        return as_kind(self._kind, stream.process(events_frame([event], stream.binding)))
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -270,13 +281,14 @@ class Session:
         >>> session.advance(8)
         [{'completed_at': 6, 'a_ts': 1, 'a_te': 6}]
         """
-        with self._lock:
+        with self._all_given():
             self._check_open()
             if self._stream is None:  # the time's type is not known yet
                 if self._advanced is None or _is_after(time, self._advanced):
                     self._advanced = time
-                return self._as_pushed(pl.DataFrame())
-            return self._as_pushed(self._stream.advance(self._ticks(time, self._stream.binding)))
+                return as_kind(self._kind, pl.DataFrame())
+            ticks = self._ticks(time, self._stream.binding)
+            return as_kind(self._kind, self._stream.advance(ticks))
 
     @staticmethod
     def _ticks(time: Any, binding: Binding) -> int:
@@ -314,11 +326,12 @@ class Session:
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
         at_end = BoundedOptions(at_end=at_end).at_end
-        with self._lock:
+        with self._all_given():
             self._check_open()
             result = pl.DataFrame() if self._stream is None else self._stream.finish(at_end)
+            result = as_kind(self._kind, result)
             self._closed = True
-            return self._as_pushed(result)
+            return result
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``.
@@ -372,18 +385,28 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    def _as_pushed(self, result: pl.DataFrame) -> Any:
-        """Results as rows of the kind that was pushed last."""
+    @contextmanager
+    def _all_given(self) -> Iterator[None]:
+        """Surrounds a call from the state's first change until its results are handed over."""
+        stream, changes = None, 0
         try:
-            return as_kind(self._kind, result)
-        except BaseException:  # the state has gone on, so nobody would see these results again
-            if self._stream is not None:
-                self._stream.mark_incomplete()
+            with self._lock:
+                stream = self._stream
+                changes = 0 if stream is None else stream.changes
+                yield
+        except BaseException:
+            _mark_lost(stream, changes)
             raise
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this session is closed")
+
+
+def _mark_lost(stream: Stream | None, changes: int) -> None:
+    """A call failed on a stream that had changed so often: nobody would see its results again."""
+    if stream is not None and stream.changes != changes:
+        stream.mark_incomplete()
 
 
 def _bound_again(query: Query, stored: Mapping[str, pl.DataType]) -> Binding:

@@ -106,6 +106,8 @@ class Stream:
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
         self._change = ChangeGuard()
+        #: How many calls have changed the state: what they found is in their results, nowhere else.
+        self.changes = 0
 
     # -- rows in ----------------------------------------------------------------------------------
 
@@ -134,6 +136,7 @@ class Stream:
                 yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.watermark)
+            self.changes += 1
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -183,6 +186,7 @@ class Stream:
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
+        self.changes += 1
         self._change.changing = False
         return result
 
@@ -229,6 +233,7 @@ class Stream:
                 yield from map(self._results, self.detector.close(most_rows))
                 self._incomplete = 0
             self._finished = True
+            self.changes += 1
 
     def _check_closable(self) -> None:
         """Refuse to close where an interval would end behind the last time that there is."""
