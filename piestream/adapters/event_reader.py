@@ -8,7 +8,7 @@ of, which gives the same rows, and the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -26,15 +26,10 @@ from piestream.expressions.predicate import compile_mask
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 
-
-class ReadEvent(NamedTuple):
-    """A single event as `Stream.process_event` takes it."""
-
-    time: int  # in ticks
-    key: Any
-    mask: int  # of the symbols
-    values: Sequence[Any]  # that RETURN aggregates
-    carried: Sequence[Any]  # that PREV reads at the next event
+#: A single event as `Stream.process_event` takes it: its time in ticks, the key of its partition, the
+#: mask of the symbols, the values that RETURN aggregates, and those that PREV reads at the next
+#: event. It is a plain tuple: to make a named one takes a tenth of the time of a push.
+ReadEvent = tuple[int, Any, int, Sequence[Any], Sequence[Any]]
 
 
 class EventReader:
@@ -101,7 +96,7 @@ class EventReader:
                 value = event[name]
                 if value is not None and not least <= value <= most:
                     return None
-            key = self._key(event)
+            key = self._key(event) if self.keys else ()
             if key is NEEDS_A_FRAME:
                 return None
             before = None
@@ -120,7 +115,8 @@ class EventReader:
             values = self._words(event, stream)
             if NEEDS_A_FRAME in values:
                 return None
-        return ReadEvent(ticks, key, mask, values, [event[n] for n in self.previous])
+        carried = [event[n] for n in self.previous] if self.previous else ()
+        return ticks, key, mask, values, carried
 
     def _key(self, event: Mapping[str, Any]) -> Any:
         """The partition's key as the stream knows it."""

@@ -51,7 +51,7 @@ def _write_outputs(
         output = program.outputs[o]
         ring = partition.ring(output.symbol)
         column = at_word(results.output(o), row)
-        if output.kind == OutputKind.SLOT_WORD:
+        if output.kind != OutputKind.FOLLOWS:
             words = at_word(partition.pool, ring.base + output.word)
             last = ring.capacity - 1
             width = ring.width

@@ -53,6 +53,7 @@ class OutputKind(IntEnum):
 
     SLOT_WORD = 0  # a word of the symbol's slot, as it is
     FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
+    SLOT_WORD_AT_TRIGGER = 2  # a word of the slot, which no completion changes any more
 
 
 class Phase(IntEnum):

@@ -332,6 +332,8 @@ class _Compiler:
             )
         else:
             slot_word = Slot.offset({"ts": "start", "te": "end"}[word.what])
+        if word.at_trigger and kind == OutputKind.SLOT_WORD:
+            kind = OutputKind.SLOT_WORD_AT_TRIGGER
         return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
 
     @property

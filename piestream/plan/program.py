@@ -56,6 +56,7 @@ class OutputWord:
     what: str | Cell
     part: int = 0  # which word of a cell
     other: int = 0  # of "follows": the symbol that this one may follow immediately
+    at_trigger: bool = False  # the word as it was at the trigger, also when the match is complete
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ _METHODS = [
     ps.Query.run,
     ps.Query.open,
     ps.Query.explain,
+    ps.Query.intervals,
     ps.Session.push,
     ps.Session.advance,
     ps.Session.close,
