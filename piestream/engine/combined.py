@@ -257,6 +257,7 @@ class CombinedStream(Stream):
                 results = [self._detect_until(released, self._limit)]
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
+            self.changes += 1
             return self._concat(results)
 
     @property
@@ -328,6 +329,7 @@ class CombinedStream(Stream):
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
+            self.changes += 1
 
     @property
     def next_deadline(self) -> int | None:
