@@ -20,6 +20,7 @@ from piestream.language.model import (
     Endpoint,
     Query,
     RelationOf,
+    Return,
     Symbol,
 )
 from piestream.relations import ALL_NAMES
@@ -88,12 +89,14 @@ def matches(
     until: int | None = None,
     at_end: str = "open",
     most: int = 1_000_000,
+    where: tuple[Expression, Sequence[Return]] | None = None,
 ) -> list[dict[str, Any]]:
     """The rows that a query has on these events, partition by partition.
 
         ``truth`` holds the predicate of each symbol; equal ones are equal predicates. ``rows`` hold
         their time in ticks of ``clock``; ``until`` is the time up to which time is known, by default
         the largest one in the input. ``at_end`` "close" ends what is open at the last event.
+        ``where`` is the condition on a match, and what it reads, each named by its text.
 
         >>> from piestream.expressions.durations import Duration
     from piestream.language.model import Constraint, Endpoint, Query, Symbol
@@ -121,7 +124,7 @@ def matches(
         max_gap = query.streams[0].max_gap
         gap = None if max_gap is None else clock.ticks(max_gap)
         moments = _moments(_untied(members, time, ties), time, gap, until)
-        partition = _Partition(query, clock, moments, truth, at_end)
+        partition = _Partition(query, clock, moments, truth, at_end, where)
         prefix = dict(zip(query.partition_by, key, strict=True))
         out += [prefix | row for row in partition.rows(most)]
     return out
@@ -158,8 +161,10 @@ class _Partition:
         moments: list[Moment],
         truth: Mapping[str, Expression],
         at_end: str = "open",
+        where: tuple[Expression, Sequence[Return]] | None = None,
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
+        self.where = where
         self.true = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
         if at_end == "close" and moments:
             self._close()
@@ -312,13 +317,24 @@ class _Partition:
             first = self.moments[min(i.start for i in match.intervals.values())].time
             if self.query.emit is Emit.COMPLETION:
                 at = match.completion
-                if at is not None and self.moments[at].time - first <= within:
+                if at is None or not self._passes(match, at):
+                    continue
+                if self.moments[at].time - first <= within:
                     report(match, at, "completion")
             elif self.moments[match.trigger].time - first <= within:
+                if not self._passes(match, match.trigger):
+                    continue
                 report(match, match.trigger, "trigger")
                 if self.query.emit is Emit.BOTH and match.completion is not None:
                     report(match, match.completion, "completion")
         return [row for _, row in sorted(reports, key=lambda pair: pair[0])]
+
+    def _passes(self, match: Match, at: int) -> bool:
+        """WHERE, with the values known at the first report (SPEC 8.7)."""
+        if self.where is None:
+            return True
+        condition, items = self.where
+        return condition.holds({i.alias: self._value(i, match, at) for i in items}, None)
 
     # RETURN (SPEC 5)
 
@@ -329,22 +345,22 @@ class _Partition:
         row: dict[str, Any] = {"completed_at" if completed else "detected_at": time}
         if self.query.emit is Emit.BOTH:
             row["phase"] = phase
-        for item in self.query.returns:
-            if isinstance(item, RelationOf):
-                row[item.alias] = self.relation(item.x, item.y, match, at)
-                continue
-            interval = match.intervals[item.symbol]
-            start = self.moments[interval.start].time
-            end = None
-            if interval.end is not None and interval.end <= at:
-                end = self.moments[interval.end].time
-            if isinstance(item, Endpoint):
-                row[item.alias] = start if item.which == "ts" else end
-            elif isinstance(item, DurationOf):
-                row[item.alias] = None if end is None else end - start
-            else:
-                row[item.alias] = self._aggregate(item, interval, at)
-        return row
+        return row | {item.alias: self._value(item, match, at) for item in self.query.returns}
+
+    def _value(self, item: Return, match: Match, at: int) -> Any:
+        if isinstance(item, RelationOf):
+            return self.relation(item.x, item.y, match, at)
+        interval = match.intervals[item.symbol]
+        start = self.moments[interval.start].time
+        end = None
+        if interval.end is not None and interval.end <= at:
+            end = self.moments[interval.end].time
+        if isinstance(item, Endpoint):
+            return start if item.which == "ts" else end
+        if isinstance(item, DurationOf):
+            return None if end is None else end - start
+        assert isinstance(item, Aggregate)
+        return self._aggregate(item, interval, at)
 
     def _aggregate(self, item: Aggregate, interval: Interval, at: int) -> Any:
         last = at if interval.end is None else min(at, interval.end - 1)

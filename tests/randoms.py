@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, Rela
 from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
-from tests.scenario import Clause, Definition, Scenario
+from tests.scenario import Clause, Definition, Scenario, Where
 from tests.truth import Expression, binary, column, is_null, literal, negated, previous
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         ties=rng.choices(("error", "first", "last"), (6, 1, 1))[0],
         name=name,
     )
+    if rng.random() < 0.3:
+        drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
         # Long enough for intervals to leave the window and for room to be used again.
@@ -287,6 +290,69 @@ def _returns(rng: Random, symbols: Sequence[str], clauses: Sequence[Clause]) -> 
             items.append(Aggregate(function, of, name, rng.choice((f"r{place}", default))))
     unique = {item.alias: item for item in items}
     return tuple(unique.values())
+
+
+def _where(seed: float, symbols: Sequence[str], clauses: Sequence[Clause], clock: Clock) -> Where:
+    """A condition on matches, often with an equality of values that are known from the start."""
+    rng = Random(seed)
+    items: dict[str, Return] = {}
+
+    def given(item: Return, text: str) -> Expression:
+        items[text] = replace(item, alias=text)
+        return column(text)
+
+    def aggregate(function: str, of: str, name: str) -> Expression:
+        return given(Aggregate(function, of, name, ""), f"{function}({of}.{name})")
+
+    def end(of: str) -> Expression:
+        which = rng.choice(("ts", "te"))
+        return given(Endpoint(of, which, ""), f"{of}.{which}")
+
+    def equality() -> Expression:
+        x, y = rng.sample(symbols, 2)
+        if clauses and rng.random() < 0.7:
+            pair = rng.choice(clauses)
+            x, y = pair.x, pair.y
+        name = rng.choice(("n0", "n1", "w0", "b0", "f0", "k"))
+        other = rng.choice(("n0", "n1", "f0")) if name in ("n0", "n1", "f0") else name
+        return binary("=", aggregate("FIRST", x, name), aggregate("FIRST", y, other))
+
+    def comparison() -> Expression:
+        of, kind = rng.choice(symbols), rng.random()
+        sign = rng.choice(("<", "<=", ">", ">=", "<>"))
+        beats = rng.randint(1, 4)
+        ticks = Expression(clock.text(beats), lambda row, before: clock.beats(beats))
+        if kind < 0.2:
+            lasting = given(DurationOf(of, ""), f"DURATION({of})")
+            return binary(sign, lasting, ticks)
+        if kind < 0.4:
+            return binary(sign, binary("-", end(of), end(rng.choice(symbols))), ticks)
+        if kind < 0.5 and clauses:
+            pair = rng.choice(clauses)
+            how = given(RelationOf(pair.x, pair.y, ""), f"RELATION({pair.x}, {pair.y})")
+            return binary(rng.choice(("=", "<>")), how, literal(rng.choice(ALL_NAMES)))
+        if kind < 0.6:
+            return is_null(end(of), negate=rng.random() < 0.5)
+        if kind < 0.7:
+            counted = given(Aggregate("COUNT", of, None, ""), f"COUNT({of})")
+            return binary(sign, counted, literal(rng.randint(1, 3)))
+        function = rng.choice(
+            [name for name in AGGREGATES if name not in ("COUNT", "STDDEV", "VARIANCE")]
+        )
+        name = rng.choice(("n0", "n1"))
+        if function in ("FIRST", "LAST") and rng.random() < 0.2:
+            return binary("=", aggregate(function, of, "w0"), literal("red"))
+        return binary(sign, aggregate(function, of, name), literal(rng.choice((1, 2, 2.5))))
+
+    parts = [comparison()] if len(symbols) == 1 or rng.random() < 0.5 else [equality()]
+    while rng.random() < 0.4:
+        parts.append(equality() if len(symbols) > 1 and rng.random() < 0.4 else comparison())
+    condition = parts[0]
+    for part in parts[1:]:
+        condition = binary("AND" if rng.random() < 0.7 else "OR", condition, part)
+    if rng.random() < 0.1:
+        condition = negated(condition)
+    return Where(condition, tuple(items.values()))
 
 
 # The events

@@ -8,7 +8,7 @@ does not depend on the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from tests import oracle
 from tests.clock import Clock
 from tests.truth import Expression
 
-__all__ = ["Clause", "Definition", "Scenario", "Stream"]
+__all__ = ["Clause", "Definition", "Scenario", "Stream", "Where"]
 
 #: What an endpoint comparison leaves of Allen's relations: one pair of intervals for each.
 _EXAMPLES = {
@@ -137,6 +137,14 @@ class Clause:
         return f"{x} {self.written.join(names)} {y}"
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on matches: its truth over items of RETURN, each named by its text."""
+
+    condition: Expression
+    items: tuple[Return, ...]
+
+
 @dataclass(frozen=True)
 class Stream:
     """Events (time in ticks, in order of arrival), their types, and the truth of predicates."""
@@ -147,6 +155,7 @@ class Stream:
     clock: Clock = field(default_factory=Clock)
     ties: str = "error"
     time: str = "ts"
+    where: Where | None = None
 
     def matches(self, query: Query, **options: Any) -> list[dict[str, Any]]:
         """The oracle's rows."""
@@ -157,6 +166,7 @@ class Stream:
             clock=self.clock,
             time=self.time,
             ties=self.ties,
+            where=None if self.where is None else (self.where.condition, self.where.items),
             **options,
         )
 
@@ -187,6 +197,7 @@ class Scenario:
     keys: tuple[str, ...] = ()
     returns: tuple[Return, ...] = ()  # empty: RETURN is left out
     ties: str = "error"
+    where: Callable[[Clock], Where] | None = None
     name: str = field(default="", compare=False)
 
     @property
@@ -216,6 +227,8 @@ class Scenario:
             f"PATTERN {pattern or self.definitions[0].name}",
             f"WITHIN {self.clock.text(self.within)}",
         ]
+        if self.where is not None:
+            lines.append(f"WHERE {self.where(self.clock).condition.text}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
         if self.returns:
@@ -270,7 +283,8 @@ class Scenario:
     @property
     def stream(self) -> Stream:
         """The events and how to take them."""
-        return Stream(self.rows, self.schema, self.truth, self.clock, self.ties)
+        where = None if self.where is None else self.where(self.clock)
+        return Stream(self.rows, self.schema, self.truth, self.clock, self.ties, where=where)
 
     def expected(self, **options: Any) -> list[dict[str, Any]]:
         """The oracle's rows."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from piestream.expressions.diagnostics import QueryError
-from piestream.language.model import Emit, RelationOf
+from piestream.language.model import Emit, RelationOf, Return
 from tests import folders
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
@@ -77,6 +77,8 @@ def _smaller(drawn: Scenario) -> Iterator[Scenario]:
             if fewer_bounds != one:
                 definitions = (*drawn.definitions[:k], fewer_bounds, *drawn.definitions[k + 1 :])
                 yield drawn.having(definitions=definitions)
+    if drawn.where is not None:
+        yield drawn.having(where=None)
     for k in range(len(drawn.returns)):
         yield drawn.having(returns=drawn.returns[:k] + drawn.returns[k + 1 :])
     if drawn.max_gap is not None:
@@ -106,12 +108,16 @@ def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
         clauses = tuple(c for c in drawn.clauses if gone not in (c.x, c.y))
         if not _connected([one.name for one in rest], [(c.x, c.y) for c in clauses]):
             continue
-        returns = tuple(
-            item
-            for item in drawn.returns
-            if gone not in ((item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,))
-        )
-        yield drawn.having(definitions=rest, clauses=clauses, returns=returns)
+        returns = tuple(item for item in drawn.returns if gone not in _symbols_of(item))
+        where = drawn.where
+        read = () if where is None else where(drawn.clock).items
+        if any(gone in _symbols_of(item) for item in read):
+            where = None
+        yield drawn.having(definitions=rest, clauses=clauses, returns=returns, where=where)
+
+
+def _symbols_of(item: Return) -> tuple[str, ...]:
+    return (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,)
 
 
 def _connected(symbols: list[str] | tuple[str, ...], pairs: list[tuple[str, str]]) -> bool:

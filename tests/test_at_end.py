@@ -41,6 +41,8 @@ def test_a_frame_that_is_closed_says_what_the_oracle_says(seeds: range) -> None:
 def test_a_session_that_is_closed_says_what_the_oracle_says(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
         drawn = _closable(seed)
+        if engine == "event" and drawn.clock.kind == "ns":
+            continue  # a tick later than an event is no datetime of Python
         plan = engines.draw(engine, drawn.stream, Random(f"{drawn.name} {engine}"))
         given = engines.play(parse(drawn.text()), drawn.stream, plan, at_end="close")
         found = [row for rows in given for row in rows]

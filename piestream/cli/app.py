@@ -13,7 +13,11 @@ from typer.core import TyperGroup
 
 from piestream.adapters.formats import Format, has_data_suffix
 from piestream.adapters.terminal import printable
-from piestream.cli.process import EndedBySignalError, forget_standard_output
+from piestream.cli.process import (
+    DeferredSignals,
+    EndedBySignalError,
+    forget_standard_output,
+)
 from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
@@ -111,7 +115,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="DATA",
-            help="Files and globs, or - for standard input. Without: the files that FROM names.",
+            help="Files and globs, or - for standard input; of a query of several streams "
+            "STREAM=FILE. Without: the files that FROM and WITH name.",
             show_default=False,
         ),
     ] = None,
@@ -126,7 +131,7 @@ def run(
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
     output_format: Annotated[
-        Literal["table", "csv", "ndjson", "parquet"] | None,
+        Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
@@ -153,13 +158,22 @@ def run(
     encoding: Encoding = None,
     param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why", help="Say where the rows went, step by step, instead of the matches."
+        ),
+    ] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
+    from piestream.cli.why import print_why
     from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
         _refuse(context, "the query and the data cannot both come from standard input")
+    if why and (output is not None or output_format is not None or limit is not None):
+        _refuse(context, "--why prints where the rows went, and gives no matches to write or limit")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
     types = _types(context, column_type)
@@ -184,7 +198,7 @@ def run(
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text, _parameters(context, param)), request)
+        (print_why if why else work)(_query(text, _parameters(context, param)), request)
 
 
 @app.command()
@@ -210,9 +224,9 @@ def check(
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text, _parameters(context, param))
-        if names or parsed.streams[0].path:
+        if names or any(stream.path for stream in parsed.inputs):
             from piestream.adapters.file_run import bound_to
-            from piestream.cli.work import Input, file_options, opened
+            from piestream.cli.work import Input, check_inputs, file_options, opened
 
             options = file_options(
                 delimiter=delimiter,
@@ -221,8 +235,12 @@ def check(
                 encoding=encoding,
                 types=_types(context, column_type),
             )
-            with closing(opened(parsed, Input(tuple(names), format, options))) as source:
-                bound_to(parsed, source)
+            wanted = Input(tuple(names), format, options)
+            if parsed.is_combined:
+                check_inputs(parsed, wanted)
+            else:
+                with closing(opened(parsed, wanted)) as source:
+                    bound_to(parsed, source)
         for symbol in parsed.symbols:
             if symbol.predicate.is_never_true:
                 what = f"the predicate of {symbol.name} is never true, so nothing can match"
@@ -262,9 +280,12 @@ def demo(
 ) -> None:
     """Find aggressive drivers in a generated fleet."""
     with _reported(context):
-        from piestream.demo.command import show_demo
+        from piestream.demo.command import show_demo, write_matches
 
-        show_demo(cars, seconds, out)
+        matches = show_demo(cars, seconds)
+        with DeferredSignals() as signals:
+            write_matches(matches, out)
+            signals.check()
 
 
 @app.command()

@@ -12,7 +12,8 @@ class Statistics:
     ``events`` were processed. ``late`` ones were dropped because they came after the watermark had
     passed them, and ``ties`` because another event of their partition has the same time; ``waiting``
     ones are held back until the watermark passes them. ``matches`` were reported (with EMIT ON BOTH
-    each counts once). ``partitions``, ``live_intervals`` and ``state_bytes`` are what is in memory.
+    each counts once); ``left_out`` ones WHERE did not let pass, of those that were looked at: what the
+    equalities of WHERE that are join keys exclude is not enumerated. ``partitions``, ``live_intervals`` and ``state_bytes`` are what is in memory.
     Once the input has ended, ``incomplete`` ones are the rows that are missing because intervals are
     open: those that ``at_end="close"`` would have added.
 
@@ -32,6 +33,7 @@ class Statistics:
     ties: int = 0
     waiting: int = 0
     matches: int = 0
+    left_out: int = 0
     partitions: int = 0
     live_intervals: int = 0
     state_bytes: int = 0

@@ -85,14 +85,14 @@ class Stream:
         self._enough = enough
         self._finished = False
         self._incomplete: int | None = None
-        self._projection = Projection(binding)
+        self._projection = self._new_projection(binding)
         self._buffer = ReorderBuffer(self._projection, ties, lateness, on_late)
         key_schema = {name: binding.schema[name] for name in binding.query.partition_by}
         self._partitions = (
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
         self._dictionaries = {
-            number: Dictionary(binding.schema[attribute.name])
+            number: Dictionary(binding.attribute_type(attribute))
             for number, attribute in enumerate(binding.attributes)
             if attribute.form == CODE
         }
@@ -106,12 +106,21 @@ class Stream:
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
         self._change = ChangeGuard()
+        #: How many calls have changed the state: what they found is in their results, nowhere else.
+        self.changes = 0
+
+    def _new_projection(self, binding: Binding) -> Projection:
+        return Projection(binding)
 
     # -- rows in ----------------------------------------------------------------------------------
 
     def process(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Process rows of the input."""
         return self.process_projected(self.project(frame))
+
+    def check_times(self, times: pl.Series) -> None:
+        """Refuse rows without a usable time."""
+        self._projection.check_times(times)
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Of rows of the input the columns that the query needs, as `process_projected` takes them."""
@@ -134,6 +143,7 @@ class Stream:
                 yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.watermark)
+            self.changes += 1
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -183,6 +193,7 @@ class Stream:
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
+        self.changes += 1
         self._change.changing = False
         return result
 
@@ -224,11 +235,17 @@ class Stream:
                 yield from self._detect(self._buffer.drain(), last=True, most_rows=most_rows)
             if self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.latest)
-            if (at_end or self._at_end) == "close" and not self._whole:
-                self._check_closable()
-                yield from map(self._results, self.detector.close(most_rows))
-                self._incomplete = 0
+            if not self._whole:
+                yield from self._closed(at_end, most_rows)
             self._finished = True
+            self.changes += 1
+
+    def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
+        """The results of ending what is open, if that is asked for."""
+        if (at_end or self._at_end) == "close":
+            self._check_closable()
+            yield from map(self._results, self.detector.close(most_rows))
+            self._incomplete = 0
 
     def _check_closable(self) -> None:
         """Refuse to close where an interval would end behind the last time that there is."""
@@ -247,7 +264,8 @@ class Stream:
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
-            self._incomplete = sum(map(len, self.detector.close(PORTION_ROWS)))
+            closed = self.detector.close(PORTION_ROWS)
+            self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
         return self._incomplete
 
     @property
@@ -329,7 +347,7 @@ class Stream:
                 a.name: n for n, a in enumerate(old)
             }  # forms of one untyped column are all NULL
             dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
-            projection = Projection(binding)
+            projection = self._new_projection(binding)
             if self._buffer.rows is not None:
                 source = {
                     f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
@@ -345,7 +363,7 @@ class Stream:
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._dictionaries = {
-                n: dictionaries.get(a) or Dictionary(binding.schema[a.name])
+                n: dictionaries.get(a) or Dictionary(binding.attribute_type(a))
                 for n, a in enumerate(binding.attributes)
                 if a.form == CODE
             }
@@ -513,13 +531,23 @@ class Stream:
         return columns, known
 
     def _results(self, found: Words) -> pl.DataFrame:
-        self._counts.matches += int(
-            (ResultRow.column_of(found, "phase") % 2 == Phase.TRIGGER).sum()
-        )
+        rows, left_out = self._passing(found)
+        self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
+        self._counts.left_out += left_out
+        return result_frame(self.binding.outputs, rows)
+
+    def _passing(self, found: Words) -> tuple[ResultRows, int]:
+        """The rows of matches that WHERE lets pass, and how many matches it does not."""
         keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
         rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
-        return result_frame(self.binding.outputs, rows)
+        condition = self.binding.condition
+        if condition is None or not len(found):
+            return rows, 0
+        holds = condition.holds(rows)
+        left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        kept = keys.filter(pl.Series(holds)) if keys.width else keys
+        return replace(rows, rows=found[holds], keys=kept), left_out
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
         some = [result for result in results if len(result)]
@@ -548,10 +576,15 @@ class Stream:
             return False
         return self._since_compaction >= max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
 
+    @property
+    def _remembers(self) -> bool:
+        """Whether partitions that hold nothing are kept, for the values of their latest events."""
+        return bool(self._previous)
+
     def _compact(self, now: int) -> None:
         """Free what can no longer take part in a match: state is bounded by the window."""
         idle = self.detector.compact(now, self.closable)
-        if idle.size and not self._previous and isinstance(self._partitions, Partitions):
+        if idle.size and not self._remembers and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
         for number, dictionary in self._dictionaries.items():
             used = self.detector.used_codes(number, len(dictionary.values))

@@ -36,10 +36,13 @@ _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _PRIMARY = range(1, 8)
 _STRENGTH = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
-def canonical_text(node: Node, qualifier: str | None = None) -> str:
+def canonical_text(
+    node: Node, qualifier: str | None = None, *, names_are_text: bool = False
+) -> str:
     """The canonical SQL of a predicate; equal predicates have equal texts.
 
-    With a ``qualifier`` that name stands before every column.
+    With a ``qualifier`` that name stands before every column. Where ``names_are_text``, columns have
+    the text as their names that stands for them.
 
     >>> canonical_text(Or((Comparison(">", Column("lat"), Literal(0.5)), Not(Column("ok")))))
     'lat > 0.5 OR NOT ok'
@@ -50,6 +53,8 @@ def canonical_text(node: Node, qualifier: str | None = None) -> str:
         return word if plain else quoted(word)
 
     def column_name(word: str) -> str:
+        if names_are_text:
+            return word
         return name(word) if qualifier is None else f"{name(qualifier)}.{name(word)}"
 
     def write(node: Node, at_least: int) -> str:

@@ -7,7 +7,7 @@ is a fault. Classes of its tree are named by strings, because importing sqlglot 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -70,9 +70,9 @@ from piestream.expressions.syntax import (
     OneOf,
     Or,
 )
-from piestream.expressions.tokens import Kind, Token, tokenize, without_comments
+from piestream.expressions.tokens import Kind, Token, tokenize, with_leaves, without_comments
 
-__all__ = ["ALLOWED_FUNCTIONS", "canonical_fault", "read_predicate"]
+__all__ = ["ALLOWED_FUNCTIONS", "BEFORE_BRACKETS", "canonical_fault", "read_predicate"]
 
 _ARITHMETIC: dict[str, ArithmeticOperator] = {
     "Add": "+",
@@ -102,7 +102,7 @@ ALLOWED_FUNCTIONS = (
 )
 
 #: Words before brackets that sqlglot reads once.
-_BEFORE_BRACKETS = EXPRESSION_WORDS.union(
+BEFORE_BRACKETS = EXPRESSION_WORDS.union(
     ALLOWED_FUNCTIONS, BY_SPELLING, ["IIF", "TRY_CAST", "LOG", "SUM", "AVG", "MIN", "MAX", "COUNT"]
 )
 
@@ -112,12 +112,14 @@ def read_predicate(
     qualifiers: tuple[str, ...] = (),
     symbols: tuple[str, ...] = (),
     parameters: Mapping[str, Any] | None = None,
+    leaves: Sequence[Token] = (),
 ) -> tuple[Node | None, list[Diagnostic]]:
     """The tree of a predicate and what is wrong with it; spans are places in ``text``.
 
     ``:limit`` stands for a value of ``parameters``.
 
-    A column may be written ``stream.column`` when ``stream`` is one of the qualifiers.
+    A column may be written ``stream.column`` when ``stream`` is one of the qualifiers. What stands
+    at the place of a leaf is a column of the leaf's name.
     """
     import sqlglot
     from sqlglot.errors import SqlglotError
@@ -129,7 +131,8 @@ def read_predicate(
     tokens, diagnostics = tokenize(clean)
     if diagnostics:
         return None, diagnostics
-    beyond = token_fault(tokens, "a predicate") or nesting_fault(tokens, _BEFORE_BRACKETS)
+    tokens = with_leaves(tokens, leaves)
+    beyond = token_fault(tokens, "a predicate") or nesting_fault(tokens, BEFORE_BRACKETS)
     if beyond is not None:
         return None, [beyond]
     if tokens[0].kind is Kind.END:
@@ -179,7 +182,7 @@ def canonical_fault(text: str) -> Diagnostic | None:
     beyond = (
         length_fault(text, "a predicate")
         or token_fault(tokens, "a predicate")
-        or nesting_fault(tokens, _BEFORE_BRACKETS)
+        or nesting_fault(tokens, BEFORE_BRACKETS)
     )
     if beyond is None:
         return None

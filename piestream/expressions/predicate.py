@@ -23,6 +23,7 @@ from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
 from piestream.expressions.parse import canonical_fault, read_predicate
 from piestream.expressions.satisfiability import is_never_true
 from piestream.expressions.syntax import Literal, Node, children, columns_of
+from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered
 from piestream.expressions.typed import Expression
 
@@ -52,6 +53,7 @@ class Predicate:
     source: str | None = field(default=None, compare=False, repr=False)
     offset: int = field(default=0, compare=False, repr=False)  # of the predicate in its source
     _columns: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    of_match: bool = field(default=False, compare=False, repr=False)  # else, of an event
 
     @classmethod
     def parse(cls, text: str, parameters: Mapping[str, Any] | None = None) -> Predicate:
@@ -74,23 +76,26 @@ class Predicate:
         qualifiers: tuple[str, ...] = (),
         symbols: tuple[str, ...] = (),
         parameters: Mapping[str, Any] | None = None,
+        leaves: Sequence[Token] | None = None,
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, for a text at ``offset`` in a query's source.
 
-        Gives the predicate, or None and what is wrong, with places in the source.
+        Gives the predicate, or None and what is wrong, with places in the source. With ``leaves``,
+        in the text, it is a condition on a match, and they are what it knows of that.
         """
-        tree, diagnostics = read_predicate(text, qualifiers, symbols, parameters)
+        of_match = leaves is not None
+        tree, diagnostics = read_predicate(text, qualifiers, symbols, parameters, leaves or ())
         canonical = ""
         try:
             if tree is not None:
-                diagnostics, canonical = _checked(tree)
+                diagnostics, canonical = _checked(tree, of_match)
         except RecursionError:
             diagnostics = [Diagnostic(None, TOO_DEEP)]
         diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
             return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
         names = dict.fromkeys(column.name for column in columns_of(tree))
-        return cls(canonical, None, tree, source, offset, tuple(names)), []
+        return cls(canonical, None, tree, source, offset, tuple(names), of_match), []
 
     @classmethod
     def from_polars(cls, expression: pl.Expr) -> Predicate:
@@ -195,7 +200,7 @@ class Predicate:
 
     def _lowered(self, schema: Mapping[str, Any] | None) -> Expression:
         assert self.tree is not None
-        expression, diagnostics = lowered(self.tree, schema)
+        expression, diagnostics = lowered(self.tree, schema, of_match=self.of_match)
         if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
@@ -206,11 +211,11 @@ class Predicate:
 EVERY_INTERVAL = Predicate("TRUE", tree=Literal(True), source="TRUE")
 
 
-def _checked(tree: Node) -> tuple[list[Diagnostic], str]:
+def _checked(tree: Node, of_match: bool) -> tuple[list[Diagnostic], str]:
     """What is wrong with a tree before there is a schema, and its canonical text."""
     if is_too_large(tree, children):
         return [Diagnostic(None, TOO_LARGE)], ""
-    _, diagnostics = lowered(tree, None)
+    _, diagnostics = lowered(tree, None, of_match=of_match)
     if diagnostics:
         return diagnostics, ""
     canonical = canonical_text(tree)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from piestream.expressions.diagnostics import Diagnostic, Span
 
-__all__ = ["RESERVED", "Kind", "Token", "is_plain_name", "quoted", "tokenize", "without_comments"]
+__all__ = [
+    "RESERVED",
+    "Kind",
+    "Token",
+    "is_plain_name",
+    "quoted",
+    "tokenize",
+    "with_leaves",
+    "without_comments",
+]
 
 
 class Kind(Enum):
@@ -53,6 +63,7 @@ RESERVED = frozenset(
         "DEFINE",
         "PATTERN",
         "WITHIN",
+        "WHERE",
         "EMIT",
         "RETURN",
         "AS",
@@ -130,6 +141,25 @@ def without_comments(text: str) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
     return _TOKEN.sub(blank, text)
+
+
+def with_leaves(tokens: list[Token], leaves: Sequence[Token]) -> list[Token]:
+    """Tokens, where each leaf takes the place of all those that it covers.
+
+    >>> leaf = Token(Kind.WORD, "a.ts", Span(0, 4))
+    >>> [token.text for token in with_leaves(tokenize("a.ts > 5")[0], [leaf])]
+    ['a.ts', '>', '5', '']
+    """
+    found: list[Token] = []
+    rest = list(leaves)
+    for token in tokens:
+        while rest and token.span.start >= rest[0].span.end:
+            rest.pop(0)
+        if not rest or token.span.start < rest[0].span.start:
+            found.append(token)
+        elif token.span.start == rest[0].span.start:
+            found.append(rest[0])
+    return found
 
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")

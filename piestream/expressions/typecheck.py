@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from piestream.expressions import syntax
@@ -14,6 +15,7 @@ from piestream.expressions.functions.record import Operand, WholeNumber
 from piestream.expressions.like import like_parts
 from piestream.expressions.limits import TOO_LARGE, is_too_large
 from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator, Form
+from piestream.expressions.tokens import quoted
 from piestream.expressions.typed import (
     And,
     Arithmetic,
@@ -50,15 +52,17 @@ __all__ = ["lowered"]
 
 
 def lowered(
-    node: syntax.Node, schema: Mapping[str, Any] | None
+    node: syntax.Node, schema: Mapping[str, Any] | None, *, of_match: bool = False
 ) -> tuple[Expression, list[Diagnostic]]:
     """The typed form of a predicate over a schema, and what is wrong with it.
 
-    Without a schema the types of columns are guessed from their use.
+    Without a schema the types of columns are guessed from their use. A condition ``of_match`` may
+    subtract dates and timestamps besides.
     """
-    lowering = _Lowering(schema)
+    lowering = _Lowering(schema, of_match)
     expression = lowering.lower(node)
-    expression = lowering.require(expression, BOOL, node, "a predicate must be true or false")
+    what = "WHERE" if of_match else "a predicate"
+    expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
     return expression, lowering.diagnostics
@@ -67,8 +71,9 @@ def lowered(
 class _Lowering:
     """One walk over the tree as written; diagnostics are collected on the way."""
 
-    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+    def __init__(self, schema: Mapping[str, Any] | None, of_match: bool) -> None:
         self.schema = schema
+        self.of_match = of_match
         self.diagnostics: list[Diagnostic] = []
         self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
 
@@ -95,7 +100,8 @@ class _Lowering:
         if message.startswith("||"):
             hint = "|| joins texts; conditions are joined by OR"
         elif isinstance(expression, Field):
-            hint = f"the column {expression.name} holds {kind.value}"
+            named = "" if self.of_match else "the column "
+            hint = f"{named}{expression.name} holds {kind.value}"
         return self.fault(node, message, hint)
 
     def number(self, node: syntax.Node, what: str) -> Expression:
@@ -114,10 +120,23 @@ class _Lowering:
 
     def alike(self, nodes: Sequence[syntax.Node], what: str) -> list[Expression]:
         """Operands of one type."""
-        expressions, diagnostic = common_type([self.lower(n) for n in nodes], nodes, what)
+        operands = [self.lower(n) for n in nodes]
+        self._check_lengths(operands, nodes, what)
+        expressions, diagnostic = common_type(operands, nodes, what)
         if diagnostic is not None:
-            self.diagnostics.append(diagnostic)
+            self.diagnostics.append(self._named(diagnostic, operands))
         return expressions
+
+    def _named(self, diagnostic: Diagnostic, operands: Sequence[Expression]) -> Diagnostic:
+        """A fault of a condition on a match, which has no columns: their names are their texts."""
+        hint = diagnostic.hint
+        if hint is None or not self.of_match:
+            return diagnostic
+        for operand in operands:
+            if isinstance(operand, Field):
+                hint = hint.replace(f"the column {operand.name}", operand.name)
+                hint = hint.replace(quoted(operand.name), operand.name)
+        return replace(diagnostic, hint=hint)
 
     # Nodes
 
@@ -182,6 +201,9 @@ class _Lowering:
                 listing = "the input has no columns at all"
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
+        if type is None and self.of_match:
+            message = f"WHERE cannot use {name}: its type is {self.schema[name]}"
+            return self.fault(node, message)
         if type is None:
             message = f"a predicate cannot use the column {name}: its type is {self.schema[name]}"
             return self.fault(node, message, "make numbers, strings or times of it first")
@@ -190,6 +212,11 @@ class _Lowering:
     def _arithmetic(
         self, operator: ArithmeticOperator, left: syntax.Node, right: syntax.Node
     ) -> Expression:
+        if operator == "-" and self.of_match:
+            times = [self.lower(left), self.lower(right)]
+            if all(one.type.kind in (Kind.DATE, Kind.DATETIME) for one in times):
+                since, until = (Convert(one, _LENGTH) for one in times)
+                return Arithmetic("-", since, until, _LENGTH)
         if operator in "+-" and (moment := self._moment_in(left, right)) is not None:
             what = f"{moment.type.kind.value} is no number to add to or to subtract from"
             hint = (
@@ -200,6 +227,7 @@ class _Lowering:
             self.diagnostics.append(Diagnostic(span, what, hint))
             return Const(None, Type(Kind.UNKNOWN))
         a, b = self.number(left, operator), self.number(right, operator)
+        is_length = self._gives_length(operator, (a, b), (left, right))
         match operator:
             case "/":
                 type = FLOAT
@@ -216,7 +244,41 @@ class _Lowering:
                 type = NUMBER if Kind.NUMBER in kinds else type
             case _:
                 assert_never(operator)
+        type = replace(type, is_length=is_length)
         return Arithmetic(operator, as_number(a, type), as_number(b, type), type)
+
+    def _gives_length(
+        self,
+        operator: ArithmeticOperator,
+        operands: Sequence[Expression],
+        nodes: Sequence[syntax.Node],
+    ) -> bool:
+        """Whether a calculation gives a length of time."""
+        left, right = (operand.type.is_length for operand in operands)
+        if operator not in ("*", "/"):
+            self._check_lengths(operands, nodes, operator)
+            return left or right
+        if right and left is (operator == "*"):
+            message = f"{operator} gives no length of time here"
+            self.fault(nodes[1], message, "a length can be multiplied or divided by a number")
+        return left is not right
+
+    def _check_lengths(
+        self, operands: Sequence[Expression], nodes: Sequence[syntax.Node], what: str
+    ) -> None:
+        """Refuse numbers without a unit beside lengths of time; 0 means the same in every unit."""
+        if not any(operand.type.is_length for operand in operands):
+            return
+        for operand, node in zip(operands, nodes, strict=True):
+            is_zero = isinstance(operand, Const) and operand.value in (None, 0)
+            if operand.type.is_length or is_zero or operand.type.kind not in NUMERIC:
+                continue
+            number = node.value if isinstance(node, syntax.Literal) else 5
+            self.fault(
+                node,
+                f"{what} cannot mix a length of time and a number without a unit",
+                f"write {number} s, {number} min, {number} h or {number} d",
+            )
 
     def _moment_in(self, *nodes: syntax.Node) -> Expression | None:
         """The first operand that is a date or timestamp."""
@@ -332,7 +394,8 @@ class _Lowering:
                 wide = operands[0].type.is_wide
                 found = function.of_wide_numbers if wide else function.of_whole_numbers
                 assert found is not None
-                return Call(found, tuple(operands), numbers, WIDE if wide else INT)
+                gives = replace(WIDE if wide else INT, is_length=operands[0].type.is_length)
+                return Call(found, tuple(operands), numbers, gives)
         converted = tuple(
             as_number(operand, FLOAT) if kind is Operand.FLOAT else operand
             for kind, operand in zip(takes, operands, strict=True)
@@ -373,6 +436,10 @@ class _Lowering:
             f"from {number.least} to {number.most}",
         )
         return number.least
+
+
+#: A number of ticks between two dates or timestamps.
+_LENGTH = replace(INT, is_length=True)
 
 
 def _call(name: str, *operands: Expression) -> Call:

@@ -17,6 +17,7 @@ __all__ = [
     "STRING",
     "WIDE",
     "Kind",
+    "TickLength",
     "Type",
     "type_of_dtype",
 ]
@@ -41,16 +42,24 @@ NUMERIC = (Kind.INT, Kind.FLOAT, Kind.NUMBER)
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A kind, for timestamps the time zone of the column, and how the column is stored."""
+    """A kind, for timestamps the time zone of the column, and how the column is stored.
+
+    Where times are dates or timestamps, a number may be a length of time: so many of their ticks.
+    """
 
     kind: Kind
     zone: str | None = None
     stored: str | None = field(default=None, compare=False, repr=False)
+    is_length: bool = field(default=False, compare=False, repr=False)
 
     @property
     def is_wide(self) -> bool:
         """Whether it is a whole number that 64 bits may not hold."""
         return self.kind is Kind.INT and self.stored in _WIDE
+
+
+class TickLength:
+    """The type of a column of lengths of time, in ticks that nobody counts without a unit."""
 
 
 #: Columns whose values may be beyond 64 bits with a sign.
@@ -78,6 +87,7 @@ _BY_NAME = {
             "UInt32",
             "UInt64",
             "int",
+            TickLength.__name__,
         ],
         Kind.INT,
     ),
@@ -98,4 +108,6 @@ def type_of_dtype(dtype: Any) -> Type | None:
     """
     name = dtype.__name__ if isinstance(dtype, type) else type(dtype).__name__
     kind = _BY_NAME.get(name)
-    return None if kind is None else Type(kind, getattr(dtype, "time_zone", None), name)
+    if kind is None:
+        return None
+    return Type(kind, getattr(dtype, "time_zone", None), name, name == TickLength.__name__)

@@ -16,9 +16,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
 from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.language.aggregates import ReturnBuilder
+from piestream.language.conditions import condition_of_text
 from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
-from piestream.language.model import Emit, Endpoint, Query, Return
+from piestream.language.model import Condition, Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
+from piestream.language.returns import names_of
 from piestream.language.stream_builder import StreamBuilder, unit_of_ticks
 from piestream.language.symbols import (
     EndpointBuilder,
@@ -90,6 +92,7 @@ class QueryBuilder:
     _first: StreamBuilder = _UNNAMED
     _partition_by: tuple[str, ...] = ()
     _emit: Emit = Emit.TRIGGER
+    _where: tuple[str, ...] = ()
 
     def _with(self, **changes: Any) -> QueryBuilder:
         changed = replace(self, **changes)
@@ -162,6 +165,21 @@ class QueryBuilder:
             raise QueryError(f"emit takes trigger, completion or both, not {when!r}") from None
         return self._with(_emit=moment)
 
+    def where(self, *conditions: str) -> QueryBuilder:
+        """What must be true of a match, as SQL over what `returning` could give.
+
+        Several conditions, and those of several calls, must all be true.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
+        >>> print(one.where("AVG(a.x) > 5", "COUNT(a) > 1 OR a.te IS NULL").query.where)
+        AVG(a.x) > 5 AND (COUNT(a) > 1 OR a.te IS NULL)
+        """
+        for condition in conditions:
+            if not isinstance(condition, str):
+                raise QueryError(f"where takes SQL such as 'AVG(s.speed) > 70', not {condition!r}")
+        return self._with(_where=self._where + conditions)
+
     def from_(
         self, stream: str | StreamBuilder | None = None, *, path: str | None = None
     ) -> QueryBuilder:
@@ -208,35 +226,45 @@ class QueryBuilder:
         diagnostics: list[Diagnostic] = []
         symbols = self._symbols()
         streams = self._streams(symbols)
-        query = validated(
-            QueryDraft(
-                symbols=[
-                    SymbolSpec(
-                        one.name,
-                        one.predicate,
-                        one.at_least,
-                        one.at_most,
-                        stream=streams.index(one.stream or self._first),
-                        at_least_events=one.at_least_events,
-                        at_most_events=one.at_most_events,
-                    )
-                    for one in symbols
-                ],
-                constraints=[
-                    ConstraintSpec(pair.x.name, pair.y.name if pair.y else None, pair.relations)
-                    for pair in self._pairs
-                ],
-                within=self._within,
-                returns=[(item, None) for item in self._returns],
-                streams=[stream.draft(self._partition_by) for stream in streams],
-                partition_by=list(self._partition_by),
-                emit=self._emit,
-            ),
-            diagnostics,
+        draft = QueryDraft(
+            symbols=[
+                SymbolSpec(
+                    one.name,
+                    one.predicate,
+                    one.at_least,
+                    one.at_most,
+                    stream=streams.index(one.stream or self._first),
+                    at_least_events=one.at_least_events,
+                    at_most_events=one.at_most_events,
+                )
+                for one in symbols
+            ],
+            constraints=[
+                ConstraintSpec(pair.x.name, pair.y.name if pair.y else None, pair.relations)
+                for pair in self._pairs
+            ],
+            within=self._within,
+            returns=[(item, None) for item in self._returns],
+            streams=[stream.draft(self._partition_by) for stream in streams],
+            partition_by=list(self._partition_by),
+            emit=self._emit,
         )
+        draft.where = self._condition(draft)
+        query = validated(draft, diagnostics)
         if query is None:
             raise QueryError([located(diagnostic, None) for diagnostic in diagnostics])
         return query
+
+    def _condition(self, draft: QueryDraft) -> Condition | None:
+        """The conditions of WHERE as one."""
+        if not self._where:
+            return None
+        several = len(self._where) > 1
+        text = " AND ".join(f"({one})" if several else one for one in self._where)
+        condition, faults = condition_of_text(text, names_of(draft))
+        if faults:
+            raise QueryError([located(fault, text) for fault in faults], text)
+        return condition
 
     def _streams(self, symbols: list[SymbolBuilder]) -> list[StreamBuilder]:
         """The first stream, and those that symbols read besides, as they come up."""

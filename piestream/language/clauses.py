@@ -22,19 +22,17 @@ CLAUSES = (
     "DEFINE",
     "PATTERN",
     "WITHIN",
+    "WHERE",
     "EMIT",
     "RETURN",
 )
 
 _RETURNED = "what a row of the result holds stands in RETURN, behind the pattern"
-_MATCHES = "filter the matches that come out, as in query.run(frame).filter(...)"
 #: Clauses of SQL and of other pattern languages that this language does not have, and what to do.
 _FOREIGN = {
     "SELECT": _RETURNED,
     "MEASURES": _RETURNED,
-    "WHERE": "a condition on events is a part of a predicate: a AS speed > 70 AND lane = 2; "
-    + _MATCHES,
-    "HAVING": f"RETURN gives aggregates such as AVG(a.speed) AS mean; {_MATCHES}",
+    "HAVING": "a condition on a match stands in WHERE, as WHERE AVG(a.speed) > 70",
     "LIMIT": "query.run(frame, limit=10) stops after ten rows, and so does --limit 10 on the command "
     "line",
     "GROUP": "PARTITION BY makes a stream of its own of each key",

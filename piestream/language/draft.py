@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from piestream.expressions.diagnostics import Span
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
-from piestream.language.model import Emit, Query, Return, Source, Where
+from piestream.language.model import Condition, Emit, Query, Return, Source, Where
 from piestream.relations import Relation
 
 __all__ = ["ConstraintSpec", "QueryDraft", "StreamDraft", "SymbolSpec"]
@@ -104,8 +104,14 @@ class QueryDraft:
     streams: list[StreamDraft] = field(default_factory=lambda: [StreamDraft()])
     partition_by: list[str] = field(default_factory=list)
     emit: Emit = Emit.TRIGGER
+    where: Condition | None = None
     spans: dict[Where, Span] = field(default_factory=dict)
     text: str | None = None
     #: Names in a PATTERN that has faults of its own, None when it was read whole: what follows
     #: from those faults is not reported again.
     pattern_words: frozenset[str] | None = None
+
+    @property
+    def ready_made(self) -> list[str]:
+        """The symbols whose intervals are rows of their own."""
+        return [spec.name for spec in self.symbols if self.streams[spec.stream].is_ready_made]

@@ -6,8 +6,9 @@ Nothing here knows of engines or frames. Two queries are equal when they mean th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
@@ -15,6 +16,8 @@ from piestream.expressions.durations import Duration
 from piestream.language.inputs import Events, Frame, SparkFrame
 from piestream.language.options import (
     AnyKeywords,
+    BoundedKeywords,
+    BoundedOptions,
     FileKeywords,
     FileOptions,
     OrderKeywords,
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
     from piestream import show
     from piestream.adapters.session import Session
+    from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.why import Why
+    from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
@@ -179,6 +185,33 @@ Return = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """``WHERE AVG(s.speed) > 70``: what must be true of a match, else it is left out.
+
+    The columns of its predicate are what a match gives, by the text that names it.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE max(a.x)>5 and DURATION(a) < 7"
+    ... )
+    >>> print(query.where)
+    MAX(a.x) > 5 AND DURATION(a) < 7
+    >>> [item.alias for item in query.where.items]
+    ['MAX(a.x)', 'DURATION(a)']
+    """
+
+    predicate: Predicate
+    items: tuple[Return, ...] = field(compare=False)  # each named by its text
+    lengths: tuple[tuple[str, Duration], ...] = field(default=(), compare=False)  # ``5 s``
+
+    def __str__(self) -> str:
+        from piestream.expressions.canonical import canonical_text
+
+        assert self.predicate.tree is not None
+        return canonical_text(self.predicate.tree, names_are_text=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A query: immutable, hashable, and safe to pickle.
 
@@ -206,6 +239,7 @@ class Query:
     streams: tuple[Source, ...] = (Source(),)  # that of FROM, then those of WITH
     partition_by: tuple[str, ...] = ()
     emit: Emit = Emit.TRIGGER
+    where: Condition | None = None
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -230,6 +264,17 @@ class Query:
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
                 found.setdefault((leaf.name, leaf.path), leaf)
         return tuple(found.values())
+
+    @property
+    def items(self) -> tuple[Return, ...]:
+        """All that is calculated of a match: what RETURN gives, and what WHERE reads.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE a.te > 5")
+        >>> [item.alias for item in query.items]
+        ['a_ts', 'a_te', 'a.te']
+        """
+        return self.returns + (() if self.where is None else self.where.items)
 
     @property
     def is_combined(self) -> bool:
@@ -257,6 +302,28 @@ class Query:
             x.stream == y.stream
             and x.predicate == y.predicate
             and not self.streams[x.stream].is_ready_made
+        )
+
+    def over(self, stream: int) -> Query:
+        """What the query says of one of its streams: the symbols and the returns of that alone.
+
+        >>> import piestream as ps
+        >>> query = ps.query(
+        ...     "FROM a WITH b DEFINE x AS p > 1, y AS b.q > 1 PATTERN x before y WITHIN 9"
+        ... )
+        >>> [symbol.name for symbol in query.over(1).symbols]
+        ['y']
+        """
+        symbols = tuple(replace(s, stream=0) for s in self.symbols if s.stream == stream)
+        names = {symbol.name for symbol in symbols}
+        returns = (item for item in self.items if isinstance(item, Aggregate | Value))
+        return replace(
+            self,
+            symbols=symbols,
+            streams=(self.streams[stream],),
+            constraints=(),
+            returns=tuple(item for item in returns if item.symbol in names),
+            where=None,
         )
 
     def part(self, stream: int, name: str) -> Where:
@@ -363,6 +430,9 @@ class Query:
     @overload
     def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
 
+    @overload
+    def run(self, frame: Mapping[str, Any], **options: Unpack[AnyKeywords]) -> Any: ...
+
     @takes_options(FileOptions, SparkBoundedOptions, SparkStreamOptions)
     def run(self, frame: Any = None, **options: Unpack[AnyKeywords]) -> Any:
         """Every match in a frame, as a frame of the same kind.
@@ -372,7 +442,9 @@ class Query:
         frame
             A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
             relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
-            order. Left out, the files that FROM names are read.
+            order. Left out, the files that FROM names are read. For a query of several streams a
+            dict of their names and such frames, whose kinds may differ: the first one's comes
+            back.
         ties
             Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
             the ``"last"`` of them counts.
@@ -423,8 +495,10 @@ class Query:
             from piestream.spark.frames import run_frame
 
             return run_frame(self, frame, options)
-        from piestream.adapters.run import run, run_files
+        from piestream.adapters.run import run, run_files, run_inputs
 
+        if self.is_combined:
+            return run_inputs(self, frame, FileOptions.of(options))
         if frame is None:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
@@ -477,6 +551,102 @@ class Query:
 
         return session.Session(self, state=state, schema=schema, **options)
 
+    @overload
+    def intervals(
+        self, frame: pl.DataFrame | None = None, **options: Unpack[BoundedKeywords]
+    ) -> pl.DataFrame: ...
+    @overload
+    def intervals(
+        self, frame: pl.LazyFrame, **options: Unpack[BoundedKeywords]
+    ) -> pl.LazyFrame: ...
+    @overload
+    def intervals(
+        self, frame: Events, **options: Unpack[BoundedKeywords]
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def intervals(self, frame: Frame, **options: Unpack[BoundedKeywords]) -> Frame: ...
+
+    @takes_options(BoundedOptions)
+    def intervals(self, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Any:
+        """Every symbol's intervals in a frame, as a frame of the same kind.
+
+        A row for each run of a symbol's predicate: the ``symbol``, the columns of PARTITION BY,
+        ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
+        symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
+        of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
+        names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
+        >>> query.intervals(pl.DataFrame({"t": [1, 2, 3, 5], "x": [5, 0, 7, 0]})).rows()
+        [('a', 1, 2, 1, False, 1), ('a', 3, 5, 2, True, 1)]
+        """
+        from piestream.diagnosis.intervals import intervals
+
+        return intervals(self, frame, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def why(self, match: Any, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Why:
+        """Why a match is one: its intervals, what each pair read, when it was decided, what came last.
+
+        ``match`` is a row of what `run` gave for the same rows: a dict, a frame of one row, a row of
+        pandas. It has the columns of PARTITION BY, and enough others to tell it from other matches.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
+        >>> rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})
+        >>> query.why(query.run(rows), rows).waited_for
+        ('a to be valid',)
+        """
+        from piestream.diagnosis.why import why
+
+        return why(self, match, frame, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def why_not(
+        self,
+        frame: Any = None,
+        *,
+        partition: Mapping[str, Any] | None = None,
+        between: Sequence[Any] | None = None,
+        near: Mapping[str, Sequence[Any]] | None = None,
+        most: int = 5,
+        **options: Unpack[BoundedKeywords],
+    ) -> WhyNot:
+        """Why there is no match where one was expected: what would have to change, the least first.
+
+        ``partition`` has the values of PARTITION BY; ``between`` the two times between which all
+        intervals of the match start; ``near`` for some symbols the start and the end of an interval
+        that the expected one shares an instant with. Each change names one threshold, duration or
+        relation, or the window, and has been tried.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9")
+        >>> print(query.why_not(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})))
+        1. a lasted 2 from 1 (AT LEAST 3); with AT LEAST 2 it matches
+        """
+        from piestream.diagnosis.why_not import why_not
+
+        return why_not(
+            self, frame, partition or {}, between, near or {}, most, BoundedOptions.of(options)
+        )
+
+    @takes_options(BoundedOptions)
+    def diagnose(self, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Diagnosis:
+        """Where the rows went: from events to intervals, pairs and matches, step by step.
+
+        ``print`` it, or take its ``summary``, its ``tables`` or its numbers. The frame is of any kind
+        that `run` takes, but Spark's; left out, the files that FROM names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
+        >>> print(query.diagnose(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).summary)
+        0 matches: a (x > 9) never holds
+        """
+        from piestream.diagnosis.funnel import diagnose
+
+        return diagnose(self, frame, BoundedOptions.of(options))
+
     def explain(self) -> show.Explanation:
         """How the query will be executed: predicates, automata, decision points, join plan, state.
 
@@ -490,3 +660,35 @@ class Query:
         from piestream import show
 
         return show.explain(self)
+
+    def export(
+        self, matches: Any, format: show.ExportFormat, path: str | Path | None = None
+    ) -> str:
+        """The matches of a result for another tool, as a text that is also written to ``path``.
+
+        Parameters
+        ----------
+        matches
+            What `run` or a session gave, a frame of any kind. RETURN must give the start and the end
+            of every symbol, as it does if it is left out.
+        format
+            ``"trace"``: a trace in Chrome's format, which Perfetto opens; ``"grafana"``: annotations
+            of Grafana; ``"mne"``: annotations of MNE-Python, as text.
+
+        Raises
+        ------
+        ValueError
+            An endpoint of a symbol is missing, or the unit of the time column is not known.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t UNIT s DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> matches = query.run([{"t": 1, "x": 5}, {"t": 3, "x": 0}])
+        >>> print(query.export(matches, "mne"), end="")
+        # MNE-Annotations
+        # onset, duration, description
+        1, 0, match
+        1, 0, a
+        """
+        from piestream import show
+
+        return show.export(self, matches, format, path)

@@ -19,12 +19,13 @@ from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.parameters import with_values
 from piestream.expressions.tokens import Kind, Token, tokenize
 from piestream.language.clauses import Clause, clauses_of
+from piestream.language.conditions import read_condition
 from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
-from piestream.language.returns import Names, read_returns
+from piestream.language.returns import names_of, read_returns
 from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
 
@@ -166,6 +167,7 @@ class _Parser:
             "WITHIN": self.within,
             "EMIT": self.emit,
             "RETURN": self.returns,
+            "WHERE": self.where,
         }
         for keyword, handler in handlers.items():
             clause = self.clauses.get(keyword)
@@ -347,12 +349,13 @@ class _Parser:
             cursor.report(when, message, "leave EMIT out")
         cursor.expect_end("EMIT")
 
+    def where(self, cursor: Cursor) -> None:
+        self.mark(cursor, "where")
+        self.draft.where = read_condition(cursor, self.text, names_of(self.draft), self.draft.spans)
+
     def returns(self, cursor: Cursor) -> None:
         draft = self.draft
-        symbols = [spec.name for spec in draft.symbols]
-        ready_made = [s.name for s in draft.symbols if draft.streams[s.stream].is_ready_made]
-        names = Names(symbols, draft.partition_by, draft.streams[0].order_by, ready_made)
-        draft.returns = read_returns(cursor, draft.spans, names)
+        draft.returns = read_returns(cursor, draft.spans, names_of(draft))
 
 
 #: Clauses that name a stream, and those that belong to the one that they follow.

@@ -18,7 +18,7 @@ from piestream.language.model import (
 )
 from piestream.relations import names, relation_named
 
-__all__ = ["alias_of", "canonical_text", "default_returns"]
+__all__ = ["alias_of", "canonical_text", "default_returns", "item_text"]
 
 #: The name of the stream in FROM when a query names none.
 UNNAMED_STREAM = "stream"
@@ -36,6 +36,8 @@ def canonical_text(query: Query) -> str:
     WITHIN 2 min
     """
     lines = [_streams(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
+    if query.where is not None:
+        lines.append(f"WHERE {query.where}")
     if query.emit is not Emit.TRIGGER:
         lines.append(f"EMIT ON {query.emit.value}")
     if query.returns != default_returns(query.symbols):
@@ -156,17 +158,31 @@ def _pattern(query: Query) -> str:
     return "PATTERN " + "\n    AND ".join(conjuncts)
 
 
-def _return(item: Return) -> str:
+def item_text(item: Return) -> str:
+    """What a match gives, without the name that its column has.
+
+    >>> item_text(Endpoint("s", "ts", "begin"))
+    's.ts'
+    """
+    return _text_and_default(item)[0]
+
+
+def _text_and_default(item: Return) -> tuple[str, str]:
+    """An item of RETURN without its name, and the name that it has by default."""
     match item:
-        case Aggregate(function, symbol, column, alias):
+        case Aggregate(function, symbol, column):
             operand = name(symbol) + (f".{name(column)}" if column is not None else "")
-            text, default = f"{function}({operand})", alias_of(function, symbol, column)
-        case Endpoint(symbol, which, alias):
-            text, default = f"{name(symbol)}.{which}", f"{symbol}_{which}"
-        case DurationOf(symbol, alias):
-            text, default = f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
-        case Value(symbol, column, alias):
-            text, default = f"{name(symbol)}.{name(column)}", f"{symbol}_{column}"
-        case RelationOf(x, y, alias):
-            text, default = f"RELATION({name(x)}, {name(y)})", alias_of("RELATION", x, y)
-    return text if alias == default else f"{text} AS {name(alias)}"
+            return f"{function}({operand})", alias_of(function, symbol, column)
+        case Endpoint(symbol, which):
+            return f"{name(symbol)}.{which}", f"{symbol}_{which}"
+        case DurationOf(symbol):
+            return f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
+        case Value(symbol, column):
+            return f"{name(symbol)}.{name(column)}", f"{symbol}_{column}"
+        case RelationOf(x, y):
+            return f"RELATION({name(x)}, {name(y)})", alias_of("RELATION", x, y)
+
+
+def _return(item: Return) -> str:
+    text, default = _text_and_default(item)
+    return text if item.alias == default else f"{text} AS {name(item.alias)}"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import Token
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.cursor import Cursor
+from piestream.language.draft import QueryDraft
 from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return, Value
-from piestream.language.printer import alias_of
+from piestream.language.printer import alias_of, item_text
 
-__all__ = ["FUNCTIONS", "Names", "read_returns"]
+__all__ = ["FUNCTIONS", "Names", "bare_name_fault", "names_of", "read_item", "read_returns"]
 
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 
@@ -27,17 +28,33 @@ _OTHER_SPELLINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What names can stand for in RETURN: an error says which of these a name is."""
+    """What names can stand for in RETURN and WHERE: an error says which of these a name is."""
 
     symbols: Sequence[str] = ()
     partition_by: Sequence[str] = ()
     order_by: str | None = None
     ready_made: Sequence[str] = ()  # symbols whose intervals are rows of their own
+    clause: str = "RETURN"
+    returned: Mapping[str, str] = field(default_factory=dict)  # in WHERE: what columns are of
 
     @property
     def example(self) -> str:
         """A symbol to show how something is written."""
         return self.symbols[0] if self.symbols else "a"
+
+
+def names_of(draft: QueryDraft) -> Names:
+    """What names stand for in a query, as far as it has been read."""
+    symbols = [spec.name for spec in draft.symbols]
+    endpoints = [Endpoint(name, end, f"{name}_{end}") for name in symbols for end in ("ts", "te")]
+    returned = [item for item, _ in draft.returns] or endpoints
+    return Names(
+        symbols=symbols,
+        partition_by=draft.partition_by,
+        order_by=draft.streams[0].order_by,
+        ready_made=draft.ready_made,
+        returned={item.alias: item_text(item) for item in returned},
+    )
 
 
 def read_returns(
@@ -52,13 +69,16 @@ def read_returns(
         if not item.tokens:
             cursor.report(item.end, "an item is missing here")
             continue
-        read = _item(item, column_spans, names)
+        read = read_item(item, column_spans, names)
         if read is not None:
             found.append((read, item.span()))
     return found
 
 
-def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
+def read_item(
+    item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names
+) -> Return | None:
+    """One item; what is wrong with it goes to the cursor's list."""
     first = item.peek()
     if first.is_sign("*"):
         item.report(first, "RETURN takes no *", "leave RETURN out to get every ts and te")
@@ -69,7 +89,7 @@ def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names)
     if symbol is None:
         return None
     if not item.take_sign("."):
-        item.report(symbol, *_bare(symbol.text, names))
+        item.report(symbol, *bare_name_fault(symbol.text, names))
         return None
     which = item.take_name("ts or te")
     if which is None:
@@ -98,7 +118,7 @@ def _item(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names)
     return None if alias is None else Endpoint(symbol.text, end, alias)
 
 
-def _bare(name: str, names: Names) -> tuple[str, str]:
+def bare_name_fault(name: str, names: Names) -> tuple[str, str]:
     """What is wrong with a name that stands alone, and what to write."""
     one = names.example
     if name in names.symbols:
@@ -106,6 +126,16 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
             f"{name} is an interval, not a value",
             f"write {name}.ts, {name}.te, DURATION({name}), or an aggregate such as "
             f"AVG({name}.column)",
+        )
+    if name in names.returned:
+        return (
+            f"{name} is the name of a column of RETURN",
+            f"write what it is of: {names.returned[name]}",
+        )
+    if name in names.partition_by and names.clause == "WHERE":
+        return (
+            f"{name} is a column of PARTITION BY, not a value of a match",
+            f"write FIRST({one}.{name})",
         )
     if name in names.partition_by:
         return (
@@ -118,6 +148,11 @@ def _bare(name: str, names: Names) -> tuple[str, str]:
             f"write {one}.ts or {one}.te; every row has the time of its report",
         )
     near = did_you_mean(name, names.symbols)
+    if near is None and names.clause == "WHERE":
+        near = (
+            f"a column is read through a symbol, as FIRST({one}.{name}) or AVG({one}.{name}); a "
+            f"condition on events is a part of a predicate: {one} AS speed > 70 AND {name} > 2"
+        )
     return (
         f"there is no symbol {name}",
         near
@@ -134,7 +169,7 @@ def _call(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names)
         near = f"did you mean {meant}?" if meant else did_you_mean(name, FUNCTIONS)
         listing = f"the functions are {', '.join(FUNCTIONS)}"
         hint = f"{near} {listing}" if near and not meant else near or listing
-        item.report(function, f"RETURN has no function {function.text}", hint)
+        item.report(function, f"{names.clause} has no function {function.text}", hint)
         return None
     item.take_sign("(")
     if item.peek().is_sign("*"):

@@ -28,6 +28,9 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     _validate_durations(validation)
     _validate_partition_columns(validation)
     _validate_returns(validation)
+    if draft.where is not None:
+        for item in draft.where.items:
+            _validate_item(validation, item, draft.spans.get(("where", item.alias)))
     if not diagnostics:
         report_unsatisfiable(validation, constraints)
     if diagnostics:
@@ -55,6 +58,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         streams=tuple(stream.source() for stream in draft.streams),
         partition_by=tuple(draft.partition_by),
         emit=draft.emit,
+        where=draft.where,
         origin=None if draft.text is None else Origin(draft.text, dict(draft.spans)),
     )
     if not any(predicate.is_polars for predicate in predicates):
@@ -97,6 +101,14 @@ def _validate_definitions(validation: Validation) -> None:
             validation.report_at(
                 (counts, spec.name),
                 f"the intervals of {spec.name} come ready-made and have no events to count",
+            )
+        elif has_counts and len(validation.draft.streams) > 1:
+            stream = validation.draft.streams[spec.stream].name
+            validation.report_at(
+                (counts, spec.name),
+                f"the events of {spec.name} are not counted where several streams are read",
+                f"count them in a query of its own: WITH (FROM {stream} DEFINE … PATTERN {spec.name} "
+                f"WITHIN …) AS another_name",
             )
         elif most == 0:
             validation.report_at(
@@ -153,13 +165,7 @@ def _validate_returns(validation: Validation) -> None:
     taken = dict.fromkeys(draft.partition_by, "from PARTITION BY")
     taken |= dict.fromkeys(RESERVED_COLUMNS, "which is reserved")
     for item, span in _returns(draft):
-        for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
-            validation.is_defined(symbol, span)
-        if isinstance(item, Value):
-            _validate_value(validation, item, span)
-        if isinstance(item, RelationOf) and item.x == item.y:
-            message = f"RELATION needs two different symbols, not {item.x} twice"
-            validation.report(span, message)
+        _validate_item(validation, item, span)
         if item.alias in taken:
             validation.report(
                 span,
@@ -171,6 +177,17 @@ def _validate_returns(validation: Validation) -> None:
             draft.spans.setdefault(("return", item.alias), span)
             if isinstance(item, Aggregate | Value) and item.column is not None:
                 draft.spans.setdefault(("column", item.alias), span)
+
+
+def _validate_item(validation: Validation, item: Return, span: Span | None) -> None:
+    """Its symbols are defined, and what is asked of them is there."""
+    for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
+        validation.is_defined(symbol, span)
+    if isinstance(item, Value):
+        _validate_value(validation, item, span)
+    if isinstance(item, RelationOf) and item.x == item.y:
+        message = f"RELATION needs two different symbols, not {item.x} twice"
+        validation.report(span, message)
 
 
 def _validate_value(validation: Validation, item: Value, span: Span | None) -> None:

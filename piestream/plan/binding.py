@@ -19,6 +19,7 @@ from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
+from piestream.plan.conditions import MatchCondition, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
 from piestream.plan.program import CompiledQuery, Ticks
 
@@ -37,6 +38,7 @@ class Binding:
     bit_of_symbol: tuple[int, ...] = ()
     previous: tuple[str, ...] = ()  # columns inside PREV(...)
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
+    condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
     @cached_property
@@ -59,6 +61,11 @@ class Binding:
     def result_schema(self) -> dict[str, pl.DataType]:
         """The columns of the result and their types."""
         return {output.name: output.dtype for output in self.outputs}
+
+    def attribute_type(self, attribute: Attribute) -> pl.DataType:
+        """The type of the column that an attribute is of."""
+        schema = self.parts[attribute.stream].binding.schema if self.parts else self.schema
+        return schema[attribute.name] if attribute.name != ROW else pl.Int64()
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -114,7 +121,12 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     ``as_stream``: its rows are intervals of another query, and have their starts and ends.
     """
     if query.is_combined:
-        raise query.fault(("source",), "queries of several streams cannot be run yet")
+        listed = ", ".join(input_key(stream) for stream in query.inputs)
+        raise query.fault(
+            ("source",),
+            f"rows of one kind are not enough for this query: it reads {listed}",
+            "give run or a session the rows of each by its name; Spark frames are not taken yet",
+        )
     columns = InputColumns(query, dict(schema))
     errors = Errors()
     time = errors.attempt(columns.time)
@@ -133,11 +145,14 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     assert time is not None
     assert ticks is not None
     assert returned is not None
-    outputs, attributes = returned
-    outputs = (*report_columns(query, columns.schema, time), *outputs)
+    condition = match_condition(query, returned.tested, time)
+    attributes = returned.attributes
+    outputs = (*report_columns(query, columns.schema, time), *returned.outputs)
     if as_stream:
         outputs = (*outputs, *match_bounds(query, time))
     words = tuple(word for output in outputs for word in output.words)
+    if condition is not None:
+        words += condition.words
     return Binding(
         query=query,
         schema=columns.schema,
@@ -148,6 +163,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         previous=previous,
+        condition=condition,
     )
 
 

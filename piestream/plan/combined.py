@@ -15,8 +15,9 @@ from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS
 from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
-from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.columns import Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
+from piestream.plan.conditions import match_condition
 from piestream.plan.outputs import (
     MATCH_END,
     MATCH_START,
@@ -62,7 +63,9 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
             errors.attempt(c.dtype, name, ("partition_by", name), "PARTITION BY")
     errors.raise_all()
     time = next(t for t in times if t)[0]
-    unit = next((NANOSECONDS[s.time_unit] for s in query.streams if s.time_unit), None)
+    units = [NANOSECONDS[s.time_unit] for s in query.streams if s.time_unit]
+    units += [n for b in inner if b is not None and (n := b.time.nanoseconds_per_tick) is not None]
+    unit = units[0] if units else None
     if time.nanoseconds_per_tick is None and unit is not None:
         time = replace(time, nanoseconds_per_tick=unit)
     ticks = errors.attempt(query_ticks, query, time)
@@ -74,11 +77,15 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
     errors.raise_all()
     assert ticks is not None
     assert returned is not None
-    outputs, attributes = returned
-    outputs = (*report_columns(query, columns[0].schema, time), *outputs)
+    condition = match_condition(query, returned.tested, time)
+    attributes = returned.attributes
+    outputs = (*report_columns(query, columns[0].schema, time), *returned.outputs)
     if as_stream:
         outputs = (*outputs, *match_bounds(query, time))
-    compiled = compile_query(query, ticks, tuple(w for o in outputs for w in o.words))
+    words = tuple(w for o in outputs for w in o.words)
+    if condition is not None:
+        words += condition.words
+    compiled = compile_query(query, ticks, words)
     whole = Binding(
         query=query,
         schema={name: columns[0].schema[name] for name in query.partition_by},
@@ -87,6 +94,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         outputs=outputs,
         compiled=compiled,
         predicates=(),
+        condition=condition,
     )
     parts = []
     n_predicates = 0
@@ -106,7 +114,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
 
 
 def _bits(query: Query, parts: list[Part], n_predicates: int) -> tuple[int, ...]:
-    """Where the bit of each symbol is; that of a ready-made one is behind all, and never set."""
+    """Where the bit of each symbol is; that of ready-made ones is behind all and never set."""
     bits = []
     for symbol in query.symbols:
         part = parts[symbol.stream]
@@ -148,9 +156,8 @@ def _times(columns: InputColumns) -> tuple[TimeColumn, ...]:
 def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn, ...]) -> Binding:
     """The binding of one stream: of a query of its own symbols."""
     query = whole.query
-    symbols = tuple(replace(s, stream=0) for s in query.symbols if s.stream == columns.stream)
-    own = replace(query, symbols=symbols, streams=(columns.source,), constraints=(), returns=())
-    distinct = dict.fromkeys(symbol.predicate for symbol in symbols)
+    own = query.over(columns.stream)
+    distinct = dict.fromkeys(symbol.predicate for symbol in own.symbols)
     errors = Errors()
     predicates = [errors.attempt(p.to_polars, columns.schema) for p in distinct]
     errors.raise_all()
@@ -165,7 +172,7 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
         outputs=(),
         compiled=whole.compiled,
         predicates=tuple(p for p in predicates if p is not None),
-        bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in symbols),
+        bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in own.symbols),
         previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),
         times=tuple(names),
     )
@@ -175,7 +182,7 @@ class _Inputs:
     """The columns of time and of partitions, of all inputs of a query and of those inside it."""
 
     def __init__(self, schemas: Schemas) -> None:
-        self.schemas = schemas
+        self.schemas = {key: dict(schema) for key, schema in schemas.items()}
         self.errors = Errors()
         self.times: dict[tuple[str, str], pl.DataType] = {}
         self.keys: dict[str, dict[str, pl.DataType]] = {}
@@ -192,7 +199,10 @@ class _Inputs:
                 )
                 where = query.part(number, "source")
                 raise query.fault(where, f"there are no rows for the stream {key}", hint)
-            columns = InputColumns(query, dict(self.schemas[key]), number)
+            schema = self.schemas[key]
+            if stream.start in schema and schema.get(str(stream.end)) == pl.Null:
+                schema[str(stream.end)] = schema[str(stream.start)]  # no interval has ended so far
+            columns = InputColumns(query, schema, number)
             for time in self.errors.attempt(_times, columns) or ():
                 self.times[key, time.name] = time.dtype
             if stream.kind is StreamKind.EVENTS and (key, stream.order_by) in self.times:
@@ -268,13 +278,3 @@ def _common_key(query: Query, name: str, types: Mapping[str, pl.DataType]) -> pl
         f"the column {name} has different types: {listed}",
         "its values are compared: convert one of the columns",
     )
-
-
-def attribute_types(binding: Binding) -> list[pl.DataType]:
-    """The type of the column of each attribute."""
-    return [_attribute_type(binding, attribute) for attribute in binding.attributes]
-
-
-def _attribute_type(binding: Binding, attribute: Attribute) -> pl.DataType:
-    schema = binding.parts[attribute.stream].binding.schema if binding.parts else binding.schema
-    return schema[attribute.name] if attribute.name else pl.Int64()

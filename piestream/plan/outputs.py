@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, assert_never
 
@@ -69,8 +69,11 @@ class ResultRows:
     place: Mapping[OutputWord, int]  # where each output word is among them
     keys: pl.DataFrame  # the partition columns of each row
     dictionaries: Mapping[int, pl.Series]  # the values that the codes of an attribute stand for
+    at_trigger: bool = False  # whether words are those that were known at the trigger
 
     def __getitem__(self, word: OutputWord) -> Words:
+        if self.at_trigger:
+            word = replace(word, at_trigger=True)
         return records.ResultRow.column_of(self.rows, "outputs", self.place[word])
 
     @property
@@ -207,11 +210,15 @@ class IntervalDuration(Output):
         return _endpoints(self.symbol)
 
     def column(self, found: ResultRows) -> pl.Series:
+        return self.time.as_lengths(self.ticks(found))
+
+    def ticks(self, found: ResultRows) -> pl.Series:
+        """The durations in ticks."""
         of_start, of_end = self.words
         start, end = found[of_start], found.ends(of_end)
         # a duration of more than 63 bits fits no column
         unknown = (end == OPEN) | ((end < 0) != (start < 0)) & (end - start < 0)
-        return self.time.as_lengths(_nullable(np.where(unknown, 0, end - start), unknown))
+        return _nullable(np.where(unknown, 0, end - start), unknown)
 
 
 @dataclass(frozen=True)
@@ -250,14 +257,15 @@ class RelationName(Output):
         return pl.Series(named, dtype=pl.String)
 
     def column(self, found: ResultRows) -> pl.Series:
-        """An open end is later than every known one; of two open ends, none is."""
+        """An open end is later than now: how it compares with one that is later too, is not known."""
         xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
         order = _endpoint_orders(xs, xe, ys, ye)
         column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
-        unknown = (xe == OPEN) & (ye == OPEN)
+        now = found.times
+        unknown = ((xe == OPEN) & (ye > now)) | ((ye == OPEN) & (xe > now))
         return column.set(pl.Series(unknown), None) if unknown.any() else column
 
 
@@ -278,8 +286,10 @@ class MatchBound(Output):
         return self.time.name
 
     def column(self, found: ResultRows) -> pl.Series:
-        ticks = np.stack([found[word] for word in self.words])
-        bound = ticks.min(axis=0) if self.which == "ts" else ticks.max(axis=0)
+        if self.which == "ts":
+            bound = np.stack([found[word] for word in self.words]).min(axis=0)
+        else:
+            bound = np.stack([found.ends(word) for word in self.words]).max(axis=0)
         return self.time.as_times(_nullable(bound))
 
 
@@ -348,22 +358,31 @@ def match_bounds(query: Query, time: TimeColumn) -> tuple[Output, ...]:
     )
 
 
-def returned_columns(
-    query: Query, streams: Sequence[InputColumns], time: TimeColumn
-) -> tuple[tuple[Output, ...], tuple[Attribute, ...]]:
-    """The columns of RETURN, and the attributes that they aggregate."""
+@dataclass(frozen=True)
+class Returned:
+    """What a query gives of a match."""
+
+    outputs: tuple[Output, ...]  # the columns of RETURN
+    tested: tuple[Output, ...]  # what WHERE reads, each by its text
+    attributes: tuple[Attribute, ...]  # that they aggregate
+
+
+def returned_columns(query: Query, streams: Sequence[InputColumns], time: TimeColumn) -> Returned:
+    """The columns of RETURN, those that WHERE reads, and the attributes that they aggregate."""
     returns = _Returns(query, streams, time)
     errors = Errors()
-    outputs = [errors.attempt(returns.output, item) for item in query.returns]
+    attempted = [errors.attempt(returns.output, item) for item in query.items]
     errors.raise_all()
-    return tuple(o for o in outputs if o is not None), tuple(returns.attributes)
+    outputs = tuple(output for output in attempted if output is not None)
+    count = len(query.returns)
+    return Returned(outputs[:count], outputs[count:], tuple(returns.attributes))
 
 
 def result_frame(outputs: tuple[Output, ...], found: ResultRows) -> pl.DataFrame:
     """Result rows as a frame of the result's columns."""
     if not len(found.rows):
         return pl.DataFrame(schema={output.name: output.dtype for output in outputs})
-    return pl.DataFrame([_of_type(o.column(found), o.dtype).alias(o.name) for o in outputs])
+    return pl.DataFrame([of_type(o.column(found), o.dtype).alias(o.name) for o in outputs])
 
 
 class _Returns:
@@ -457,7 +476,7 @@ def _nullable(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) ->
     return column.set(pl.Series(unknown), None)
 
 
-def _of_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+def of_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     return column if column.dtype == dtype else column.cast(dtype)
 
 

@@ -93,8 +93,7 @@ def test_the_time_between_two_events_is_answered_with_the_gap(
 @pytest.mark.parametrize(
     ("clause", "answer"),
     [
-        ("WHERE x > 3", "a condition on events is a part of a predicate"),
-        ("HAVING AVG(a.x) > 3", "query.run(frame).filter(...)"),
+        ("HAVING AVG(a.x) > 3", "WHERE AVG(a.speed) > 70"),
         ("LIMIT 10", "query.run(frame, limit=10)"),
         ("GROUP BY k", "PARTITION BY makes a stream of its own of each key"),
         ("SELECT a.ts", "stands in RETURN"),
@@ -106,6 +105,12 @@ def test_clauses_of_sql_are_answered_with_ours(clause: str, answer: str) -> None
     said = fault(f"FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 60 {clause}")
     assert said.startswith(f"there is no clause {clause.split()[0]} = ")
     assert answer in said
+
+
+def test_a_condition_on_events_in_where_is_told_where_it_belongs() -> None:
+    said = fault("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 60 WHERE x > 3")
+    assert "there is no symbol x" in said
+    assert "a condition on events is a part of a predicate: a AS speed > 70 AND x > 2" in said
 
 
 def test_functions_of_the_module_that_there_are_not() -> None:

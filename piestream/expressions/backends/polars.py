@@ -301,6 +301,8 @@ class _Writer:
             case Kind.DATE, Kind.DATETIME if type.zone is not None:
                 midnight = value.cast(pl.Datetime("us"))
                 return midnight.dt.replace_time_zone(type.zone, ambiguous="earliest")
+            case Kind.DATE | Kind.DATETIME, Kind.INT:  # ticks of the column
+                return value.to_physical().cast(pl.Int64)
             case Kind.DATETIME, Kind.DATETIME:
                 assert type.zone is not None
                 return value.dt.convert_time_zone(type.zone)

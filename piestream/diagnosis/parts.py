@@ -1,0 +1,87 @@
+"""The parts of a query as queries of their own, and queries with a part of them lifted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from piestream.expressions.durations import Duration
+from piestream.language.model import Aggregate, Emit, Endpoint, Query, Return, Symbol
+from piestream.plan.columns import TimeColumn
+
+__all__ = [
+    "COUNT",
+    "END",
+    "START",
+    "any_length",
+    "duration_of_ticks",
+    "endpoints",
+    "forever",
+    "restricted",
+    "runs_of",
+]
+
+#: What the columns of a symbol are called in the results of a part; no column of a user's is.
+START, END, COUNT = "start of ", "end of ", "events of "
+
+#: Longer than any data lasts, and short enough to be added to a time.
+_FOREVER = 1 << 61
+
+
+def duration_of_ticks(ticks: int, time: TimeColumn) -> Duration:
+    """A length as a duration of a query over this time column."""
+    if time.nanoseconds_per_tick is None:
+        return Duration(ticks, in_ticks=True)
+    return Duration(ticks * time.nanoseconds_per_tick)
+
+
+def forever(time: TimeColumn) -> Duration:
+    """A window that leaves nothing out."""
+    return duration_of_ticks(_FOREVER, time)
+
+
+def any_length(symbol: Symbol) -> Symbol:
+    """A symbol whose intervals are all runs of its predicate."""
+    return replace(
+        symbol, at_least=None, at_most=None, at_least_events=None, at_most_events=None
+    )  # fmt: skip
+
+
+def endpoints(names: Collection[str]) -> tuple[Return, ...]:
+    """The start and the end of each symbol."""
+    return tuple(
+        Endpoint(name, which, f"{prefix}{name}")
+        for name in names
+        for which, prefix in (("ts", START), ("te", END))
+    )
+
+
+def runs_of(query: Query, name: str) -> Query:
+    """All runs of a symbol's predicate, whatever their lengths, each when it has ended.
+
+    With EMIT ON BOTH the window bounds only the trigger, which is at the start.
+    """
+    symbol = any_length(query.symbol(name))
+    count = Aggregate("COUNT", name, None, f"{COUNT}{name}")
+    return replace(
+        query,
+        symbols=(symbol,),
+        constraints=(),
+        within=Duration(0, in_ticks=True),
+        returns=(*endpoints([name]), count),
+        emit=Emit.BOTH,
+        where=None,
+    )
+
+
+def restricted(query: Query, names: Collection[str]) -> Query:
+    """The pattern of some of its symbols, with what the query says of them alone."""
+    kept = tuple(symbol for symbol in query.symbols if symbol.name in names)
+    return replace(
+        query,
+        symbols=kept,
+        constraints=tuple(c for c in query.constraints if c.x in names and c.y in names),
+        returns=endpoints([symbol.name for symbol in kept]),
+        emit=Emit.TRIGGER,
+        where=None,
+    )

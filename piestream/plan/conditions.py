@@ -1,0 +1,86 @@
+"""WHERE meets the columns of the input: the condition as an expression over result rows.
+
+It is judged once for each match, with the values known at its report. A completion row of EMIT ON
+BOTH follows its trigger row, so result rows then hold the words that were known at the trigger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from piestream.expressions.types import TickLength
+from piestream.language.model import Emit, Query
+from piestream.plan.columns import Errors, TimeColumn
+from piestream.plan.outputs import IntervalDuration, Output, ResultRows, of_type
+from piestream.plan.program import OutputWord
+
+__all__ = ["MatchCondition", "match_condition"]
+
+
+#: A column that a frame has also where the condition reads nothing.
+_ROW = ""
+
+
+@dataclass(frozen=True)
+class MatchCondition:
+    """The condition of a bound query."""
+
+    outputs: tuple[Output, ...]  # what it reads, each by its text
+    lengths: Mapping[str, int]  # the lengths of time in it, in ticks
+    expression: pl.Expr
+    at_trigger: bool  # whether a match has rows after the one at which it is judged
+
+    @property
+    def words(self) -> tuple[OutputWord, ...]:
+        """The words that result rows must have for it."""
+        words = (word for output in self.outputs for word in output.words)
+        return tuple(replace(word, at_trigger=self.at_trigger) for word in words)
+
+    def holds(self, found: ResultRows) -> NDArray[np.bool_]:
+        """Of which result rows it is true; NULL is false."""
+        known = replace(found, at_trigger=self.at_trigger)
+        columns = {_ROW: pl.Series(found.times)}
+        columns |= {output.name: _values(output, known) for output in self.outputs}
+        lengths = [pl.lit(ticks, dtype=pl.Int64).alias(n) for n, ticks in self.lengths.items()]
+        frame = pl.DataFrame(columns).with_columns(lengths)
+        return frame.select(self.expression).to_series().to_numpy()
+
+
+def match_condition(
+    query: Query, outputs: tuple[Output, ...], time: TimeColumn
+) -> MatchCondition | None:
+    """The condition of a query, None where it has no WHERE; its faults are raised together."""
+    where = query.where
+    if where is None:
+        return None
+    length: Any = TickLength if time.needs_units else pl.Int64()
+    schema: dict[str, Any] = {
+        output.name: length if isinstance(output, IntervalDuration) else output.dtype
+        for output in outputs
+    }
+    schema |= {text: length for text, _ in where.lengths}
+    errors = Errors()
+    lengths = {
+        text: errors.attempt(
+            query.ticks, ("where",), duration, time.nanoseconds_per_tick, time.needs_units
+        )
+        for text, duration in where.lengths
+    }
+    expression = errors.attempt(where.predicate.to_polars, schema)
+    errors.raise_all()
+    assert expression is not None
+    ticks = {text: found for text, found in lengths.items() if found is not None}
+    return MatchCondition(outputs, ticks, expression, query.emit is Emit.BOTH)
+
+
+def _values(output: Output, found: ResultRows) -> pl.Series:
+    """What WHERE reads of an output: lengths of time in ticks."""
+    if isinstance(output, IntervalDuration):
+        return output.ticks(found)
+    return of_type(output.column(found), output.dtype)
