@@ -13,9 +13,10 @@ from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
-from piestream.joins.records import MOST_EVENTS, Item, ItemKind, Scratch, Slot, Symbol
+from piestream.joins.records import MOST_EVENTS, Constraint, Item, ItemKind, Scratch, Slot, Symbol
 from piestream.joins.semijoin import bound_excluding, propagate_bound
 from piestream.joins.slots import drop_interval, open_interval, update_aggregates
 
@@ -191,6 +192,9 @@ def apply_event(
         s = trailing_zeros(rest)
         rest &= rest - 1
         open_interval(partition, s, time, event)
+        symbol = program.symbols[s]
+        if symbol.key != symbol.key_end:
+            add_keys(partition, s, columns, row)
         scratch.aggregated[s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off
@@ -231,6 +235,23 @@ def _insert_end(partition: Partition, item: Item) -> None:
 
 
 @kernel
+def _latest_with_key(partition: Partition, constraint: Constraint, item: Item) -> int:
+    """The last partner with the key of an interval that starts; NONE if there is none."""
+    mine = constraint.sides[item.side]
+    theirs = constraint.sides[1 - item.side]
+    slot = partition.ring(constraint.symbols[item.side]).latest()
+    others = partition.ring(constraint.symbols[1 - item.side])
+    if slot[mine.key] != 1 or not others.capacity:
+        return NONE
+    latest = partition.pool[bucket_of(others, mine.key, slot, theirs.bucket)] - 1
+    while latest > item.last and latest >= others.head:
+        latest = others.slot(latest)[theirs.chain] - 1
+    key = slot[mine.key + 1]
+    found, _ = next_with_key(others, theirs.key, theirs.chain, latest, others.head, key)
+    return found
+
+
+@kernel
 def _insert_range(partition: Partition, item: Item, floor: int) -> int:
     """Insert the range of partners that ended before an interval starts.
 
@@ -242,6 +263,8 @@ def _insert_range(partition: Partition, item: Item, floor: int) -> int:
     ring = partition.ring(s)
     slot = ring.latest()
     slot[mine.last_ended_before] = item.last
+    if mine.latest_with_key != NONE:
+        slot[mine.latest_with_key] = _latest_with_key(partition, constraint, item)
     increased = False
     if mine.bound != NONE:
         bound = partition[mine.bound_by_ended]
@@ -335,6 +358,8 @@ def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int)
         return NONE
     add_partner(x_slot.partners(x_side.partners), item.ids[1])
     add_partner(y_slot.partners(y_side.partners), item.ids[0])
+    if x_side.key != NONE and not equal_keys(x_slot, x_side.key, y_slot, y_side.key):
+        return NONE
     scratch.visits += _raise_bound(partition, item, 0, x_slot, y_slot, floor)
     scratch.visits += _raise_bound(partition, item, 1, y_slot, x_slot, floor)
     for side in range(2):

@@ -9,6 +9,7 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
+from piestream.joins.keys import index_keys
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     PoolHeader,
@@ -99,6 +100,7 @@ def compact(
         if alive or partition.mask or partition.waiting or partition.last_time >= now:
             for s in range(program.n_symbols):
                 to += _move_compacted(partition.ring(s), pointer(fresh), to)
+                index_keys(Partition(partition, program, pointer(fresh)), s)
         else:
             idle[n_idle] = number
             n_idle += 1
@@ -156,6 +158,22 @@ def _remap_waiting(
 
 
 @kernel
+def index_all_keys(
+    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array
+) -> None:
+    """Make all indexes by keys anew, as the state comes from elsewhere or values have other codes."""
+    program = Program(pointer(program_array))
+    for number in range(n_partitions):
+        partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
+        if partition.used:
+            for s in range(program.n_symbols):
+                index_keys(partition, s)
+    keep_alive(program_array)
+    keep_alive(partitions_array)
+    keep_alive(pool_array)
+
+
+@kernel
 def remap_codes(
     program_array: Array, state: tuple[Array, Array, Array], n_partitions: int, column: int,
     moved: Array, held: Array, rename: bool,
@@ -180,6 +198,8 @@ def remap_codes(
                 )
                 _remap_slots(partition, s, word, moved, held, rename)
             _remap_waiting(waiting, s, word, moved, held, rename)
+    if rename:
+        index_all_keys(program_array, partitions_array, n_partitions, pool_array)
     keep_alive(program_array)
     keep_alive(state)
 

@@ -37,6 +37,7 @@ class ScanMode(IntEnum):
     ENDS = 1  # they are not: only the lowest and the highest
     ALL_CHECKED = 2  # followed-by may leave a hole: look at the endpoints
     ENDS_CHECKED = 3  # two at either end, checked
+    BY_KEY = 4  # of a range: those with the same key, from the latest back (keys.py)
 
 
 class ScanRange(IntEnum):
@@ -117,6 +118,9 @@ class Symbol(Record):
     """A symbol of the query. Words are words of its slots."""
 
     width: int  # words of a slot
+    buckets: int  # first of the words that are no part of the slot's interval: of its key indexes
+    key: int  # first of its entries in the table of keys
+    key_end: int
     at_least: int  # ticks or NONE
     at_most: int
     at_least_events: int  # or NONE
@@ -132,6 +136,22 @@ class Symbol(Record):
     bound: int  # first of the words with the bound of each side
     bound_end: int
     range_bound_end: int  # behind the words with the bounds of one range alone
+
+
+class Key(Record):
+    """A value that intervals of a symbol have from their start, and their index by it, if any."""
+
+    cell: int  # that has it: FIRST of a column
+    word: int  # the first of the cell's words
+    bucket: int  # NONE: it has no index
+    chain: int
+
+
+class EqualKeys(Record):
+    """Values of two symbols that are equal in every match."""
+
+    words: Annotated[Words, 2]  # first of the words of each
+    symbols: Annotated[Words, 2]
 
 
 class Incident(Record):
@@ -155,6 +175,12 @@ class Side(Record):
     bound_by_earlier: int  # of those that ended before this one began
     bound_by_later: int  # of those that begin after this one ended
     bound_by_ended: int  # word of the partition: of all that have ended, for one that begins
+    key: int  # first of the words of the value that must be equal to the partner's
+    bucket: (
+        int  # where partners are looked up by it: the words of the index of this side's intervals
+    )
+    chain: int
+    latest_with_key: int  # the last partner with this one's key that ended before this one began
 
 
 class Constraint(Record):
@@ -194,16 +220,22 @@ class Step(Record):
     scan: int
     allowed: int
     target_last_ended_before: int  # of the target's Side
+    key: int  # of the source's Side
+    latest_with_key: int
+    target_key: int  # of the target's Side, as the next two are
+    bucket: int
+    chain: int
     check: int
     check_end: int
 
 
 class Check(Record):
-    """A constraint between the target and a symbol bound before."""
+    """A constraint between the target and a symbol bound before, or equal keys of the two."""
 
-    constraint: int  # NONE: only that the two are not the same interval
+    constraint: int  # NONE: only that the two are not the same interval, or have equal keys
     side: int  # the target's side
     other: int
+    equal_keys: int  # NONE: it is not about keys
 
 
 class Output(Record):
@@ -243,6 +275,8 @@ class Program(Record):
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
+    keys: Table[Key]
+    equal_keys: Table[EqualKeys]
 
 
 # -- results ---------------------------------------------------------------------------------------
