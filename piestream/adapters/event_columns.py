@@ -17,7 +17,6 @@ from piestream.adapters.read_columns import columns_to_read, named_columns
 from piestream.errors import SchemaError
 from piestream.language.inputs import Event
 from piestream.language.model import Query
-from piestream.plan.binding import Binding
 
 _TYPES: dict[type, pl.DataType] = {
     bool: pl.Boolean(),
@@ -77,13 +76,12 @@ def _may_be_time(events: Sequence[Event], name: str) -> bool:
     return isinstance(value, date | np.datetime64)
 
 
-def events_frame(events: Sequence[Event], binding: Binding) -> pl.DataFrame:
-    """The columns that a binding reads, a row each event."""
+def events_frame(
+    events: Sequence[Event], columns: Sequence[str], types: Mapping[str, pl.DataType]
+) -> pl.DataFrame:
+    """These columns of events, a row each event."""
     return pl.DataFrame(
-        [
-            value_column(name, _values(events, name), binding.schema[name])
-            for name in binding.columns
-        ]
+        [value_column(name, _values(events, name), types[name]) for name in columns]
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from piestream.expressions.columns import columns_named
-from piestream.language.model import Aggregate, Query
+from piestream.language.model import Aggregate, Query, StreamKind, Value
 from piestream.plan.columns import is_moment
 
 __all__ = ["columns_to_read", "lazily_read", "named_columns", "pandas_may_be_time"]
@@ -18,11 +18,12 @@ __all__ = ["columns_to_read", "lazily_read", "named_columns", "pandas_may_be_tim
 def named_columns(query: Query) -> set[str]:
     """The columns that a query names. One whose ORDER BY is left out reads its time besides."""
     names = set(query.partition_by)
-    if query.streams[0].order_by is not None:
-        names.add(query.streams[0].order_by)
+    for stream in query.streams:
+        own = (stream.order_by, stream.start, stream.end, stream.id)
+        names.update(column for column in own if column is not None)
     for symbol in query.symbols:
         names.update(symbol.predicate.columns, symbol.predicate.previous)
-    returned = (item.column for item in query.items if isinstance(item, Aggregate))
+    returned = (item.column for item in query.items if isinstance(item, Aggregate | Value))
     return names | {column for column in returned if column is not None}
 
 
@@ -38,7 +39,7 @@ def columns_to_read(
     if not named <= set(names):
         return list(names)
     times: Collection[str] = ()
-    if query.streams[0].order_by is None:
+    if any(s.order_by is None and s.kind is StreamKind.EVENTS for s in query.streams):
         times = {name for name in names if name not in named and may_be_time(name)}
     return [name for name in names if name in named or name in times]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 from warnings import warn
@@ -15,16 +15,18 @@ from piestream.adapters.event_columns import event_list, event_types, events_fra
 from piestream.adapters.file_run import run_files
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
+from piestream.adapters.inputs import Inputs, bound_inputs
 from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import lazily_read
+from piestream.engine.combined import CombinedStream
 from piestream.engine.stream import Stream
 from piestream.errors import ResultWarning
 from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
-from piestream.language.options import RunOptions
+from piestream.language.options import FileOptions, RunOptions
 from piestream.plan.binding import Binding
 
-__all__ = ["run", "run_files"]
+__all__ = ["inputs_result", "run", "run_files", "run_inputs"]
 
 #: A frame is cut so that one piece gives about so many matches, because room for more of them is made
 #: by copying. The first piece has a fixed number of rows; how many matches it gives decides the size
@@ -32,6 +34,40 @@ __all__ = ["run", "run_files"]
 _PIECE_MATCHES = 1 << 19
 _FIRST_ROWS = 1 << 16
 _LEAST_ROWS = 1 << 12
+
+
+def run_inputs(query: Query, given: Any, options: FileOptions) -> Any:
+    """Every match of a query that reads several streams, or intervals, as the kind of the first.
+
+    ``given`` has the rows of each, by its name; those that it lacks come from the query's files.
+    """
+    inputs = Inputs(query)
+    frames, kind, lazy = inputs.frames({} if given is None else given)
+    frames = {**inputs.files(options, frames), **frames}
+    result = inputs_result(query, frames, options)
+    return result.lazy() if lazy else as_kind(kind, result)
+
+
+def inputs_result(
+    query: Query, frames: Mapping[str, pl.DataFrame], options: RunOptions
+) -> pl.DataFrame:
+    """Every match in the inputs of a query, given as Polars frames."""
+    found = bound_inputs(query, {key: frame.schema for key, frame in frames.items()})
+    converted = {key: found.converted(key, frame) for key, frame in frames.items()}
+    threads = options.threads
+    if threads is None:
+        n_rows = sum(map(len, frames.values()))
+        threads = (os.cpu_count() or 1) if n_rows >= CHUNK_ROWS else 1
+    limit = Limit(options.limit)
+    stream = CombinedStream(
+        found.binding, ties=options.ties, lateness=None, whole=True, threads=threads,
+        at_end=options.at_end, enough=limit.rows,
+    )  # fmt: skip
+    pieces = (stream.process_inputs(converted) for _ in range(1))
+    results = list(limit.of(chain(pieces, stream.last_portions())))
+    if limit.cut:
+        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+    return pl.concat([stream.no_results, *results])
 
 
 def run(query: Query, rows: Any, options: RunOptions) -> Any:
@@ -48,7 +84,8 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
         return as_kind(kind, _matches(query, frame, options))
     if not events:
         raise ValueError("an empty list has no columns: give a frame without rows instead")
-    frame = events_frame(events, bound(query, event_types(events, query)))
+    binding = bound(query, event_types(events, query))
+    frame = events_frame(events, binding.columns, binding.schema)
     return as_kind("events", _matches(query, frame, options))
 
 

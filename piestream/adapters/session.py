@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import Any, NoReturn, Unpack, cast, get_args, overload
+from typing import Any, NoReturn, TypeVar, Unpack, cast, get_args, overload
 
 import polars as pl
 
@@ -19,7 +19,10 @@ from piestream.adapters.event_columns import (
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.forks import refuse_after_fork
 from piestream.adapters.frames import Kind, as_kind, as_polars
+from piestream.adapters.input_session import InputFeed
+from piestream.adapters.inputs import bound_inputs
 from piestream.adapters.read_columns import lazily_read
+from piestream.engine.combined import CombinedStream
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -36,6 +39,8 @@ from piestream.language.options import (
     takes_options,
 )
 from piestream.plan.binding import Binding
+
+T = TypeVar("T")
 
 
 class Session:
@@ -71,18 +76,43 @@ class Session:
         self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
         self._lock = RLock()  # a signal's handler may call while a call is under way
+        self._feed = InputFeed(query, self._opened) if query.is_combined else None
         refuse_after_fork(self)
         if state is not None:
-            stored, kind = schema_of(state)
-            if kind not in get_args(Kind):
-                raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
-            self._kind = cast(Kind, kind)
-            self._stream = restore(_bound_again(query, stored), state)
-            self._stream.closable = True
-            self._note_untyped()
+            self._restore(state)
             self._refuse_other_options(options, schema)
+        elif schema is not None and self._feed is not None:
+            self._feed.declare(schema)
+            self._stream = self._feed.stream
         elif schema is not None:
             self._bind(_types(schema))
+
+    def _restore(self, state: bytes) -> None:
+        stored, kind = schema_of(state)
+        if kind not in get_args(Kind):
+            raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
+        self._kind = cast(Kind, kind)
+        if self._feed is not None:
+            found = _again(lambda: bound_inputs(self.query, stored))
+            stream = restore(found.binding, state)
+            stream.closable = True
+            assert isinstance(stream, CombinedStream)
+            self._feed.restored(found, stream)
+            self._stream = stream
+        else:
+            if len(stored) != 1:
+                raise StateError("this state belongs to another query, of several streams")
+            (only,) = stored.values()
+            self._stream = restore(_again(lambda: bound(self.query, only)), state)
+            self._stream.closable = True
+            self._note_untyped()
+
+    def _opened(self, binding: Binding) -> CombinedStream:
+        options = self._options
+        lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
+        return CombinedStream(
+            binding, lateness=lateness, ties=options.ties, on_late=options.on_late, closable=True
+        )
 
     def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding: Binding = bound(self.query, dict(schema))
@@ -119,9 +149,10 @@ class Session:
         lateness = options.get("lateness")
         if lateness is not None:
             given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
-        types = _types(schema or {})
-        for name in binding.columns:
-            given[f"the type of {name}"] = (types.get(name), binding.schema[name])
+        if self._feed is None:
+            types = _types(schema or {})
+            for name in binding.columns:
+                given[f"the type of {name}"] = (types.get(name), binding.schema[name])
         for what, (value, held) in given.items():
             if value is not None and value != held:
                 raise StateError(
@@ -130,13 +161,15 @@ class Session:
                 )
 
     @overload
-    def push(self, rows: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame: ...
+    def push(
+        self, rows: pl.DataFrame | pl.LazyFrame, stream: str | None = None
+    ) -> pl.DataFrame: ...
     @overload
-    def push(self, rows: Event | Events) -> list[dict[str, Any]]: ...
+    def push(self, rows: Event | Events, stream: str | None = None) -> list[dict[str, Any]]: ...
     @overload
-    def push(self, rows: Frame) -> Frame: ...
+    def push(self, rows: Frame, stream: str | None = None) -> Frame: ...
 
-    def push(self, rows: Any) -> Any:
+    def push(self, rows: Any, stream: str | None = None) -> Any:
         """Add events; gives the matches that became known.
 
         Parameters
@@ -144,6 +177,9 @@ class Session:
         rows
             An event (a mapping of column and value), a list, tuple or generator of events, or a
             frame: Polars, pandas, PyArrow, DuckDB. All of its rows are taken or none.
+        stream
+            The name of the stream that they are rows of, where the query reads several. Until each
+            of these has had a row, or ``schema`` has told its types, rows wait.
 
         Returns
         -------
@@ -170,6 +206,12 @@ class Session:
         """
         with self._lock:
             self._check_open()
+            if self._feed is not None:
+                result, self._kind = self._feed.push(rows, stream)
+                self._stream = self._feed.stream
+                return self._as_pushed(result)
+            if stream not in (None, self.query.streams[0].name):
+                raise ValueError(f"the query reads no stream {stream}, and only one: leave it out")
             if self._stream is not None:
                 return self._push(rows)
             advanced = self._advanced
@@ -209,7 +251,9 @@ class Session:
         known = self._stream is not None and not self._untyped
         stream = self._stream if known else self._typed(event_types(events, self.query))
         assert stream is not None
-        return self._as_pushed(stream.process(events_frame(events, stream.binding)))
+        return self._as_pushed(
+            stream.process(events_frame(events, stream.binding.columns, stream.binding.schema))
+        )
 
     def _push_event(self, event: Event) -> Any:
         stream = self._stream
@@ -223,7 +267,9 @@ class Session:
                 known = stream.process_event(*read, reader.attribute_floats)
                 if known is not None:
                     return [] if known is stream.no_results else self._as_pushed(known)
-        return self._as_pushed(stream.process(events_frame([event], stream.binding)))
+        return self._as_pushed(
+            stream.process(events_frame([event], stream.binding.columns, stream.binding.schema))
+        )
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
         for name in binding.columns:
@@ -272,6 +318,8 @@ class Session:
         """
         with self._lock:
             self._check_open()
+            if self._feed is not None:
+                return self._as_pushed(self._feed.advance(time, self._ticks))
             if self._stream is None:  # the time's type is not known yet
                 if self._advanced is None or _is_after(time, self._advanced):
                     self._advanced = time
@@ -386,10 +434,10 @@ class Session:
             raise ValueError("this session is closed")
 
 
-def _bound_again(query: Query, stored: Mapping[str, pl.DataType]) -> Binding:
+def _again(bind: Callable[[], T]) -> T:
     """The query bound to the columns that a state says it was taken with."""
     try:
-        return bound(query, stored)
+        return bind()
     except (QueryError, SchemaError) as error:
         raise StateError(
             "this state belongs to another query: this one cannot read the columns that it was "

@@ -97,7 +97,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="DATA",
-            help="Files and globs, or - for standard input. Without: the files that FROM names.",
+            help="Files and globs, or - for standard input; of a query of several streams "
+            "STREAM=FILE. Without: the files that FROM and WITH name.",
             show_default=False,
         ),
     ] = None,
@@ -112,7 +113,7 @@ def run(
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
     output_format: Annotated[
-        Literal["table", "csv", "ndjson", "parquet"] | None,
+        Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,
@@ -196,9 +197,9 @@ def check(
     text, names = _text(context, query, query_file, data)
     with _reported(context):
         parsed = _query(text, _parameters(context, param))
-        if names or parsed.streams[0].path:
+        if names or any(stream.path for stream in parsed.inputs):
             from piestream.adapters.file_run import bound_to
-            from piestream.cli.work import Input, file_options, opened
+            from piestream.cli.work import Input, check_inputs, file_options, opened
 
             options = file_options(
                 delimiter=delimiter,
@@ -207,8 +208,12 @@ def check(
                 encoding=encoding,
                 types=_types(context, column_type),
             )
-            with closing(opened(parsed, Input(tuple(names), format, options))) as source:
-                bound_to(parsed, source)
+            wanted = Input(tuple(names), format, options)
+            if parsed.is_combined:
+                check_inputs(parsed, wanted)
+            else:
+                with closing(opened(parsed, wanted)) as source:
+                    bound_to(parsed, source)
         for symbol in parsed.symbols:
             if symbol.predicate.is_never_true:
                 what = f"the predicate of {symbol.name} is never true, so nothing can match"

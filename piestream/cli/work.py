@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import glob
@@ -16,22 +16,26 @@ from typing import Any, Literal
 from piestream.adapters.file_run import FileRun
 from piestream.adapters.files import Source, open_source
 from piestream.adapters.formats import FORMATS, Format
+from piestream.adapters.inputs import Inputs
+from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.terminal import printable
 from piestream.adapters.text_blocks import can_read
-from piestream.cli.output import Output, Schema, TableOutput, open_output
+from piestream.cli.output import Output, TableOutput, open_output
 from piestream.cli.process import deferred_signals
 from piestream.engine.statistics import Statistics
-from piestream.errors import FileError, ResultWarning
+from piestream.errors import FileError, ResultWarning, StreamError
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.show.exports import ExportFormat, check_export, is_export
+from piestream.show.matches import with_endpoints
 
 __all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
 
-OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
+OutputFormat = Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"]
 
 
 class UsageError(Exception):
@@ -95,16 +99,63 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
 def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
-    _refuse_own_input(request.output, request.input.data or (query.streams[0].path or "-",))
+    if is_export(format):
+        query = with_endpoints(query)
+    own = tuple(stream.path or "-" for stream in query.inputs)
+    if query.is_combined:
+        files = named_files(query, request.input.data)
+        _refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
+        _work(_inputs_run(query, files, request.input), None, request, format)
+        return
+    _refuse_own_input(request.output, request.input.data or own)
     with closing(opened(query, request.input, request.live)) as source:
-        _work(query, source, request, format)
+        run = FileRun(query, source, request.input.options, sort=request.sort)
+        _work(run, source, request, format)
 
 
-def _work(query: Query, source: Source, request: RunRequest, format: OutputFormat) -> None:
-    run = FileRun(query, source, request.input.options, sort=request.sort)
+def named_files(query: Query, data: Sequence[str]) -> dict[str, list[str]]:
+    """The files of each stream, from arguments like ``vitals=a.csv``."""
+    inputs = Inputs(query)
+    files: dict[str, list[str]] = {}
+    for argument in data:
+        name, equals, path = argument.partition("=")
+        try:
+            key = inputs.name_of(name if equals and name in inputs.readers else None)
+        except ValueError:
+            listed = ", ".join(inputs.readers)
+            raise UsageError(
+                f"{argument}: write which stream it is of, as in {next(iter(inputs.readers))}="
+                f"{argument.rpartition('=')[2]}; the query reads {listed}"
+            ) from None
+        files.setdefault(key, []).append(path if equals and name == key else argument)
+    return files
+
+
+def _inputs_run(query: Query, files: Mapping[str, Sequence[str]], wanted: Input) -> InputsRun:
+    """The run of a query of several streams over the files of each."""
+    try:
+        return InputsRun(query, files, wanted.options, format=wanted.format)
+    except QueryError:
+        raise
+    except (FileNotFoundError, ValueError) as error:
+        if isinstance(error, StreamError):
+            raise
+        raise UsageError(str(error)) from None
+
+
+def check_inputs(query: Query, wanted: Input) -> None:
+    """Refuse a query of several streams that does not fit the files of each."""
+    _inputs_run(query, named_files(query, wanted.data), wanted)
+
+
+def _work(
+    run: FileRun | InputsRun, source: Source | None, request: RunRequest, format: OutputFormat
+) -> None:
+    if is_export(format):
+        _check_export(run, format)
     started = time.perf_counter()
     with deferred_signals(can_read.__code__) as check_signals:
-        output = _output(request, format, run.binding.result_schema)
+        output = _output(run, request, format)
         try:
             with _progress(source, request.quiet) as tick, plain_warnings():
                 for rows in run.results():
@@ -120,7 +171,14 @@ def _work(query: Query, source: Source, request: RunRequest, format: OutputForma
             _sum_up(run, request, output, time.perf_counter() - started)
 
 
-def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -> None:
+def _check_export(run: FileRun | InputsRun, format: ExportFormat) -> None:
+    try:
+        check_export(run.binding.query, format, run.binding.time.dtype)
+    except ValueError as error:
+        raise UsageError(f"--output-format {format}: {error}") from None
+
+
+def _sum_up(run: FileRun | InputsRun, request: RunRequest, output: Output, seconds: float) -> None:
     if (
         isinstance(output, TableOutput)
         and request.table_rows is not None
@@ -139,14 +197,15 @@ def _sum_up(run: FileRun, request: RunRequest, output: Output, seconds: float) -
         print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
-def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
+def _output(run: FileRun | InputsRun, request: RunRequest, format: OutputFormat) -> Output:
+    schema = run.binding.result_schema
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         live = request.live and request.input.data == ("-",)
         return TableOutput(schema, limit=request.table_rows, width=width, live=live)
     path = None if request.output in (None, "-") else request.output
     try:
-        return open_output(path, format, schema)
+        return open_output(path, format, run.binding.query, schema)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(str(error)) from None
 
@@ -221,9 +280,9 @@ def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _progress(source: Source, quiet: bool) -> Iterator[Any]:
+def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
     """A progress bar on a terminal; nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or source is None or not sys.stderr.isatty():
         yield lambda seen: None
         return
     from rich.console import Console

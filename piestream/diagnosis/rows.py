@@ -83,7 +83,8 @@ def read_rows(query: Query, given: Any, ties: Ties = "error") -> Rows:
         return _bound_rows(query, *_ordered(as_polars(given, query), ties))
     if not events:
         raise ValueError("an empty list has no columns: give a frame without rows instead")
-    frame = events_frame(events, bound(query, event_types(events, query)))
+    binding = bound(query, event_types(events, query))
+    frame = events_frame(events, binding.columns, binding.schema)
     return _bound_rows(query, frame, ties, "events")
 
 

@@ -15,7 +15,7 @@ from piestream.errors import TimeError
 from piestream.expressions.columns import column_named
 from piestream.expressions.predicate import Predicate
 from piestream.plan.binding import Binding
-from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.columns import CODE, FLOAT, ROW
 
 TIME = "time"
 KEY = "key:"
@@ -57,7 +57,7 @@ class Projection:
         columns.append(column_named(binding.time.name).to_physical().cast(pl.Int64).alias(TIME))
         columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.row_predicates]
         for number, attribute in enumerate(binding.attributes):
-            value = column_named(attribute.name)
+            value = column_named(attribute.name) if attribute.name != ROW else pl.lit(1)
             if attribute.form == FLOAT:
                 value = value.cast(pl.Float64).fill_nan(None)
             elif attribute.form != CODE:
@@ -74,8 +74,13 @@ class Projection:
         types[TIME] = pl.Int64()
         types |= {f"{PREDICATE}{i}": pl.Boolean() for i in self.row_predicates}
         for number, attribute in enumerate(binding.attributes):
-            forms = {FLOAT: pl.Float64(), CODE: binding.schema[attribute.name]}
-            types[f"{ATTRIBUTE}{number}"] = forms.get(attribute.form, pl.Int64())
+            types[f"{ATTRIBUTE}{number}"] = (
+                pl.Float64()
+                if attribute.form == FLOAT
+                else binding.schema[attribute.name]
+                if attribute.form == CODE
+                else pl.Int64()
+            )
         return types | {RAW + name: binding.schema[name] for name in self._raw}
 
     @cached_property
@@ -84,6 +89,16 @@ class Projection:
         binding = self.binding
         read = (*binding.predicate_columns, *binding.previous) if self.ordered_predicates else ()
         return tuple(dict.fromkeys(read))
+
+    @property
+    def tie_columns(self) -> list[pl.Expr]:
+        """What two events have in common that tie."""
+        return [*map(pl.col, self.keys), pl.col(TIME)]
+
+    @property
+    def waits(self) -> bool:
+        """Whether an instant is worked on only when the watermark has passed it."""
+        return False
 
     def check_times(self, times: pl.Series) -> None:
         """Refuse rows without a usable time."""
@@ -94,6 +109,9 @@ class Projection:
                 f"the time column {name} is NULL in row {row} of the rows given; every event needs "
                 "a time: filter these rows out"
             )
+        self._check_values(times, name)
+
+    def _check_values(self, times: pl.Series, name: str) -> None:
         if not len(times):
             return
         for reserved, extreme in ((INT64_MIN, times.min()), (INT64_MAX, times.max())):

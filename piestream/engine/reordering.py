@@ -44,7 +44,7 @@ class ReorderBuffer:
         if self.rows is None or not len(self.rows):
             return None
         first = int(self.rows[TIME].min())  # type: ignore[arg-type]
-        return first + (self.ties == "last")
+        return first + (self.ties == "last" or self.projection.waits)
 
     def observe_time(self, time: int) -> None:
         """The stream has got to this time, whether or not an event of that time comes here."""
@@ -58,7 +58,7 @@ class ReorderBuffer:
     def release(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add rows in the order in which they came; gives all that need not wait any longer."""
         if self.lateness is not None:
-            return self._passed(self._on_time(rows) if len(rows) else rows)
+            return self.passed(self._on_time(rows) if len(rows) else rows)
         if len(rows):
             self.observe_time(int(rows[TIME].max()))  # type: ignore[arg-type]
         return rows if self.rows is None else pl.concat([self.drain(), rows])
@@ -68,13 +68,19 @@ class ReorderBuffer:
 
         All are judged by the watermark as it was before them.
         """
+        return self.passed(self.without_late(rows, unordered=True))
+
+    def without_late(self, rows: pl.DataFrame, unordered: bool = False) -> pl.DataFrame:
+        """Of rows that came those that are not late."""
+        if not unordered:
+            return self._on_time(rows)
         late = rows[TIME] < self.watermark
         if late.any():
             self.dropped += int(late.sum())
             rows = rows.filter(~late)
         if len(rows):
             self.observe_time(int(rows[TIME].max()))  # type: ignore[arg-type]
-        return self._passed(rows)
+        return rows
 
     def hold(self, rows: pl.DataFrame) -> None:
         """Keep rows of a bounded input until the next ones have come."""
@@ -86,13 +92,12 @@ class ReorderBuffer:
         rows, self.rows = self.rows, None
         return rows
 
-    def _passed(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def passed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows that the watermark has passed, of these and of those that waited for it."""
         if self.rows is not None and len(self.rows):
             rows = pl.concat([self.rows, rows])
-        passed = (
-            rows[TIME] < self.watermark if self.ties == "last" else rows[TIME] <= self.watermark
-        )
+        waits = self.ties == "last" or self.projection.waits
+        passed = rows[TIME] < self.watermark if waits else rows[TIME] <= self.watermark
         if passed.all():
             self.rows = None
             return rows
@@ -103,7 +108,8 @@ class ReorderBuffer:
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""
-        again = rows.select(~pl.struct(*self.projection.keys, TIME).is_first_distinct()).to_series()
+        columns = self.projection.tie_columns
+        again = rows.select(~pl.struct(*columns).is_first_distinct()).to_series()
         if again.any():
             raise tie_error(self.projection, rows, int(again.arg_max() or 0))
 

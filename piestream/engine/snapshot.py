@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.arrow_stream import check_stream
+from piestream.engine.combined import CombinedStream
 from piestream.engine.state import DetectorState, StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -60,9 +61,16 @@ def snapshot(stream: Stream, pushed: str = "polars") -> bytes:
     """Everything that a stream knows, as bytes; and the kind of what was ``pushed`` into it."""
     state = stream.export_state()
     contents = _contents_of(state)
-    contents["facts"] |= {"bound": _schema_text(stream.binding), "pushed": pushed}
+    contents["facts"] |= {"bound": _bound_text(stream), "pushed": pushed}
+    if isinstance(stream, CombinedStream):
+        contents["facts"]["combined"] = stream.export_counters()
     sections = [write(contents[name]) for name, (write, _) in _SECTIONS.items()]
     sections += [_columns(values.to_frame("value")) for values in state.dictionaries]
+    if isinstance(stream, CombinedStream):
+        sections += [
+            snapshot(part) if isinstance(part, Stream) else _columns(part)
+            for part in stream.export_parts()
+        ]
     return with_sections(stream.binding.fingerprint, sections)
 
 
@@ -77,18 +85,40 @@ def restore(binding: Binding, state: bytes) -> Stream:
             )
         named = zip(_SECTIONS.items(), sections, strict=False)
         contents = {name: read(section) for (name, (_, read)), section in named}
-        dictionaries = [_from_columns(section) for section in sections[len(_SECTIONS) :]]
-        return Stream.restore_state(binding, _state_of(contents, dictionaries))
+        rest = sections[len(_SECTIONS) :]
+        if not binding.parts:
+            dictionaries = [_from_columns(section) for section in rest]
+            return Stream.restore_state(binding, _state_of(contents, dictionaries))
+        n_dictionaries = len(rest) - len(binding.parts)
+        dictionaries = [_from_columns(section) for section in rest[: max(n_dictionaries, 0)]]
+        stream = CombinedStream.restore_state(binding, _state_of(contents, dictionaries))
+        assert isinstance(stream, CombinedStream)
+        counters = {name: _word(n) for name, n in dict(contents["facts"]["combined"]).items()}
+        stream.restore_parts(
+            [
+                _from_columns(section)
+                if part.inner is None
+                else restore(part.inner, bytes(section))
+                for part, section in zip(binding.parts, rest[n_dictionaries:], strict=True)
+            ],
+            counters,
+        )
+        return stream
 
 
-def schema_of(state: bytes) -> tuple[dict[str, pl.DataType], str]:
-    """The columns that the stored stream was bound to, and the kind of what was pushed last."""
+def schema_of(state: bytes) -> tuple[dict[str, dict[str, pl.DataType]], str]:
+    """The columns of each input of the stored stream, and the kind of what was pushed last."""
     with _damage_refused():
         facts = _from_json(sections_of(state)[1][0])
-        stored = bytes.fromhex(facts["bound"])
-        check_stream(memoryview(stored))
-        empty = pl.DataFrame.deserialize(io.BytesIO(stored))
-        return dict(empty.schema), str(facts["pushed"])
+        bound = facts["bound"]
+        inputs = dict(bound) if isinstance(bound, dict) else {"": bound}
+        return {key: _schema_of(text) for key, text in inputs.items()}, str(facts["pushed"])
+
+
+def _schema_of(text: str) -> dict[str, pl.DataType]:
+    stored = bytes.fromhex(text)
+    check_stream(memoryview(stored))
+    return dict(pl.DataFrame.deserialize(io.BytesIO(stored)).schema)
 
 
 @contextmanager
@@ -214,9 +244,17 @@ _SECTIONS: dict[str, tuple[Callable[[Any], bytes], Callable[[memoryview], Any]]]
 }
 
 
-def _schema_text(binding: Binding) -> str:
+def _bound_text(stream: Stream) -> str | dict[str, str]:
+    """The columns that a stream was bound to, of each input if it may have several."""
+    if isinstance(stream, CombinedStream):
+        return {key: _schema_text(schema) for key, schema in stream.input_schemas().items()}
+    binding = stream.binding
+    return _schema_text({name: binding.schema[name] for name in binding.columns})
+
+
+def _schema_text(schema: dict[str, pl.DataType]) -> str:
     out = io.BytesIO()
-    pl.DataFrame(schema={n: binding.schema[n] for n in binding.columns}).serialize(out)
+    pl.DataFrame(schema=schema).serialize(out)
     return out.getvalue().hex()
 
 

@@ -85,14 +85,14 @@ class Stream:
         self._enough = enough
         self._finished = False
         self._incomplete: int | None = None
-        self._projection = Projection(binding)
+        self._projection = self._new_projection(binding)
         self._buffer = ReorderBuffer(self._projection, ties, lateness, on_late)
         key_schema = {name: binding.schema[name] for name in binding.query.partition_by}
         self._partitions = (
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
         self._dictionaries = {
-            number: Dictionary(binding.schema[attribute.name])
+            number: Dictionary(binding.attribute_type(attribute))
             for number, attribute in enumerate(binding.attributes)
             if attribute.form == CODE
         }
@@ -107,11 +107,18 @@ class Stream:
         self.no_results = pl.DataFrame(schema=binding.result_schema)
         self._change = ChangeGuard()
 
+    def _new_projection(self, binding: Binding) -> Projection:
+        return Projection(binding)
+
     # -- rows in ----------------------------------------------------------------------------------
 
     def process(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Process rows of the input."""
         return self.process_projected(self.project(frame))
+
+    def check_times(self, times: pl.Series) -> None:
+        """Refuse rows without a usable time."""
+        self._projection.check_times(times)
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Of rows of the input the columns that the query needs, as `process_projected` takes them."""
@@ -224,11 +231,16 @@ class Stream:
                 yield from self._detect(self._buffer.drain(), last=True, most_rows=most_rows)
             if self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.latest)
-            if (at_end or self._at_end) == "close" and not self._whole:
-                self._check_closable()
-                yield from map(self._results, self.detector.close(most_rows))
-                self._incomplete = 0
+            if not self._whole:
+                yield from self._closed(at_end, most_rows)
             self._finished = True
+
+    def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
+        """The results of ending what is open, if that is asked for."""
+        if (at_end or self._at_end) == "close":
+            self._check_closable()
+            yield from map(self._results, self.detector.close(most_rows))
+            self._incomplete = 0
 
     def _check_closable(self) -> None:
         """Refuse to close where an interval would end behind the last time that there is."""
@@ -330,7 +342,7 @@ class Stream:
                 a.name: n for n, a in enumerate(old)
             }  # forms of one untyped column are all NULL
             dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
-            projection = Projection(binding)
+            projection = self._new_projection(binding)
             if self._buffer.rows is not None:
                 source = {
                     f"{ATTRIBUTE}{n}": f"{ATTRIBUTE}{place[a.name]}"
@@ -346,7 +358,7 @@ class Stream:
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._dictionaries = {
-                n: dictionaries.get(a) or Dictionary(binding.schema[a.name])
+                n: dictionaries.get(a) or Dictionary(binding.attribute_type(a))
                 for n, a in enumerate(binding.attributes)
                 if a.form == CODE
             }
@@ -559,10 +571,15 @@ class Stream:
             return False
         return self._since_compaction >= max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
 
+    @property
+    def _remembers(self) -> bool:
+        """Whether partitions that hold nothing are kept, for the values of their latest events."""
+        return bool(self._previous)
+
     def _compact(self, now: int) -> None:
         """Free what can no longer take part in a match: state is bounded by the window."""
         idle = self.detector.compact(now, self.closable)
-        if idle.size and not self._previous and isinstance(self._partitions, Partitions):
+        if idle.size and not self._remembers and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
         for number, dictionary in self._dictionaries.items():
             used = self.detector.used_codes(number, len(dictionary.values))

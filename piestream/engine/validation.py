@@ -41,6 +41,8 @@ _DAMAGES = (
     "an interval refers to others that do not exist",
     "an aggregate has a value that its column cannot have",
     "the lists of waiting matches are wrong",
+    "the orders of its intervals are wrong",
+    "the lists of its pairs are wrong",
 )
 
 
@@ -82,11 +84,12 @@ def _check_frame(
 
 
 def _check_dictionaries(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> None:
-    columns = [a.name for a in binding.attributes if a.form == CODE]
+    columns = [a for a in binding.attributes if a.form == CODE]
     if len(dictionaries) != len(columns):
         raise damaged(f"it has {len(dictionaries)} dictionaries, not {len(columns)}")
-    for name, values in zip(columns, dictionaries, strict=True):
-        if values.dtype != binding.schema[name]:
+    for attribute, values in zip(columns, dictionaries, strict=True):
+        name = attribute.name
+        if values.dtype != binding.attribute_type(attribute):
             raise damaged(f"the dictionary of {name} has type {values.dtype}")
         if values.null_count() or values.n_unique() != len(values):
             raise damaged(f"the dictionary of {name} does not hold distinct values")
@@ -99,13 +102,13 @@ def _check_words(binding: Binding, state: StreamState, n_partitions: int) -> Non
     stored = state.detector
     words = (stored.partitions.reshape(-1), stored.pool, stored.waiting)
     found = check_state(
-        binding.compiled.program, _limits(binding, state.dictionaries), words, n_partitions
+        binding.compiled.program, limits_of(binding, state.dictionaries), words, n_partitions
     )
     if found != Damage.NOTHING:
         raise damaged(_DAMAGES[found])
 
 
-def _limits(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> Words:
+def limits_of(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> Words:
     """The `joins.validation.Limits` of a query's states."""
     from piestream.joins.validation import Limits, OutputRange, ValueRange
 
@@ -117,7 +120,7 @@ def _limits(binding: Binding, dictionaries: tuple[pl.Series, ...]) -> Words:
         if attribute.form == CODE
         else _ANY
         if attribute.form == FLOAT
-        else _range_of(binding.schema[attribute.name])
+        else _range_of(binding.attribute_type(attribute))
         for attribute in binding.attributes
     ]
     places = binding.compiled.output_words

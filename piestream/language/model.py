@@ -6,8 +6,9 @@ Nothing here knows of engines or frames. Two queries are equal when they mean th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
@@ -300,6 +301,28 @@ class Query:
             and not self.streams[x.stream].is_ready_made
         )
 
+    def over(self, stream: int) -> Query:
+        """What the query says of one of its streams: the symbols and the returns of that alone.
+
+        >>> import piestream as ps
+        >>> query = ps.query(
+        ...     "FROM a WITH b DEFINE x AS p > 1, y AS b.q > 1 PATTERN x before y WITHIN 9"
+        ... )
+        >>> [symbol.name for symbol in query.over(1).symbols]
+        ['y']
+        """
+        symbols = tuple(replace(s, stream=0) for s in self.symbols if s.stream == stream)
+        names = {symbol.name for symbol in symbols}
+        returns = (item for item in self.items if isinstance(item, Aggregate | Value))
+        return replace(
+            self,
+            symbols=symbols,
+            streams=(self.streams[stream],),
+            constraints=(),
+            returns=tuple(item for item in returns if item.symbol in names),
+            where=None,
+        )
+
     def part(self, stream: int, name: str) -> Where:
         """The name of a part of one of its streams, as `fault` takes it."""
         return part_of(stream, self.streams[stream].name, name)
@@ -404,6 +427,9 @@ class Query:
     @overload
     def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
 
+    @overload
+    def run(self, frame: Mapping[str, Any], **options: Unpack[AnyKeywords]) -> Any: ...
+
     @takes_options(FileOptions, SparkBoundedOptions, SparkStreamOptions)
     def run(self, frame: Any = None, **options: Unpack[AnyKeywords]) -> Any:
         """Every match in a frame, as a frame of the same kind.
@@ -413,7 +439,9 @@ class Query:
         frame
             A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
             relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
-            order. Left out, the files that FROM names are read.
+            order. Left out, the files that FROM names are read. For a query of several streams a
+            dict of their names and such frames, whose kinds may differ: the first one's comes
+            back.
         ties
             Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
             the ``"last"`` of them counts.
@@ -464,8 +492,10 @@ class Query:
             from piestream.spark.frames import run_frame
 
             return run_frame(self, frame, options)
-        from piestream.adapters.run import run, run_files
+        from piestream.adapters.run import run, run_files, run_inputs
 
+        if self.is_combined:
+            return run_inputs(self, frame, FileOptions.of(options))
         if frame is None:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
@@ -565,3 +595,35 @@ class Query:
         from piestream import show
 
         return show.explain(self)
+
+    def export(
+        self, matches: Any, format: show.ExportFormat, path: str | Path | None = None
+    ) -> str:
+        """The matches of a result for another tool, as a text that is also written to ``path``.
+
+        Parameters
+        ----------
+        matches
+            What `run` or a session gave, a frame of any kind. RETURN must give the start and the end
+            of every symbol, as it does if it is left out.
+        format
+            ``"trace"``: a trace in Chrome's format, which Perfetto opens; ``"grafana"``: annotations
+            of Grafana; ``"mne"``: annotations of MNE-Python, as text.
+
+        Raises
+        ------
+        ValueError
+            An endpoint of a symbol is missing, or the unit of the time column is not known.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t UNIT s DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> matches = query.run([{"t": 1, "x": 5}, {"t": 3, "x": 0}])
+        >>> print(query.export(matches, "mne"), end="")
+        # MNE-Annotations
+        # onset, duration, description
+        1, 0, match
+        1, 0, a
+        """
+        from piestream import show
+
+        return show.export(self, matches, format, path)

@@ -62,6 +62,7 @@ class _Pairs:
             self.validation.report(spec.span, message, hint)
             self.relates_to_itself = True
             return
+        _report_unknown_gap(self.validation, spec)
         position = self.validation.position
         if position[spec.x] < position[spec.y]:
             self._intersect((spec.x, spec.y), spec.relations, spec.span)
@@ -88,6 +89,27 @@ class _Pairs:
             )
         self.relations[pair] = both
         self.spans.setdefault(pair, span)
+
+
+def _report_unknown_gap(validation: Validation, spec: ConstraintSpec) -> None:
+    """Whether nothing touches a gap is never known of rows that become known at their ends."""
+    if not spec.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS):
+        return
+    draft = validation.draft
+    for symbol in draft.symbols:
+        stream = draft.streams[symbol.stream]
+        if symbol.name not in (spec.x, spec.y) or not stream.is_ready_made:
+            continue
+        if stream.id is None and not stream.known_at_start:
+            message = (
+                f"{spec.x} and {spec.y}: whether an interval of {symbol.name} lies between is not "
+                f"known while rows of {stream.name} come at their ends"
+            )
+            hint = "take before or after"
+            if not stream.is_query:
+                hint += ", or give the rows an ID or KNOWN AT START"
+            validation.report(spec.span, message, hint)
+            return
 
 
 def _report_unused(validation: Validation, used: Collection[str]) -> None:

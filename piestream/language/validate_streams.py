@@ -38,6 +38,9 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
     if stream.start is not None and stream.start == stream.end:
         message = f"intervals start and end in one column, {stream.start}"
         validation.report_at(where("end"), message, "a row of intervals has a column for each")
+    if stream.known_at_start and stream.id is not None:
+        message = "KNOWN AT START is for complete rows, and ID finds the ends of those that begin"
+        validation.report_at(where("id"), message, "leave one of them out")
     times = {"ORDER BY": (stream.order_by, "order_by"), "FROM": (stream.start, "start")}
     times["TO"] = stream.end, "end"
     for clause, (column, part) in times.items():

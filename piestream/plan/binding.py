@@ -62,6 +62,11 @@ class Binding:
         """The columns of the result and their types."""
         return {output.name: output.dtype for output in self.outputs}
 
+    def attribute_type(self, attribute: Attribute) -> pl.DataType:
+        """The type of the column that an attribute is of."""
+        schema = self.parts[attribute.stream].binding.schema if self.parts else self.schema
+        return schema[attribute.name] if attribute.name != ROW else pl.Int64()
+
     @cached_property
     def fingerprint(self) -> bytes:
         """What a stored state must agree with: the query's meaning and the types it works on."""
@@ -115,8 +120,6 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
 
     ``as_stream``: its rows are intervals of another query, and have their starts and ends.
     """
-    if query.is_combined:
-        raise query.fault(("source",), "queries of several streams cannot be run yet")
     columns = InputColumns(query, dict(schema))
     errors = Errors()
     time = errors.attempt(columns.time)

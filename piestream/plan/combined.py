@@ -15,7 +15,7 @@ from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS
 from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
-from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.columns import Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import join_keys, match_condition
 from piestream.plan.outputs import (
@@ -46,6 +46,8 @@ def unified(query: Query, schemas: Schemas) -> dict[str, dict[str, pl.DataType]]
 def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) -> Binding:
     """Bind a query of several streams to their `unified` columns."""
     errors = Errors()
+    if any(stream.is_ready_made for stream in query.streams):
+        raise query.fault(("source",), "streams of intervals cannot be run yet")
     inner = [_inner(query, stream, schemas, errors) for stream in query.streams]
     errors.raise_all()
     query = _with_endpoints(query, inner)
@@ -63,7 +65,9 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
             errors.attempt(c.dtype, name, ("partition_by", name), "PARTITION BY")
     errors.raise_all()
     time = next(t for t in times if t)[0]
-    unit = next((NANOSECONDS[s.time_unit] for s in query.streams if s.time_unit), None)
+    units = [NANOSECONDS[s.time_unit] for s in query.streams if s.time_unit]
+    units += [n for b in inner if b is not None and (n := b.time.nanoseconds_per_tick) is not None]
+    unit = units[0] if units else None
     if time.nanoseconds_per_tick is None and unit is not None:
         time = replace(time, nanoseconds_per_tick=unit)
     ticks = errors.attempt(query_ticks, query, time)
@@ -112,7 +116,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
 
 
 def _bits(query: Query, parts: list[Part], n_predicates: int) -> tuple[int, ...]:
-    """Where the bit of each symbol is; that of a ready-made one is behind all, and never set."""
+    """Where the bit of each symbol is; that of ready-made ones is behind all and never set."""
     bits = []
     for symbol in query.symbols:
         part = parts[symbol.stream]
@@ -154,9 +158,8 @@ def _times(columns: InputColumns) -> tuple[TimeColumn, ...]:
 def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn, ...]) -> Binding:
     """The binding of one stream: of a query of its own symbols."""
     query = whole.query
-    symbols = tuple(replace(s, stream=0) for s in query.symbols if s.stream == columns.stream)
-    own = replace(query, symbols=symbols, streams=(columns.source,), constraints=(), returns=())
-    distinct = dict.fromkeys(symbol.predicate for symbol in symbols)
+    own = query.over(columns.stream)
+    distinct = dict.fromkeys(symbol.predicate for symbol in own.symbols)
     errors = Errors()
     predicates = [errors.attempt(p.to_polars, columns.schema) for p in distinct]
     errors.raise_all()
@@ -171,7 +174,7 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
         outputs=(),
         compiled=whole.compiled,
         predicates=tuple(p for p in predicates if p is not None),
-        bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in symbols),
+        bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in own.symbols),
         previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),
         times=tuple(names),
     )
@@ -274,13 +277,3 @@ def _common_key(query: Query, name: str, types: Mapping[str, pl.DataType]) -> pl
         f"the column {name} has different types: {listed}",
         "its values are compared: convert one of the columns",
     )
-
-
-def attribute_types(binding: Binding) -> list[pl.DataType]:
-    """The type of the column of each attribute."""
-    return [_attribute_type(binding, attribute) for attribute in binding.attributes]
-
-
-def _attribute_type(binding: Binding, attribute: Attribute) -> pl.DataType:
-    schema = binding.parts[attribute.stream].binding.schema if binding.parts else binding.schema
-    return schema[attribute.name] if attribute.name else pl.Int64()

@@ -130,18 +130,27 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
             target_key=target.key,
             bucket=target.bucket,
             chain=target.chain,
+            constraint=constraint,
+            side=side,
+            listed=entry.listed != NONE,
+            allows_earlier=source.allows_earlier,
+            allows_later=source.allows_later,
             check=0,
             check_end=0,
         )
 
     @cache
     def packed(check: Check) -> tuple[int, ...]:
+        side = check.side
+        keys = NONE if check.equal_keys is None else check.equal_keys
+        if check.constraint is None and keys == NONE:
+            side = records.RowSlot.offset("number" if view.rows >> check.other & 1 else "start")
         return tuple(
             records.Check.packed(
                 constraint=NONE if check.constraint is None else check.constraint,
-                side=check.side,
+                side=side,
                 other=check.other,
-                equal_keys=NONE if check.equal_keys is None else check.equal_keys,
+                equal_keys=keys,
             )
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
@@ -14,8 +14,7 @@ from piestream.automata import (
     decision_points,
     read_by_automaton,
 )
-from piestream.expressions.predicate import Predicate
-from piestream.language.model import Aggregate, Constraint, Emit, Query, Symbol
+from piestream.language.model import Constraint, Emit, Query, Symbol
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 
@@ -124,10 +123,13 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
     1: x > 1
        a: valid once it is known to last 3
     """
-    from piestream.plan.binding import bind
+    from piestream.show.stand_in import bound_to, bound_to_stand_in
 
-    binding = bind(query, schema) if schema is not None else bind(*_stand_in(query))
-    sections = [("Query", str(query)), ("Predicates", "\n".join(_predicates(query)))]
+    binding = bound_to_stand_in(query) if schema is None else bound_to(query, schema)
+    sections = [("Query", str(query))]
+    if query.is_combined:
+        sections.append(("Streams", "\n".join(_streams(query))))
+    sections.append(("Predicates", "\n".join(_predicates(query))))
     if query.constraints:
         sections.append(("Constraints", "\n".join(_constraints(query))))
         implied = "\n".join(_implied(query))
@@ -138,36 +140,6 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
     return Explanation(query, tuple(sections))
 
 
-def _stand_in(query: Query) -> tuple[Query, dict[str, pl.DataType]]:
-    """A query with the same plan and columns that fit it, where the input is not known yet."""
-    import polars as pl
-
-    number = {p: i for i, p in enumerate(dict.fromkeys(s.predicate for s in query.symbols))}
-    columns: dict[str, pl.DataType] = {
-        item.column: pl.Float64()
-        for item in query.items
-        if isinstance(item, Aggregate) and item.column is not None
-    }
-    columns |= {name: pl.Int64() for name in query.partition_by}
-    (stream,) = query.streams
-    time = stream.order_by or "time"
-    while stream.order_by is None and time in columns:
-        time += "_"
-    columns[time] = pl.Int64()
-    column = "predicate"
-    while column in columns:
-        column += "_"
-    columns[column] = pl.Int64()
-    symbols = tuple(
-        replace(s, predicate=Predicate.parse(f"{column} = {number[s.predicate]}"))
-        for s in query.symbols
-    )
-    # integers with a unit take durations with and without one
-    clock = replace(stream, order_by=time, time_unit=stream.time_unit or "ns")
-    changed = replace(query, symbols=symbols, streams=(clock,), returns=query.items, where=None)
-    return changed, columns
-
-
 def _same(query: Query, constraint: Constraint) -> bool:
     return query.same_predicate(query.symbol(constraint.x), query.symbol(constraint.y))
 
@@ -176,16 +148,40 @@ def _constraint_text(constraint: Constraint) -> str:
     return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
 
 
+# -- streams -------------------------------------------------------------------------------------
+
+
+def _streams(query: Query) -> Iterator[str]:
+    """What each stream is, and when its rows are known."""
+    for number, stream in enumerate(query.streams, 1):
+        if stream.query is not None:
+            yield f"{number}: {stream.name}, matches of a query, known at their completion"
+            yield from (f"   {line}" for line in str(stream.query).splitlines())
+        elif stream.is_ready_made:
+            known = "each known at its end"
+            if stream.known_at_start:
+                known = "each known at its start"
+            elif stream.id is not None:
+                known = f"each known at its start if a row by {stream.id} says so, else at its end"
+            yield f"{number}: {stream.name}, intervals from {stream.start} to {stream.end}, {known}"
+        else:
+            time = f", in order of {stream.order_by}" if stream.order_by else ""
+            gap = f"; a silence of more than {stream.max_gap} ends intervals"
+            yield f"{number}: {stream.name}, events{time}{gap * (stream.max_gap is not None)}"
+    yield "rows of all wait in one buffer; an instant is worked on when the watermark has passed it"
+
+
 # -- predicates and symbols ------------------------------------------------------------------------
 
 
 def _predicates(query: Query) -> Iterator[str]:
     """Each distinct predicate once, as it is evaluated, and the symbols that it is for."""
-    distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
-    for number, predicate in enumerate(distinct, 1):
-        yield f"{number}: {predicate}"
+    distinct = dict.fromkeys((symbol.stream, symbol.predicate) for symbol in query.symbols)
+    for number, (stream, predicate) in enumerate(distinct, 1):
+        name = query.streams[stream].name
+        yield f"{number}: {predicate.qualified(str(name)) if stream else predicate}"
         for symbol in query.symbols:
-            if symbol.predicate != predicate:
+            if (symbol.stream, symbol.predicate) != (stream, predicate):
                 continue
             yield f"   {symbol.name}: {_validity(query, symbol)}"
 

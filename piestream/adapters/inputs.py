@@ -1,0 +1,181 @@
+"""The inputs of a query that reads several streams: rows of any kind, by the names of the streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+
+from piestream.adapters.event_columns import event_list, event_types, events_frame
+from piestream.adapters.files import open_source
+from piestream.adapters.frames import Kind, as_polars
+from piestream.adapters.read_columns import columns_to_read, lazily_read
+from piestream.errors import SchemaError
+from piestream.expressions.diagnostics import did_you_mean
+from piestream.language.model import Query
+from piestream.language.options import FileOptions
+from piestream.plan.binding import Binding, input_key
+from piestream.plan.columns import is_moment
+from piestream.plan.combined import bind_combined, unified
+
+__all__ = ["InputBinding", "Inputs", "bound_inputs"]
+
+Schema = Mapping[str, pl.DataType]
+
+
+class InputBinding:
+    """A query bound to its inputs, and the types that their rows are converted to."""
+
+    def __init__(self, query: Query, schemas: Mapping[str, Schema]) -> None:
+        self.given = {key: dict(schema) for key, schema in schemas.items()}
+        self.types = unified(query, schemas)
+        self.binding: Binding = bind_combined(query, self.types)
+
+    def converted(self, key: str, frame: pl.DataFrame) -> pl.DataFrame:
+        """Rows of one input with the types that all inputs have in common."""
+        types = self.types[key]
+        changed = [n for n in frame.columns if n in types and frame.schema[n] != types[n]]
+        return frame.with_columns(pl.col(name).cast(types[name]) for name in changed)
+
+    def checked(self, key: str, frame: pl.DataFrame) -> pl.DataFrame:
+        """Rows of one input, refused if their columns are others than those it is bound to."""
+        for name, dtype in self.given[key].items():
+            if name not in frame.columns:
+                raise SchemaError(
+                    f"the rows of {key} have no column {name}, which earlier rows had"
+                )
+            if not _fits(frame.schema[name], dtype):
+                late = dtype == pl.Null
+                message = (
+                    f"column {name} of {key} has type {frame.schema[name]}; it had {dtype} before"
+                )
+                hint = ": say the types when the session is opened, query.open(schema={...})"
+                raise SchemaError(message + hint * late)
+        return self.converted(key, frame.select(list(self.given[key])))
+
+
+def _fits(dtype: pl.DataType, bound: pl.DataType) -> bool:
+    """Whether rows of a type are taken where another was bound: times may have other units."""
+    if isinstance(dtype, pl.Datetime) and isinstance(bound, pl.Datetime):
+        return dtype.time_zone == bound.time_zone
+    return dtype in (bound, pl.Null)
+
+
+def bound_inputs(query: Query, schemas: Mapping[str, Schema]) -> InputBinding:
+    """A query bound to its inputs, remembered for the latest queries and schemas."""
+    listed = tuple((key, tuple(schema.items())) for key, schema in schemas.items())
+    return _bound(query, query.origin is None, listed)
+
+
+@lru_cache(maxsize=64)
+def _bound(
+    query: Query, _built: bool, schemas: tuple[tuple[str, tuple[tuple[str, pl.DataType], ...]], ...]
+) -> InputBinding:
+    return InputBinding(query, {key: dict(schema) for key, schema in schemas})
+
+
+class Inputs:
+    """The inputs of one query: their names, and which of their columns are read.
+
+    >>> import piestream as ps
+    >>> q = ps.query("FROM a WITH b DEFINE x AS p > 1, y AS b.q > 1 PATTERN x before y WITHIN 9")
+    >>> list(Inputs(q).readers)
+    ['a', 'b']
+    """
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        #: For each input, what the query and those inside it say of it.
+        self.readers: dict[str, Query] = {}
+        for reader in _readers(query):
+            key = input_key(reader.streams[0])
+            known = self.readers.get(key)
+            self.readers[key] = reader if known is None else _both(known, reader)
+
+    def name_of(self, stream: str | None) -> str:
+        """The name of the input that is meant; it need not be said where there is only one."""
+        if stream is None and len(self.readers) == 1:
+            return next(iter(self.readers))
+        if stream in self.readers:
+            return str(stream)
+        listed = ", ".join(self.readers)
+        if stream is None:
+            raise ValueError(
+                f"the query reads several streams, {listed}: say of which these rows are"
+            )
+        near = did_you_mean(stream, self.readers) or f"its streams are {listed}"
+        raise ValueError(f"the query reads no stream {stream}: {near}")
+
+    def frames(self, given: Any) -> tuple[dict[str, pl.DataFrame], Kind, bool]:
+        """All inputs as Polars frames, the kind of the first, and whether that was lazy."""
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+            given = {self.name_of(None): given}
+        found: dict[str, pl.DataFrame] = {}
+        kinds: list[Kind] = []
+        lazy = False
+        for name, rows in given.items():
+            key = self.name_of(name)
+            lazy |= not found and isinstance(rows, pl.LazyFrame)
+            found[key], kind = self.frame(key, rows)
+            kinds.append(kind)
+        return found, kinds[0] if kinds else "polars", lazy
+
+    def frame(self, key: str, rows: Any) -> tuple[pl.DataFrame, Kind]:
+        """Rows of one input as a Polars frame of the columns that are read, and their kind."""
+        reader = self.readers[key]
+        if isinstance(rows, pl.LazyFrame):
+            return lazily_read(reader, rows).collect(), "polars"
+        events = event_list(rows)
+        if events is None:
+            return as_polars(rows, reader)
+        if not events:
+            raise ValueError("an empty list has no columns: give a frame without rows instead")
+        types = event_types(events, reader)
+        return events_frame(events, tuple(types), types), "events"
+
+    def events(self, key: str, events: Sequence[Any], schema: Schema) -> pl.DataFrame:
+        """Events of one input, whose types are known, as a Polars frame."""
+        return events_frame(events, tuple(schema), schema)
+
+    def files(self, options: FileOptions, but: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+        """The rows of the files that the query names itself, of all inputs but those given."""
+        paths = {input_key(s): s.path for s in self.query.inputs if s.path is not None}
+        return {
+            key: self.file(key, [path], options) for key, path in paths.items() if key not in but
+        }
+
+    def file(
+        self, key: str, names: Sequence[str], options: FileOptions, **how: Any
+    ) -> pl.DataFrame:
+        """The rows of the files of one input."""
+        with closing(open_source(names, options=options, **how)) as source:
+            types = source.schema
+            columns = columns_to_read(
+                self.readers[key], list(types), lambda name: is_moment(types[name])
+            )
+            schema = {name: types[name] for name in columns}
+            return pl.concat([pl.DataFrame(schema=schema), *source.chunks(columns)])
+
+
+def _readers(query: Query) -> Iterator[Query]:
+    """What a query and those inside it say of each stream of rows."""
+    for number, stream in enumerate(query.streams):
+        if stream.query is None:
+            yield query.over(number)
+        else:
+            yield from _readers(stream.query)
+
+
+def _both(one: Query, other: Query) -> Query:
+    """What two queries say of one input, to read its columns once."""
+    return replace(
+        one,
+        symbols=(*one.symbols, *other.symbols),
+        returns=(*one.returns, *other.returns),
+        streams=(*one.streams, *other.streams),
+        partition_by=tuple(dict.fromkeys((*one.partition_by, *other.partition_by))),
+    )

@@ -1,0 +1,52 @@
+"""A query of several streams over files: all of them are read, and worked on as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+import polars as pl
+
+from piestream.adapters.formats import Format
+from piestream.adapters.inputs import Inputs, bound_inputs
+from piestream.adapters.limits import Limit
+from piestream.engine.combined import CombinedStream
+from piestream.language.model import Query
+from piestream.language.options import FileOptions
+
+__all__ = ["InputsRun"]
+
+
+class InputsRun:
+    """One query over the files of each of its inputs, which are held in memory together."""
+
+    def __init__(
+        self,
+        query: Query,
+        files: Mapping[str, Sequence[str]],
+        options: FileOptions,
+        *,
+        format: Format | None = None,
+    ) -> None:
+        inputs = Inputs(query)
+        frames = {
+            key: inputs.file(key, names, options, format=format) for key, names in files.items()
+        }
+        frames |= inputs.files(options, frames)
+        found = bound_inputs(query, {key: frame.schema for key, frame in frames.items()})
+        self._rows = {key: found.converted(key, frame) for key, frame in frames.items()}
+        self.binding = found.binding
+        self.limit = Limit(options.limit)
+        self.stream = CombinedStream(
+            found.binding,
+            ties=options.ties,
+            lateness=None,
+            at_end=options.at_end,
+            closable=True,
+            enough=self.limit.rows,
+        )
+
+    def results(self) -> Iterator[pl.DataFrame]:
+        """The result rows."""
+        pieces = (self.stream.process_inputs(self._rows) for _ in range(1))
+        return self.limit.of(chain(pieces, self.stream.last_portions()))

@@ -1,0 +1,93 @@
+"""The rows of several streams of one partition as one sequence of instants.
+
+Rows of different streams at one time are one instant. A stream's predicates keep their values at
+the instants of others, and a silence that is longer than its MAX GAP is an instant at which they
+are false, if it ends anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piestream.compiled.constants import INT64_MIN
+
+Words = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+__all__ = ["EventRows", "Instants", "merged", "silences"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventRows:
+    """Rows of one stream of events, by group and time, and what was before them in each group."""
+
+    groups: Words
+    times: Words
+    bits: Flags  # a row for each predicate
+    last_times: Words  # of each group; before all times where there was none
+    last_bits: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """The instants of all groups, by group and time."""
+
+    groups: Words
+    times: Words
+    offsets: Words  # where those of each group begin
+    places: tuple[Words, ...]  # the instant of each row, a list of rows after the other
+
+    def latest(self, n_groups: int, groups: Words, places: Words, ends: Words) -> Words:
+        """What of one stream counts at each instant, as an index.
+
+        It is one of the groups' states before, of the rows behind these, or the one place behind
+        all, for nothing, which counts from the instants ``ends`` on.
+        """
+        found = np.full(len(self.times), -1, np.int64)
+        some = self.offsets[:-1] < self.offsets[1:]
+        found[self.offsets[:-1][some]] = np.flatnonzero(some)
+        found[places] = n_groups + np.arange(len(places))
+        found[ends] = n_groups + len(places)
+        at = np.where(found >= 0, np.arange(len(found)), 0)
+        latest: Words = found[np.maximum.accumulate(at)] if len(at) else found
+        return latest
+
+
+def silences(rows: EventRows, gap: int, limit: int) -> tuple[Words, Words]:
+    """The groups and the times at which silences end something, known at the time ``limit``."""
+    n_groups = len(rows.last_times)
+    before = rows.last_bits.any(axis=0) & (rows.last_times != INT64_MIN)
+    groups = np.concatenate([np.arange(n_groups), rows.groups])
+    times = np.concatenate([rows.last_times, rows.times])
+    is_open = np.concatenate([before, rows.bits.any(axis=0)])
+    order = np.argsort(groups, kind="stable")  # rows of a group are in order of time
+    groups, times, is_open = groups[order], times[order], is_open[order]
+    following = np.full(len(times), limit, np.int64)
+    same = groups[1:] == groups[:-1]
+    following[:-1][same] = times[1:][same]
+    length = following.astype(np.uint64) - times.astype(np.uint64)  # without sign
+    ends = is_open & (following > times) & (length > np.uint64(gap))
+    return groups[ends], times[ends] + gap
+
+
+def merged(n_groups: int, lists: Sequence[tuple[Words, Words]]) -> Instants:
+    """The instants of several lists of groups and times."""
+    sizes = [len(groups) for groups, _ in lists]
+    groups = np.concatenate([np.zeros(0, np.int64), *(groups for groups, _ in lists)])
+    times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in lists)])
+    order = np.lexsort((times, groups))
+    groups, times = groups[order], times[order]
+    is_first = np.ones(len(times), np.bool_)
+    is_first[1:] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])
+    place = np.empty(len(times), np.int64)
+    place[order] = np.cumsum(is_first) - 1
+    groups, times = groups[is_first], times[is_first]
+    offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
+    edges = np.cumsum([0, *sizes])
+    places = tuple(place[first:end] for first, end in pairwise(edges))
+    return Instants(groups, times, offsets, places)

@@ -1,0 +1,192 @@
+"""Rows of several streams as rows of one frame: those of each have columns of their own.
+
+A row has its keys, the instant at which it becomes known, and the number of its stream. Rows of
+intervals also have a start and an end: one whose end is not known yet is known at its start, every
+other at its end.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import polars as pl
+
+from piestream.engine.projection import KEY, TIME, Projection
+from piestream.errors import TimeError
+from piestream.plan.binding import Binding, Part
+
+__all__ = ["END", "ID", "NUMBER", "START", "STREAM", "CombinedProjection", "own_column"]
+
+STREAM = "stream"
+START = "start"
+END = "end"
+ID = "id"
+#: Rows with one number are of one interval; where an ID says which are, it is NULL.
+NUMBER = "number"
+
+
+def own_column(stream: int, name: str) -> str:
+    """The name that a projected column of one stream has among those of all."""
+    return f"{stream}.{name}"
+
+
+class _IntervalProjection(Projection):
+    """The columns that are read of rows of intervals: their starts and ends beside their keys."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part.binding)
+        self.source = part.source
+
+    @cached_property
+    def columns(self) -> list[pl.Expr]:
+        """The projected columns as expressions over the user's."""
+        ticks = {
+            name: pl.col(column).to_physical().cast(pl.Int64).alias(name)
+            for name, column in ((START, self.source.start), (END, self.source.end))
+            if column is not None
+        }
+        columns: list[pl.Expr] = []
+        for column in super().columns:
+            columns += ticks.values() if column.meta.output_name() == TIME else [column]
+        if self.source.id is not None:
+            columns.append(pl.col(self.source.id).alias(ID))
+        return columns
+
+    @cached_property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The types of projected rows."""
+        types = {**super().schema, START: pl.Int64(), END: pl.Int64(), NUMBER: pl.Int64()}
+        if self.source.id is not None:
+            types[ID] = self.binding.schema[self.source.id]
+        return types
+
+    def project(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The projected rows of a frame, numbered from 0 on where no ID says which is which."""
+        return self.numbered(super().project(frame))
+
+    def numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with the instants at which they become known."""
+        self._check(rows)
+        number = pl.int_range(pl.len(), dtype=pl.Int64)
+        if self.source.id is not None:
+            number = pl.lit(None, pl.Int64)
+        known = pl.col(START) if self.source.known_at_start else pl.coalesce(END, START)
+        return rows.with_columns(known.alias(TIME), number.alias(NUMBER))
+
+    def _check(self, rows: pl.DataFrame) -> None:
+        source = self.source
+        starts, ends = rows[START], rows[END]
+        self._check_values(starts, str(source.start))
+        self._check_values(ends.drop_nulls(), str(source.end))
+        if starts.null_count():
+            row = int(starts.is_null().arg_max() or 0)
+            raise TimeError(
+                f"{source.start} is NULL in row {row} of the rows given for {source.name}; every "
+                "interval needs a start: filter these rows out"
+            )
+        if ends.null_count() and source.id is None:
+            row = int(ends.is_null().arg_max() or 0)
+            raise TimeError(
+                f"{source.end} is NULL in row {row} of the rows given for {source.name}: an "
+                "interval whose end is not known yet needs an ID, by which its end is found"
+            )
+        nameless = pl.col(END).is_null() & pl.col(ID).is_null()
+        if source.id is not None and rows.select(nameless.any()).item():
+            raise TimeError(
+                f"an interval of {source.name} begins without {source.id}: nothing could tell its "
+                "end"
+            )
+        empty = (ends <= starts).fill_null(False)
+        if empty.any():
+            row = int(empty.arg_max() or 0)
+            start, end = (self.time_text(int(column[row])) for column in (starts, ends))
+            raise TimeError(
+                f"an interval of {source.name} starts at {start} and ends at {end} (row {row} of "
+                "the rows given): an interval ends after it starts; an instant is an event"
+            )
+
+
+class CombinedProjection(Projection):
+    """The projected rows of all streams of a query in one frame."""
+
+    def __init__(self, binding: Binding) -> None:
+        self.binding = binding
+        self.row_predicates: list[int] = []
+        self.ordered_predicates: list[int] = []
+        self.keys = [KEY + name for name in binding.query.partition_by]
+        self.parts = [
+            _IntervalProjection(part) if part.source.is_ready_made else Projection(part.binding)
+            for part in binding.parts
+        ]
+
+    def of_stream(self, number: int, frame: pl.DataFrame) -> pl.DataFrame:
+        """Rows of one stream, as rows of the union; what only other streams have is NULL."""
+        part = self.parts[number]
+        rows = part.project(frame)
+        if TIME in rows.columns:
+            part.check_times(rows[TIME])
+        named = rows.rename(lambda name: self._name(number, name))
+        named = named.with_columns(pl.lit(number, pl.Int16).alias(STREAM))
+        missing = [
+            pl.lit(None, dtype).alias(name)
+            for name, dtype in self.schema.items()
+            if name not in named.columns
+        ]
+        return named.with_columns(missing).select(
+            pl.col(name).cast(dtype) for name, dtype in self.schema.items()
+        )
+
+    def with_ends(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with one more for each interval that was known before it ends: at its end."""
+        known = [n for n, part in enumerate(self.binding.parts) if part.source.known_at_start]
+        if not known:
+            return rows
+        ends = rows.filter(pl.col(STREAM).is_in(known)).with_columns(pl.col(END).alias(TIME))
+        return pl.concat([rows, ends])
+
+    def own_rows(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of one stream with the names that the stream's own projection gives."""
+        names = {self._name(number, name): name for name in self.parts[number].schema}
+        return rows.select(list(names)).rename(names)
+
+    def _name(self, number: int, name: str) -> str:
+        shared = name in (TIME, START, END, NUMBER) or name.startswith(KEY)
+        return name if shared else own_column(number, name)
+
+    @cached_property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The types of the rows of all."""
+        binding = self.binding
+        types: dict[str, pl.DataType] = {
+            KEY + name: binding.schema[name] for name in binding.query.partition_by
+        }
+        types |= {TIME: pl.Int64(), STREAM: pl.Int16()}
+        if any(part.source.is_ready_made for part in binding.parts):
+            types |= {START: pl.Int64(), END: pl.Int64(), NUMBER: pl.Int64()}
+        for number, part in enumerate(self.parts):
+            types |= {self._name(number, name): t for name, t in part.schema.items()}
+        return types
+
+    @property
+    def tie_columns(self) -> list[pl.Expr]:
+        """What two events of one stream have in common that tie; rows of intervals never do."""
+        ready = [n for n, part in enumerate(self.binding.parts) if part.source.is_ready_made]
+        apart = pl.when(pl.col(STREAM).is_in(ready)).then(pl.int_range(pl.len())).otherwise(-1)
+        return [*map(pl.col, self.keys), pl.col(TIME), pl.col(STREAM), apart.alias("apart")]
+
+    @property
+    def waits(self) -> bool:
+        """Whether an instant is worked on only when the watermark has passed it.
+
+        Rows of other streams may still come for the instant that it has reached.
+        """
+        return True
+
+    def row_name(self, rows: pl.DataFrame, row: int) -> str:
+        """A row as an error names it: by its stream, its key and its time."""
+        number = int(rows[STREAM][row])
+        part = self.binding.parts[number]
+        text = self.parts[number].row_name(rows, row)
+        if part.source.is_ready_made:
+            text = text.replace("the event", "the interval", 1)
+        return f"{text} of {part.source.name}"

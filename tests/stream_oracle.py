@@ -1,0 +1,419 @@
+"""The oracle of queries over several streams: what they mean, by enumeration, from SPEC 7 and 9.
+
+Intervals are pairs of times, with what is known of them when; runs, rows of intervals and matches
+of other queries are the same here. "Whatever comes next" is settled by trying ends that may come.
+It shares nothing with the engine but the frozen query model, and little with `tests.oracle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from piestream.language.model import (
+    Aggregate,
+    DurationOf,
+    Emit,
+    Endpoint,
+    Query,
+    RelationOf,
+    Source,
+    StreamKind,
+    Value,
+)
+from piestream.relations import ALL_NAMES
+from tests.clock import Clock
+from tests.oracle import _AGGREGATES, Row, TieError, TooManyMatchesError, _missing
+from tests.truth import Expression
+
+__all__ = ["Known", "matches"]
+
+Time = Fraction | int
+
+_INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
+_PRECISE = frozenset(("followed-by", "follows"))
+
+
+@dataclass(frozen=True)
+class Known:
+    """An interval, and the instants at which things of it become known."""
+
+    start: int
+    end: int | None  # None: it has not ended as far as is known
+    since: int  # known from this instant on
+    end_since: int | None  # its end is known from this instant on
+    number: int  # rows of one number are of one interval
+    values: Row | None = None  # of a row of intervals
+    valid: int | None = None  # counts from this instant on
+
+    def end_at(self, now: int) -> int | None:
+        """Its end, if that is known at an instant."""
+        return self.end if self.end_since is not None and self.end_since <= now else None
+
+
+@dataclass
+class Inputs:
+    """The rows of all inputs, by name, and the truth of predicates of each query."""
+
+    rows: Mapping[str, Sequence[Row]]
+    truth: Mapping[str, Any]  # by symbol; by the name of a stream, that of its query's symbols
+    clock: Clock = field(default_factory=Clock)
+    ties: str = "error"
+    until: int = 0
+    most: int = 100_000
+
+
+def matches(query: Query, inputs: Inputs) -> list[dict[str, Any]]:
+    """The rows that a query has on these inputs, partition by partition."""
+    return [row for row, _, _ in _reports(query, inputs, inputs.truth)]
+
+
+def _reports(
+    query: Query, inputs: Inputs, truth: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Each row, with the earliest start and the latest end of its match where it is complete."""
+    streams = [_rows(source, inputs, truth) for source in query.streams]
+    keys = [tuple(row[name] for name in query.partition_by) for rows in streams for row in rows]
+    for key in dict.fromkeys(keys):
+        own = [
+            [row for row in rows if tuple(row[name] for name in query.partition_by) == key]
+            for rows in streams
+        ]
+        prefix = dict(zip(query.partition_by, key, strict=True))
+        for row, start, end in _Partition(query, inputs, truth, own).rows():
+            yield prefix | row, start, end
+
+
+#: Columns of the rows that stand for the matches of a query.
+_START, _END = "start:", "end:"
+
+
+def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]:
+    if source.query is None:
+        return list(inputs.rows[str(source.name)])
+    inner = truth[str(source.name)]
+    return [
+        {**row, _START: start, _END: end}
+        for row, start, end in _reports(source.query, inputs, inner)
+    ]
+
+
+class _Partition:
+    def __init__(
+        self, query: Query, inputs: Inputs, truth: Mapping[str, Any], streams: list[list[Row]]
+    ) -> None:
+        self.query, self.inputs, self.truth = query, inputs, truth
+        self.clock = inputs.clock
+        self.events: dict[int, dict[int, Row]] = {}
+        self.ready: dict[int, list[Known]] = {}
+        instants: set[int] = set()
+        for number, source in enumerate(query.streams):
+            if source.kind is StreamKind.EVENTS:
+                self.events[number] = self._untied(streams[number], source.order_by or "ts")
+                instants |= set(self.events[number])
+            else:
+                self.ready[number] = list(_announced(source, streams[number]))
+                for known in self.ready[number]:
+                    instants |= {known.since}
+                    instants |= {known.end} if known.end is not None else set()
+        self.truths = {
+            symbol.name: self._truths(symbol.stream, truth[symbol.name])
+            for symbol in query.symbols
+            if symbol.stream in self.events
+        }
+        self.silences = {number: self._silences(number) for number in self.events}
+        for silences in self.silences.values():
+            instants |= set(silences)
+        self.instants = sorted(instants)
+        self.all = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
+        self.valid = {
+            symbol.name: [
+                valid
+                for known in self.all[symbol.name]
+                if (valid := self._validated(symbol, known)) is not None
+            ]
+            for symbol in query.symbols
+        }
+        self._decisions: dict[tuple[str, str, int, int, int, int], int | None] = {}
+        self._tried = 0
+        self.allowed: dict[tuple[str, str], frozenset[str]] = {}
+        for constraint in query.constraints:
+            names = frozenset(
+                name for bit, name in enumerate(ALL_NAMES) if constraint.relations >> bit & 1
+            )
+            self.allowed[constraint.x, constraint.y] = names
+            self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
+
+    # Streams of events
+
+    def _untied(self, rows: list[Row], time: str) -> dict[int, Row]:
+        chosen: dict[int, Row] = {}
+        for row in rows:
+            if row[time] in chosen and self.inputs.ties == "error":
+                raise TieError(f"two events at {row[time]}")
+            if row[time] not in chosen or self.inputs.ties == "last":
+                chosen[row[time]] = row
+        return dict(sorted(chosen.items()))
+
+    def _truths(self, stream: int, predicate: Expression) -> dict[int, bool]:
+        before, truths = None, {}
+        for time, row in self.events[stream].items():
+            truths[time] = predicate.holds(row, before)
+            before = row
+        return truths
+
+    def _silences(self, stream: int) -> list[int]:
+        """When silences of a stream end something."""
+        source = self.query.streams[stream]
+        if source.max_gap is None:
+            return []
+        gap = self.clock.ticks(source.max_gap)
+        own = [s.name for s in self.query.symbols if s.stream == stream]
+        times = list(self.events[stream])
+        return [
+            time + gap
+            for time, following in zip(times, [*times[1:], self.inputs.until], strict=False)
+            if following - time > gap and any(self.truths[name][time] for name in own)
+        ]
+
+    def _intervals(self, symbol: Any) -> Iterator[Known]:
+        if symbol.stream in self.ready:
+            predicate = self.truth[symbol.name]
+            for known in self.ready[symbol.stream]:
+                if known.values is not None and predicate.holds(known.values, None):
+                    yield known
+            return
+        truths = dict(self.truths[symbol.name])
+        for time in self.silences[symbol.stream]:
+            truths.setdefault(time, False)
+        start = None
+        for time, holds in sorted(truths.items()):
+            if holds and start is None:
+                start = time
+            elif not holds and start is not None:
+                yield Known(start, time, start, time, start)
+                start = None
+        if start is not None:
+            yield Known(start, None, start, None, start)
+
+    # What is known when
+
+    def _validated(self, symbol: Any, known: Known) -> Known | None:
+        """The interval with the instant from which it counts (SPEC 4, first rule)."""
+        least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
+        most = None if symbol.at_most is None else self.clock.ticks(symbol.at_most)
+        for now in self.instants:
+            if now < known.since:
+                continue
+            end = known.end_at(now)
+            if end is not None:
+                fits = least <= end - known.start and (most is None or end - known.start <= most)
+                return Known(**{**vars(known), "valid": now}) if fits else None
+            if most is None and now - known.start >= least:
+                return Known(**{**vars(known), "valid": now})
+        return None
+
+    def _outlooks(self, x: str, y: str, xi: Known, yi: Known, now: int) -> Iterator[frozenset[str]]:
+        """For everything that may come after an instant: the relations that then hold."""
+        quiet = bool(self.allowed.get((x, y), frozenset()) & _PRECISE) and self._quiet(x, y, xi, yi)
+        for xe, ye in product(*(self._ends(one, (xi, yi), now) for one in (xi, yi))):
+            yield _holding(xi.start, xe, yi.start, ye, quiet)
+
+    @staticmethod
+    def _ends(one: Known, both: tuple[Known, Known], now: int) -> list[Time]:
+        """The ends that an interval may have: the one that is known, or any that is to come."""
+        end = one.end_at(now)
+        if end is not None:
+            return [end]
+        known = [e for other in both if (e := other.end_at(now)) is not None and e > now]
+        points: list[Time] = [now, *known]
+        found: list[Time] = list(known)
+        for low in points:
+            high = min((p for p in points if p > low), default=low + 3)
+            step = Fraction(high - low, 3)
+            found += [low + step, low + 2 * step]
+        return found
+
+    def _quiet(self, x: str, y: str, xi: Known, yi: Known) -> bool:
+        """Whether no interval of either symbol that is known by then touches the gap between two."""
+        now = max(xi.since, yi.since)
+        first, later = (xi, yi) if xi.start <= yi.start else (yi, xi)
+        if first.end is None or first.end >= later.start:
+            return False
+        return not any(
+            other.since <= now
+            and other.start < later.start
+            and (other.end is None or other.end > first.end)
+            for name in (x, y)
+            for other in self.all[name]
+            if other not in (first,)
+        )
+
+    def _decided(self, x: str, y: str, xi: Known, yi: Known) -> int | None:
+        """The first instant from which the relation is an allowed one, whatever comes next."""
+        key = x, y, xi.number, xi.start, yi.number, yi.start
+        if key not in self._decisions:
+            self._decisions[key] = self._first_decision(x, y, xi, yi)
+        return self._decisions[key]
+
+    def _first_decision(self, x: str, y: str, xi: Known, yi: Known) -> int | None:
+        allowed = self.allowed[x, y]
+        for now in self.instants:
+            if now < max(xi.since, yi.since):
+                continue
+            if all(outlook & allowed for outlook in self._outlooks(x, y, xi, yi, now)):
+                return now
+        return None
+
+    # Matches
+
+    def _bindings(
+        self, bound: dict[str, Known], names: list[str], trigger: int
+    ) -> Iterator[tuple[dict[str, Known], int]]:
+        if not names:
+            yield bound, trigger
+            return
+        name = next((n for n in names if any((n, b) in self.allowed for b in bound)), names[0])
+        rest = [other for other in names if other != name]
+        for known in self.valid[name]:
+            assert known.valid is not None
+            latest, agrees = max(trigger, known.valid), True
+            self._tried += 1
+            if self._tried > 20 * self.inputs.most:
+                raise TooManyMatchesError("too many combinations in one partition")
+            for other, its in bound.items():
+                if self._same(name, known, other, its):
+                    agrees = False
+                elif (name, other) in self.allowed:
+                    decided = self._decided(name, other, known, its)
+                    agrees = decided is not None
+                    latest = max(latest, decided or 0) if decided is not None else latest
+                if not agrees:
+                    break
+            if agrees:
+                yield from self._bindings(bound | {name: known}, rest, latest)
+
+    def _same(self, x: str, xi: Known, y: str, yi: Known) -> bool:
+        """Two symbols never bind the same run, nor the same row."""
+        one, other = self.query.symbol(x), self.query.symbol(y)
+        if one.stream != other.stream or xi.number != yi.number:
+            return False
+        return one.stream in self.ready or self.truth[x] == self.truth[y]
+
+    def rows(self) -> list[tuple[dict[str, Any], int, int]]:
+        names = sorted(symbol.name for symbol in self.query.symbols)
+        within = self.clock.ticks(self.query.within)
+        emit = self.query.emit
+        reports = []
+        for count, (bound, trigger) in enumerate(self._bindings({}, names, -(1 << 70))):
+            if count >= self.inputs.most:
+                raise TooManyMatchesError("too many matches in one partition")
+            first = min(known.start for known in bound.values())
+            ends = [known.end for known in bound.values()]
+            completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)
+            starts = [bound[name].start for name in names]
+            if emit is Emit.COMPLETION:
+                if completion is not None and completion - first <= within:
+                    reports.append((completion, 1, starts, bound))
+            elif trigger - first <= within:
+                reports.append((trigger, 0, starts, bound))
+                if emit is Emit.BOTH and completion is not None:
+                    reports.append((completion, 1, starts, bound))
+        reports.sort(key=lambda report: report[:3])
+        return [
+            (
+                self._row(bound, at, phase),
+                min(starts),
+                max((k.end for k in bound.values() if k.end is not None), default=0),
+            )
+            for at, phase, starts, bound in reports
+        ]
+
+    def _row(self, bound: dict[str, Known], at: int, phase: int) -> dict[str, Any]:
+        emit = self.query.emit
+        row: dict[str, Any] = {"completed_at" if emit is Emit.COMPLETION else "detected_at": at}
+        if emit is Emit.BOTH:
+            row["phase"] = ("trigger", "completion")[phase]
+        for item in self.query.returns:
+            if isinstance(item, RelationOf):
+                row[item.alias] = self._relation(item.x, item.y, bound, at)
+                continue
+            known = bound[item.symbol]
+            end = known.end_at(at)
+            if isinstance(item, Endpoint):
+                row[item.alias] = known.start if item.which == "ts" else end
+            elif isinstance(item, DurationOf):
+                row[item.alias] = None if end is None else end - known.start
+            else:
+                row[item.alias] = self._value(item, known, at)
+        return row
+
+    def _value(self, item: Aggregate | Value, known: Known, at: int) -> Any:
+        if known.values is not None:
+            rows: list[Row] = [known.values]
+        else:
+            stream = self.query.symbol(item.symbol).stream
+            rows = [
+                row
+                for time, row in self.events[stream].items()
+                if known.start <= time <= at and (known.end is None or time < known.end)
+            ]
+        if item.column is None:
+            return len(rows)
+        function = item.function if isinstance(item, Aggregate) else "FIRST"
+        return _AGGREGATES[function]([_missing(row[item.column]) for row in rows])
+
+    def _relation(self, x: str, y: str, bound: dict[str, Known], at: int) -> str | None:
+        names = set()
+        for outlook in self._outlooks(x, y, bound[x], bound[y], at):
+            holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
+            names.add(next(iter(holding & _PRECISE or holding)))
+        return names.pop() if len(names) == 1 else None
+
+
+def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
+    """What rows of intervals say of them: complete ones at their end, others from their start."""
+    start, end = source.start or _START, source.end or _END
+    begun = (
+        {}
+        if source.id is None
+        else {(row[source.id], row[start]): row for row in rows if row[end] is None}
+    )
+    for number, row in enumerate(rows):
+        s, e = row[start], row[end]
+        if e is None:
+            assert source.id is not None
+            ends = [r for r in rows if r[source.id] == row[source.id] and r[start] == s and r[end]]
+            found = ends[0][end] if ends else None
+            yield Known(s, found, s, found, number, row)
+        elif source.id is not None and (row[source.id], s) in begun:
+            continue
+        elif source.known_at_start:
+            yield Known(s, e, s, s, number, row)
+        else:
+            yield Known(s, e, e, e, number, row)
+
+
+def _holding(xs: int, xe: Time, ys: int, ye: Time, quiet: bool) -> frozenset[str]:
+    """The relations of SPEC 3's table that hold between ``[xs, xe)`` and ``[ys, ye)``."""
+    table = {
+        "before": xe < ys,
+        "followed-by": xe < ys and quiet,
+        "meets": xe == ys,
+        "overlaps": xs < ys < xe < ye,
+        "finished-by": xs < ys and xe == ye,
+        "contains": xs < ys and ye < xe,
+        "starts": xs == ys and xe < ye,
+        "equals": xs == ys and xe == ye,
+        "started-by": xs == ys and ye < xe,
+        "during": ys < xs and xe < ye,
+        "finishes": ys < xs and xe == ye,
+        "overlapped-by": ys < xs < ye < xe,
+        "met-by": ye == xs,
+        "follows": ye < xs and quiet,
+        "after": ye < xs,
+    }
+    return frozenset(name for name, holds in table.items() if holds)

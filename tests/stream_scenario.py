@@ -1,0 +1,409 @@
+"""Scenarios of queries over several streams, and the ways to put their rows into a query.
+
+A seed makes one: events are drawn as for one stream, and then told apart into several, as events
+of one stream or of another or of both, and as rows of intervals that are runs of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import polars as pl
+
+from piestream.language.model import Emit, Query, Return
+from tests import randoms, stream_oracle
+from tests.clock import Clock
+from tests.engines import Rows, cuts, parse
+from tests.scenario import Clause, Definition, Scenario, _written
+from tests.truth import Expression, literal
+
+__all__ = ["ENGINES", "CombinedScenario", "StreamSpec", "combined_scenario", "sorted_rows"]
+
+_COLUMN = re.compile(r"\b(b[0-5]|n[0-2]|f0|w0|k)\b")
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """A stream: its kind, and its rows with times in ticks."""
+
+    name: str
+    kind: str = "events"  # or "rows", "identified", "known", "query"
+    rows: tuple[Mapping[str, Any], ...] = ()
+    max_gap: int | None = None
+    query: CombinedScenario | None = None
+
+    def text(self, scenario: CombinedScenario) -> str:
+        """The stream as FROM or WITH has it."""
+        clock = scenario.clock
+        unit = f" UNIT {clock.declared_unit}" if clock.declared_unit is not None else ""
+        if self.query is not None:
+            return f"({self.query.text()}) AS {self.name}"
+        if self.kind == "events":
+            gap = f" MAX GAP {clock.text(self.max_gap)}" if self.max_gap is not None else ""
+            return f"{self.name} ORDER BY ts{unit}{gap}"
+        more = {"rows": "", "identified": " ID id", "known": " KNOWN AT START"}[self.kind]
+        return f"{self.name} FROM began TO ended{unit}{more}"
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Its columns of time."""
+        return ("ts",) if self.kind == "events" else ("began", "ended")
+
+    def instant(self, row: Mapping[str, Any]) -> int:
+        """When a row becomes known."""
+        if self.kind == "events":
+            return int(row["ts"])
+        known_at_start = self.kind == "known" or row["ended"] is None
+        return int(row["began" if known_at_start else "ended"])
+
+
+@dataclass(frozen=True)
+class CombinedScenario:
+    """A query over several streams in parts, with the rows of these."""
+
+    streams: tuple[StreamSpec, ...]
+    definitions: tuple[tuple[int, Definition], ...]  # with the number of the stream
+    clauses: tuple[Clause, ...]
+    clock: Clock = field(default_factory=Clock)
+    within: int = 1_000
+    emit: Emit = Emit.TRIGGER
+    keys: tuple[str, ...] = ()
+    returns: tuple[Return, ...] = ()
+    ties: str = "error"
+    name: str = field(default="", compare=False)
+
+    def text(self) -> str:
+        """The query as text."""
+        heads = [stream.text(self) for stream in self.streams]
+        lines = ["FROM " + "\nWITH ".join(heads)]
+        if self.keys:
+            lines.append("PARTITION BY " + ", ".join(self.keys))
+        defined = [_qualified(self.streams, n, d).text(self.clock) for n, d in self.definitions]
+        lines.append("DEFINE " + ",\n       ".join(defined))
+        pattern = "\n    AND ".join(clause.text() for clause in self.clauses)
+        lines.append(f"PATTERN {pattern or self.definitions[0][1].name}")
+        lines.append(f"WITHIN {self.clock.text(self.within)}")
+        if self.emit is not Emit.TRIGGER:
+            lines.append(f"EMIT ON {self.emit.value}")
+        if self.returns:
+            lines.append("RETURN " + ",\n       ".join(_written(item) for item in self.returns))
+        return "\n".join(lines)
+
+    @property
+    def query(self) -> Query:
+        """The parser's query."""
+        return parse(self.text())
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        """The predicate of each symbol, and the truths of the queries inside, for the oracle."""
+        found: dict[str, Any] = {d.name: d.predicate for _, d in self.definitions}
+        return found | {s.name: s.query.truth for s in self.streams if s.query is not None}
+
+    @property
+    def inputs(self) -> dict[str, StreamSpec]:
+        """The streams of rows, of queries inside too."""
+        found: dict[str, StreamSpec] = {}
+        for stream in self.streams:
+            if stream.query is None:
+                found.setdefault(stream.name, stream)
+            else:
+                found = {**stream.query.inputs, **found}
+        return found
+
+    def expected(self) -> Rows:
+        """The oracle's rows."""
+        inputs = self.inputs.values()
+        until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
+        rows = {stream.name: stream.rows for stream in inputs}
+        told = stream_oracle.Inputs(rows, self.truth, self.clock, self.ties, until, 3_000)
+        return stream_oracle.matches(self.query, told)
+
+    def frame(self, name: str, rows: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
+        """Rows of one input as a frame."""
+        stream = self.inputs[name]
+        rows = stream.rows if rows is None else rows
+        schema = {n: t for n, t in randoms._SCHEMA.items() if n != "ts"}
+        schema |= dict.fromkeys(stream.times, pl.Int64())
+        if stream.kind == "identified":
+            schema["id"] = pl.Int64()
+        frame = pl.DataFrame([dict(row) for row in rows], schema=schema, orient="row")
+        return frame.with_columns(pl.col(t).cast(self.clock.dtype) for t in stream.times)
+
+    def having(self, **changes: Any) -> CombinedScenario:
+        """The scenario with some of its parts changed."""
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        """Everything that is needed to see it again."""
+        rows = "\n".join(
+            f"{stream.name} = [\n" + "\n".join(f"    {dict(row)}," for row in stream.rows) + "\n]"
+            for stream in self.inputs.values()
+        )
+        return f"{self.name}\n{self.text()}\n-- {self.clock}, ties={self.ties!r}\n{rows}"
+
+
+def _qualified(streams: Sequence[StreamSpec], number: int, definition: Definition) -> Definition:
+    """A definition whose columns have the name of their stream before them."""
+    name = streams[number].name
+    predicate = definition.predicate
+    if predicate.text == "TRUE":
+        return replace(definition, predicate=Expression(name, predicate.value))
+    text = _COLUMN.sub(lambda found: f"{name}.{found[0]}", predicate.text)
+    return replace(definition, predicate=Expression(text, predicate.value))
+
+
+@lru_cache(maxsize=1024)
+def combined_scenario(seed: int, kinds: tuple[str, ...] = ("events",)) -> CombinedScenario:
+    """The scenario of a seed: its streams are of these kinds, at least two, or one not of events."""
+    rng = Random(f"{seed} {kinds}")
+    while True:
+        base = randoms.random_scenario(rng, name=f"seed {seed}")
+        if len(base.definitions) > 4 or len(base.rows) > 40:
+            continue
+        try:
+            found = _apart(rng, base, kinds)
+            if len(found.expected()) <= 400:
+                return found.having(name=f"combined_scenario({seed}, {kinds})")
+        except stream_oracle.TooManyMatchesError:
+            continue
+
+
+def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario:
+    """The streams that a scenario of one stream is told apart into."""
+    count = rng.choice((1, 2, 2, 3)) if set(kinds) != {"events"} else rng.choice((2, 2, 3))
+    chosen = [rng.choice(kinds) for _ in range(count)]
+    if count == 1 and chosen == ["events"]:
+        chosen = ["events", "events"]
+    base = base.having(
+        definitions=tuple(
+            replace(d, at_least_events=None, at_most_events=None) for d in base.definitions
+        )
+    )
+    definitions = [(rng.randrange(len(chosen)), d) for d in base.definitions]
+    used = sorted({number for number, _ in definitions})
+    chosen = [chosen[number] for number in used]
+    if chosen == ["events"]:
+        used, chosen = [*used, -1], ["events", "events"]
+        if len(definitions) > 1:
+            definitions[-1] = (-1, definitions[-1][1])
+    definitions = [(used.index(number), d) for number, d in definitions]
+    if len({number for number, _ in definitions}) < len(chosen):
+        return _apart(rng, randoms.random_scenario(rng), kinds)
+    streams = []
+    for number, kind in enumerate(chosen):
+        own = [d for n, d in definitions if n == number]
+        streams.append(_stream(rng, base, f"s{number}", kind, own))
+    if any(kind in ("rows", "query") for kind in chosen):
+        late = {d.name for n, d in definitions if chosen[n] in ("rows", "query")}
+        clauses = tuple(_without_gaps(clause, late) for clause in base.clauses)
+    else:
+        clauses = base.clauses
+    definitions = [
+        (number, d if chosen[number] == "events" else _of_row(rng, d, chosen[number]))
+        for number, d in definitions
+    ]
+    return CombinedScenario(
+        streams=tuple(streams),
+        definitions=tuple(definitions),
+        clauses=clauses,
+        clock=base.clock,
+        within=base.within,
+        emit=base.emit,
+        keys=base.keys,
+        returns=base.returns,
+        ties=base.ties,
+    )
+
+
+def _without_gaps(clause: Clause, late: set[str]) -> Clause:
+    """A clause without the relations that rows that come at their end cannot have."""
+    if clause.comparison is not None or not late & {clause.x, clause.y}:
+        return clause
+    wide = {"followed-by": "before", "follows": "after"}
+    return replace(clause, names=tuple(dict.fromkeys(wide.get(n, n) for n in clause.names)))
+
+
+def _of_row(rng: Random, definition: Definition, kind: str) -> Definition:
+    """A definition over rows of intervals: all of them, or those for which a condition holds."""
+    if kind == "query" or "PREV" in definition.predicate.text or rng.random() < 0.3:
+        return replace(definition, predicate=literal(True))
+    return definition
+
+
+def _stream(
+    rng: Random, base: Scenario, name: str, kind: str, definitions: list[Definition]
+) -> StreamSpec:
+    if kind == "query":
+        return _query_stream(rng, base, name, definitions)
+    if kind == "events":
+        rows = [row for row in base.rows if rng.random() < 0.7]
+        gap = rng.randint(1, 6) if rng.random() < 0.4 else None
+        return StreamSpec(name, kind, tuple(rows), gap)
+    rows = _intervals(rng, base, definitions)
+    if kind == "identified":
+        rows = _identified(rng, rows)
+    return StreamSpec(name, kind, tuple(rows))
+
+
+def _intervals(rng: Random, base: Scenario, definitions: list[Definition]) -> list[dict[str, Any]]:
+    """Runs of the definitions' predicates as rows, with others that overlap them."""
+    beat = max(1, base.clock.beats(1))
+    found: list[dict[str, Any]] = []
+    for key in dict.fromkeys((row["k"], row["n2"]) for row in base.rows):
+        events = [row for row in base.rows if (row["k"], row["n2"]) == key]
+        for definition in definitions:
+            first = before = None
+            for row in events:
+                holds = definition.predicate.holds(row, before)
+                before = row
+                if holds and first is None:
+                    first = row
+                elif not holds and first is not None and row["ts"] > first["ts"]:
+                    found.append({**first, "began": first["ts"], "ended": row["ts"]})
+                    first = None
+        for row in events:
+            if rng.random() < 0.15:
+                length = rng.choice((1, 1, 2, 3, 5, 12)) * beat
+                found.append({**row, "began": row["ts"], "ended": row["ts"] + length})
+                if rng.random() < 0.3:
+                    found.append(dict(found[-1]))
+    rng.shuffle(found)
+    return [{n: v for n, v in row.items() if n != "ts"} for row in found]
+
+
+def _identified(rng: Random, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that come twice, or once: only as complete ones, or only as beginnings."""
+    found = []
+    for number, row in enumerate(rows):
+        row = {**row, "id": number}
+        kind = rng.random()
+        if kind < 0.75:
+            found.append({**row, "ended": None})
+        if kind > 0.1:
+            found.append(row)
+    return found
+
+
+def _query_stream(
+    rng: Random, base: Scenario, name: str, definitions: list[Definition]
+) -> StreamSpec:
+    """A query over one stream of events: its matches are runs of a symbol, or of two in relation."""
+    inner = randoms.random_scenario(rng)
+    while len(inner.definitions) > 2:
+        inner = randoms.random_scenario(rng)
+    gap = rng.randint(1, 6) if rng.random() < 0.3 else None
+    rows = tuple(row for row in base.rows if rng.random() < 0.8)
+    query = CombinedScenario(
+        streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
+        definitions=tuple(
+            (0, replace(d, at_least_events=None, at_most_events=None)) for d in inner.definitions
+        ),
+        clauses=inner.clauses,
+        clock=base.clock,
+        within=inner.within,
+        keys=base.keys,
+        returns=_returned(rng, inner.definitions[0].name),
+    )
+    return StreamSpec(name, "query", query=query)
+
+
+def _returned(rng: Random, symbol: str) -> tuple[Return, ...]:
+    """What an outer query may read as it reads columns of rows."""
+    from piestream.language.model import Aggregate
+
+    functions = {"n0": "MAX", "n1": "COUNT", "f0": "AVG", "w0": "FIRST", "b0": "LAST"}
+    return tuple(Aggregate(f, symbol, column, column) for column, f in functions.items())
+
+
+# The ways in
+
+
+def sorted_rows(rows: Rows) -> Rows:
+    """Rows in order of their reports; which of two at one instant is the first does not matter."""
+
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+        at = row.get("detected_at", row.get("completed_at"))
+        return at, row.get("phase") != "trigger", repr(sorted(row.items()))
+
+    return sorted(rows, key=place)
+
+
+def _plain(drawn: CombinedScenario, rows: Any) -> Rows:
+    if isinstance(rows, pl.DataFrame):
+        return drawn.clock.plain_frame(rows) if rows.width else []
+    return [{n: drawn.clock.plain(value) for n, value in row.items()} for row in rows]
+
+
+def _frames(drawn: CombinedScenario, rng: Random) -> Rows:
+    frames = {}
+    for name, stream in drawn.inputs.items():
+        rows = list(stream.rows)
+        if drawn.ties == "error":
+            rng.shuffle(rows)
+        frames[name] = drawn.frame(name, rows)
+    return _plain(drawn, drawn.query.run(frames, ties=drawn.ties))
+
+
+def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
+    beat = max(1, drawn.clock.beats(1))
+    lateness = rng.randint(1, 8) if "disordered" in name else 0
+    arrivals = []
+    for key, stream in drawn.inputs.items():
+        delays: dict[int, int] = {}
+        for row in stream.rows:
+            at = stream.instant(row)
+            late = rng.randint(0, lateness * beat)
+            delays.setdefault(at, late)
+            delay = late if drawn.ties == "error" else delays[at]
+            arrivals.append((at + delay, rng.random() if drawn.ties == "error" else 0, key, row))
+    if drawn.ties == "error":
+        arrivals.sort(key=lambda one: one[:2])
+    else:
+        arrivals.sort(key=lambda one: one[0])
+    options: dict[str, Any] = {"ties": drawn.ties}
+    if lateness:
+        text = drawn.clock.text(lateness)
+        options["lateness"] = text if drawn.clock.unit else int(text)
+    options["schema"] = {key: drawn.frame(key, []).schema for key in drawn.inputs}
+    session = drawn.query.open(**options)
+    sizes = (1,) * len(arrivals) if "event" in name else cuts(len(arrivals), rng)
+    found: Rows = []
+    at = 0
+    for size in sizes:
+        part = arrivals[at : at + size]
+        at += size
+        while part:
+            key = part[0][2]
+            n = next((i for i, one in enumerate(part) if one[2] != key), len(part))
+            rows = [row for _, _, _, row in part[:n]]
+            part = part[n:]
+            frame = drawn.frame(key, rows)
+            if "event" in name and drawn.clock.kind.startswith("int"):
+                found += _plain(drawn, session.push(frame.to_dicts(), stream=key))
+            else:
+                found += _plain(drawn, session.push(frame, stream=key))
+        if "restored" in name and rng.random() < 0.4:
+            session = drawn.query.open(state=session.snapshot())
+    return found + _plain(drawn, session.close())
+
+
+ENGINES: Mapping[str, Callable[[CombinedScenario, Random], Rows]] = {
+    "frame": _frames,
+    **{
+        name: lambda drawn, rng, name=name: _session(name, drawn, rng)  # type: ignore[misc]
+        for name in (
+            "session",
+            "event",
+            "restored",
+            "event restored",
+            "disordered",
+            "disordered restored",
+        )
+    },
+}

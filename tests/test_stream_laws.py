@@ -1,0 +1,56 @@
+"""Laws of queries over several streams: every way in says what the oracle says."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.engines import by_partition, difference
+from tests.stream_scenario import ENGINES, CombinedScenario, combined_scenario, sorted_rows
+
+#: The kinds of streams that are mixed in one query.
+KINDS = {
+    "events": ("events",),
+}
+
+
+def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
+    """Fails with everything that is needed to see it again."""
+    expected = drawn.expected()
+    try:
+        found = ENGINES[engine](drawn, Random(f"{seed} {engine}"))
+    except Exception as error:
+        error.add_note(f"\n{engine} on {drawn}\n")
+        raise
+    wanted = {key: sorted_rows(rows) for key, rows in by_partition(expected, drawn.keys).items()}
+    got = {key: sorted_rows(rows) for key, rows in by_partition(found, drawn.keys).items()}
+    why = difference(
+        [row for rows in wanted.values() for row in rows],
+        [row for rows in got.values() for row in rows],
+        drawn.keys,
+    )
+    if why is not None:
+        pytest.fail(f"\n{engine} on {drawn}\n{why}\n", pytrace=False)
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, seeds: range) -> None:
+    for seed in seeds:
+        check(engine, combined_scenario(seed, KINDS[kinds]), seed)
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_the_scenarios_are_worth_trying(kinds: str) -> None:
+    drawn = [combined_scenario(seed, KINDS[kinds]) for seed in range(100)]
+    assert sum(bool(one.expected()) for one in drawn) > 50
+
+
+def test_a_result_is_in_order_of_its_reports(few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = combined_scenario(seed, KINDS["events"])
+        found = ENGINES["session"](drawn, Random(seed))
+        for rows in by_partition(found, drawn.keys).values():
+            times = [row.get("detected_at", row.get("completed_at")) for row in rows]
+            assert times == sorted(times)
