@@ -23,7 +23,7 @@ from piestream.plan.columns import FLOAT, INTEGER, Errors, TimeColumn
 from piestream.plan.outputs import IntervalDuration, Output, ResultRows, SelectedValue, of_type
 from piestream.plan.program import Cell, JoinKey, OutputWord
 
-__all__ = ["MatchCondition", "join_key_texts", "join_keys", "match_condition"]
+__all__ = ["MatchCondition", "equalities", "join_key_texts", "join_keys", "match_condition"]
 
 
 #: A column that a frame has also where the condition reads nothing.
@@ -94,22 +94,22 @@ def join_key_texts(where: Condition, condition: MatchCondition) -> list[str]:
     outputs = {output.name: output for output in condition.outputs}
     return [
         f"{x} = {y}"
-        for x, y in _equalities(where)
+        for _, x, y in equalities(where)
         if x in outputs and y in outputs and _join_key(outputs[x], outputs[y]) is not None
     ]
 
 
-def _equalities(where: Condition) -> Iterator[tuple[str, str]]:
-    """The equalities of items that are true wherever the condition is."""
+def equalities(where: Condition) -> Iterator[tuple[syntax.Comparison, str, str]]:
+    """The equalities that are true wherever the condition is, and the texts of both sides."""
     tree = where.predicate.tree
     for part in tree.operands if isinstance(tree, syntax.And) else (tree,):
         match part:
             case syntax.Comparison("=", syntax.Column(x), syntax.Column(y)):
-                yield x, y
+                yield part, x, y
 
 
 def _join_keys(where: Condition, outputs: Mapping[str, Output]) -> Iterator[JoinKey]:
-    for x, y in _equalities(where):
+    for _, x, y in equalities(where):
         if x in outputs and y in outputs:
             key = _join_key(outputs[x], outputs[y])
             if key is not None:
