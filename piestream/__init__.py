@@ -25,6 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
+    from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.why import Why
+    from piestream.diagnosis.why_not import WhyNot
     from piestream.engine.statistics import Statistics
     from piestream.engine.warm import warm
     from piestream.errors import (
@@ -61,6 +64,9 @@ _PLACES = {
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
+    "Diagnosis": ("piestream.diagnosis.diagnosis", "Diagnosis"),
+    "Why": ("piestream.diagnosis.why", "Why"),
+    "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
     "join": ("piestream.interval_tables.joining", "join"),
     "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
@@ -87,6 +93,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Diagnosis",
     "Explanation",
     "FileError",
     "IntervalError",
@@ -102,6 +109,8 @@ __all__ = [
     "StreamError",
     "TieError",
     "TimeError",
+    "Why",
+    "WhyNot",
     "__version__",
     "coverage",
     "define",
