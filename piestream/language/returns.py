@@ -17,6 +17,9 @@ __all__ = ["FUNCTIONS", "Names", "bare_name_fault", "names_of", "read_item", "re
 
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 
+#: Aggregates that are none of these, though their names are near.
+_NOT_HERE = frozenset({"MEDIAN", "MODE"})
+
 #: Other words for the ends of an interval.
 _ENDS = {"start": "ts", "begin": "ts", "beginning": "ts", "end": "te", "stop": "te", "finish": "te"}
 _OTHER_SPELLINGS = {
@@ -167,8 +170,8 @@ def _call(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names)
     if name not in FUNCTIONS:
         meant = _OTHER_SPELLINGS.get(name)
         near = f"did you mean {meant}?" if meant else did_you_mean(name, FUNCTIONS)
-        listing = f"the functions are {', '.join(FUNCTIONS)}"
-        hint = f"{near} {listing}" if near and not meant else near or listing
+        known = None if name in _NOT_HERE else near
+        hint = known or f"the functions are {', '.join(FUNCTIONS)}"
         item.report(function, f"{names.clause} has no function {function.text}", hint)
         return None
     item.take_sign("(")
