@@ -121,7 +121,7 @@ class CombinedScenario:
         inputs = self.inputs.values()
         until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
         rows = {stream.name: stream.rows for stream in inputs}
-        told = stream_oracle.Inputs(rows, self.truth, self.clock, self.ties, until, 3_000)
+        told = stream_oracle.Inputs(rows, self.truth, self.clock, self.ties, until, 600)
         return stream_oracle.matches(self.query, told)
 
     def frame(self, name: str, rows: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
@@ -164,7 +164,8 @@ def combined_scenario(seed: int, kinds: tuple[str, ...] = ("events",)) -> Combin
     rng = Random(f"{seed} {kinds}")
     while True:
         base = randoms.random_scenario(rng, name=f"seed {seed}")
-        if len(base.definitions) > 4 or len(base.rows) > 40:
+        most_rows = 40 if kinds == ("events",) else 25
+        if len(base.definitions) > 4 or len(base.rows) > most_rows:
             continue
         try:
             found = _apart(rng, base, kinds)
