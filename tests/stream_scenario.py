@@ -300,6 +300,10 @@ def _query_stream(
         inner = randoms.random_scenario(rng)
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
+    if rng.random() < 0.8:  # the runs that the outer pattern was planted for
+        own = replace(rng.choice(definitions), at_least=None, at_most=None)
+        inner = inner.having(definitions=(own,), clauses=(), within=10_000)
+        rows, gap = base.rows, None
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
         definitions=tuple(
