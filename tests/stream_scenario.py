@@ -313,16 +313,17 @@ def _query_stream(
         clock=base.clock,
         within=inner.within,
         keys=base.keys,
-        returns=_returned(rng, inner.definitions[0].name),
+        returns=_returned(inner.definitions[0].name, base.keys),
     )
     return StreamSpec(name, "query", query=query)
 
 
-def _returned(rng: Random, symbol: str) -> tuple[Return, ...]:
+def _returned(symbol: str, keys: tuple[str, ...]) -> tuple[Return, ...]:
     """What an outer query may read as it reads columns of rows."""
     from piestream.language.model import Aggregate
 
     functions = {"n0": "MAX", "n1": "COUNT", "f0": "AVG", "w0": "FIRST", "b0": "LAST"}
+    functions |= {} if "k" in keys else {"k": "FIRST"}
     return tuple(Aggregate(f, symbol, column, column) for column, f in functions.items())
 
 
