@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.sweep import Sweep, sweep
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
     from piestream.engine.statistics import Statistics
@@ -65,6 +66,8 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Diagnosis": ("piestream.diagnosis.diagnosis", "Diagnosis"),
+    "Sweep": ("piestream.diagnosis.sweep", "Sweep"),
+    "sweep": ("piestream.diagnosis.sweep", "sweep"),
     "Why": ("piestream.diagnosis.why", "Why"),
     "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
@@ -107,6 +110,7 @@ __all__ = [
     "StateError",
     "Statistics",
     "StreamError",
+    "Sweep",
     "TieError",
     "TimeError",
     "Why",
@@ -122,6 +126,7 @@ __all__ = [
     "query",
     "relate",
     "stream",
+    "sweep",
     "warm",
 ]
 
