@@ -286,8 +286,10 @@ class MatchBound(Output):
         return self.time.name
 
     def column(self, found: ResultRows) -> pl.Series:
-        ticks = np.stack([found[word] for word in self.words])
-        bound = ticks.min(axis=0) if self.which == "ts" else ticks.max(axis=0)
+        if self.which == "ts":
+            bound = np.stack([found[word] for word in self.words]).min(axis=0)
+        else:
+            bound = np.stack([found.ends(word) for word in self.words]).max(axis=0)
         return self.time.as_times(_nullable(bound))
 
 
