@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from piestream.language.parser import parse as query
     from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
+    from piestream.pictures.timeline import Timeline
     from piestream.show.explain import Explanation
 
 __version__ = "0.1.0"
@@ -62,6 +63,7 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "Timeline": ("piestream.pictures.timeline", "Timeline"),
     "join": ("piestream.interval_tables.joining", "join"),
     "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
     "relate": ("piestream.interval_tables.joining", "relate"),
@@ -102,6 +104,7 @@ __all__ = [
     "StreamError",
     "TieError",
     "TimeError",
+    "Timeline",
     "__version__",
     "coverage",
     "define",

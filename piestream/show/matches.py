@@ -27,6 +27,7 @@ __all__ = [
     "Matches",
     "TimeScale",
     "key_text",
+    "matches_frame",
     "read_matches",
     "with_endpoints",
 ]
@@ -204,7 +205,7 @@ def read_matches(query: Query, matches: Any) -> Matches:
                     f"{symbol.name}.{which} too, or leave RETURN out"
                 )
     report = _REPORT[query.emit is Emit.COMPLETION]
-    frame = _as_frame(matches)
+    frame = matches_frame(matches)
     needed = [*query.partition_by, report, *columns.values()]
     if frame.width == 0 and not len(frame):
         frame = pl.DataFrame(schema=dict.fromkeys(needed, pl.Int64))
@@ -217,7 +218,12 @@ def read_matches(query: Query, matches: Any) -> Matches:
     return Matches(query, scale, tuple(_read(query, frame, scale, report, columns)))
 
 
-def _as_frame(matches: Any) -> pl.DataFrame:
+def matches_frame(matches: Any) -> pl.DataFrame:
+    """A result of any kind as a Polars frame.
+
+    >>> matches_frame([{"a_ts": 1}, {"a_ts": 2}])["a_ts"].to_list()
+    [1, 2]
+    """
     if isinstance(matches, pl.LazyFrame):
         return matches.collect()
     if isinstance(matches, list):

@@ -15,6 +15,8 @@ _METHODS = [
     ps.Query.open,
     ps.Query.explain,
     ps.Query.intervals,
+    ps.Query.export,
+    ps.Query.timeline,
     ps.Session.push,
     ps.Session.advance,
     ps.Session.close,
