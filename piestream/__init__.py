@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
+    from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.engine.statistics import Statistics
     from piestream.engine.warm import warm
     from piestream.errors import (
@@ -62,6 +63,7 @@ _PLACES = {
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
+    "Diagnosis": ("piestream.diagnosis.diagnosis", "Diagnosis"),
     "Explanation": ("piestream.show.explain", "Explanation"),
     "Timeline": ("piestream.pictures.timeline", "Timeline"),
     "join": ("piestream.interval_tables.joining", "join"),
@@ -89,6 +91,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Diagnosis",
     "Explanation",
     "FileError",
     "IntervalError",

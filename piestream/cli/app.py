@@ -140,13 +140,22 @@ def run(
     encoding: Encoding = None,
     param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why", help="Say where the rows went, step by step, instead of the matches."
+        ),
+    ] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
+    from piestream.cli.why import print_why
     from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
         _refuse(context, "the query and the data cannot both come from standard input")
+    if why and (output is not None or output_format is not None or limit is not None):
+        _refuse(context, "--why prints where the rows went, and gives no matches to write or limit")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
     types = _types(context, column_type)
@@ -171,7 +180,7 @@ def run(
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text, _parameters(context, param)), request)
+        (print_why if why else work)(_query(text, _parameters(context, param)), request)
 
 
 @app.command()

@@ -169,6 +169,11 @@ def _work(
     if not request.quiet:
         with suppress(OSError):  # the result is complete, whether this can be read or not
             _sum_up(run, request, output, time.perf_counter() - started)
+            seen = run.stream.statistics
+            if isinstance(run, FileRun) and not seen.matches and sys.stderr.isatty():
+                from piestream.cli.why import where_they_went
+
+                print(where_they_went(run.binding.query, request, seen.events), file=sys.stderr)
 
 
 def _check_export(run: FileRun | InputsRun, format: ExportFormat) -> None:

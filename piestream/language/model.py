@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from piestream import show
     from piestream.adapters.session import Session
+    from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.expressions.predicate import Predicate
     from piestream.pictures.timeline import Timeline
 
@@ -583,6 +584,22 @@ class Query:
         from piestream.diagnosis.intervals import intervals
 
         return intervals(self, frame, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def diagnose(self, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Diagnosis:
+        """Where the rows went: from events to intervals, pairs and matches, step by step.
+
+        ``print`` it, or take its ``summary``, its ``tables`` or its numbers. The frame is of any kind
+        that `run` takes, but Spark's; left out, the files that FROM names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
+        >>> print(query.diagnose(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).summary)
+        0 matches: a (x > 9) never holds
+        """
+        from piestream.diagnosis.funnel import diagnose
+
+        return diagnose(self, frame, BoundedOptions.of(options))
 
     def explain(self) -> show.Explanation:
         """How the query will be executed: predicates, automata, decision points, join plan, state.

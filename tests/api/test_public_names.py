@@ -14,6 +14,7 @@ _METHODS = [
     ps.Query.run,
     ps.Query.open,
     ps.Query.explain,
+    ps.Query.diagnose,
     ps.Query.intervals,
     ps.Query.export,
     ps.Query.timeline,
