@@ -30,7 +30,16 @@ from piestream.language.options import FileOptions
 from piestream.show.exports import ExportFormat, check_export, is_export
 from piestream.show.matches import with_endpoints
 
-__all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+__all__ = [
+    "Input",
+    "RunRequest",
+    "UsageError",
+    "file_options",
+    "opened",
+    "refuse_own_input",
+    "summary",
+    "work",
+]
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
@@ -104,10 +113,10 @@ def work(query: Query, request: RunRequest) -> None:
     own = tuple(stream.path or "-" for stream in query.inputs)
     if query.is_combined:
         files = named_files(query, request.input.data)
-        _refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
+        refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
         _work(_inputs_run(query, files, request.input), None, request, format)
         return
-    _refuse_own_input(request.output, request.input.data or own)
+    refuse_own_input(request.output, request.input.data or own)
     with closing(opened(query, request.input, request.live)) as source:
         run = FileRun(query, source, request.input.options, sort=request.sort)
         _work(run, source, request, format)
@@ -274,7 +283,7 @@ def _output_format(request: RunRequest) -> OutputFormat:
     return request.output_format or FORMATS[suffix]
 
 
-def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
+def refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
     """A result must not be written over what it is made of."""
     if output is None or output == "-" or not Path(output).exists():
         return

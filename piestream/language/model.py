@@ -692,5 +692,25 @@ class Query:
 
         return timeline(self, frame, matches, partition, width, BoundedOptions.of(options))
 
+    @takes_options(BoundedOptions)
+    def report(
+        self, frame: Any = None, path: str | Path | None = None, **options: Unpack[BoundedKeywords]
+    ) -> str:
+        """A page of HTML about what a query finds, as a text that is also written to ``path``.
+
+        It has the query, the funnel, the counts by partition and over time, the lags, and matches on
+        time lines, to search and to filter. The page needs nothing else and works offline. The frame
+        is of any kind that `run` takes, but Spark's; left out, the files that FROM names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> page = query.report(pl.DataFrame({"t": [1, 2, 3], "x": [5, 0, 7]}))
+        >>> "<title>s: 2 matches</title>" in page
+        True
+        """
+        from piestream.pictures.report import report
+
+        return report(self, frame, path, BoundedOptions.of(options))
+
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

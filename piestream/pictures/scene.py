@@ -31,7 +31,7 @@ from piestream.show.matches import (
 )
 from piestream.show.table import cell_text
 
-__all__ = ["Bar", "Clock", "ColumnLine", "Scene", "scene_of", "scene_of_rows"]
+__all__ = ["Bar", "Clock", "ColumnLine", "Scene", "drawn_columns", "drawn_points", "scene_of"]
 
 #: Of a column with more values only the least and the greatest of each stretch are drawn.
 MOST_POINTS = 20_000
@@ -221,12 +221,9 @@ def _bars(
 
 
 def _columns(rows: Rows, part: pl.DataFrame, times: list[float]) -> tuple[ColumnLine, ...]:
-    """The columns of numbers and of truth values that predicates read."""
+    """The columns that are drawn, with what they are compared with."""
     lines, known = [], thresholds(rows.query)
-    for name in rows.binding.predicate_columns:
-        dtype = part.schema[name]
-        if not (dtype.is_numeric() or dtype == pl.Boolean):
-            continue
+    for name in drawn_columns(rows):
         values = part[name].cast(pl.Float64).fill_nan(None)
         kept = drawn_points(values)
         lines.append(
@@ -238,6 +235,16 @@ def _columns(rows: Rows, part: pl.DataFrame, times: list[float]) -> tuple[Column
             )
         )
     return tuple(lines)
+
+
+def drawn_columns(rows: Rows) -> list[str]:
+    """The columns of numbers and of truth values that predicates read."""
+    types = rows.frame.schema
+    return [
+        name
+        for name in rows.binding.predicate_columns
+        if types[name].is_numeric() or types[name] == pl.Boolean
+    ]
 
 
 def drawn_points(values: pl.Series, most: int = MOST_POINTS) -> list[int]:

@@ -26,6 +26,7 @@ __all__ = [
     "MatchInterval",
     "Matches",
     "TimeScale",
+    "checked_matches",
     "key_text",
     "matches_frame",
     "read_matches",
@@ -196,6 +197,21 @@ def read_matches(query: Query, matches: Any) -> Matches:
         ...
     ValueError: the start of a is missing: let RETURN give a.ts too, or leave RETURN out
     """
+    frame, report, columns = checked_matches(query, matches)
+    scale = TimeScale.of(query, frame.schema[report])
+    return Matches(query, scale, tuple(_read(query, frame, scale, report, columns)))
+
+
+def checked_matches(
+    query: Query, matches: Any
+) -> tuple[pl.DataFrame, str, dict[tuple[str, str], str]]:
+    """A row for each match, the column of the report, and the columns of the endpoints.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> checked_matches(query, [])[2]
+    {('a', 'te'): 'a_te', ('a', 'ts'): 'a_ts'}
+    """
     columns = _endpoint_columns(query)
     for symbol in query.symbols:
         for which, what in (("ts", "start"), ("te", "end")):
@@ -212,10 +228,9 @@ def read_matches(query: Query, matches: Any) -> Matches:
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise ValueError(f"these are no matches of this query: there is no column {missing[0]}")
-    scale = TimeScale.of(query, frame.schema[report])
     if query.emit is Emit.BOTH and "phase" in frame.columns:
         frame = _last_known(frame, query, columns)
-    return Matches(query, scale, tuple(_read(query, frame, scale, report, columns)))
+    return frame, report, columns
 
 
 def matches_frame(matches: Any) -> pl.DataFrame:

@@ -18,6 +18,7 @@ _METHODS = [
     ps.Query.intervals,
     ps.Query.export,
     ps.Query.timeline,
+    ps.Query.report,
     ps.Session.push,
     ps.Session.advance,
     ps.Session.close,
