@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.why import Why
+    from piestream.diagnosis.why_not import WhyNot
     from piestream.engine.statistics import Statistics
     from piestream.engine.warm import warm
     from piestream.errors import (
@@ -64,6 +66,8 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Diagnosis": ("piestream.diagnosis.diagnosis", "Diagnosis"),
+    "Why": ("piestream.diagnosis.why", "Why"),
+    "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
     "Timeline": ("piestream.pictures.timeline", "Timeline"),
     "join": ("piestream.interval_tables.joining", "join"),
@@ -108,6 +112,8 @@ __all__ = [
     "TieError",
     "TimeError",
     "Timeline",
+    "Why",
+    "WhyNot",
     "__version__",
     "coverage",
     "define",

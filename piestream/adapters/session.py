@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, NoReturn, TypeVar, Unpack, cast, get_args, overload
 
@@ -204,22 +205,37 @@ class Session:
         >>> session.push([{"t": 1, "x": 0}, {"t": 2, "x": 5}])
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        with self._lock:
-            self._check_open()
-            if self._feed is not None:
-                result, self._kind = self._feed.push(rows, stream)
-                self._stream = self._feed.stream
-                return self._as_pushed(result)
-            if stream not in (None, self.query.streams[0].name):
-                raise ValueError(f"the query reads no stream {stream}, and only one: leave it out")
-            if self._stream is not None:
-                return self._push(rows)
-            advanced = self._advanced
-            try:
-                return self._push(rows)
-            except BaseException:  # nothing was taken, so the columns' types are not known yet
-                self._stream, self._advanced = None, advanced
-                raise
+        given = False
+        try:
+            with self._lock:
+                before = self._changes()
+                try:
+                    self._check_open()
+                    result = self._pushed(rows, stream)
+                    given = True
+                except BaseException:
+                    self._mark_lost(before)
+                    raise
+        except BaseException:
+            self._mark_lost(None, given)
+            raise
+        return result
+
+    def _pushed(self, rows: Any, stream: str | None) -> Any:
+        if self._feed is not None:
+            result, self._kind = self._feed.push(rows, stream)
+            self._stream = self._feed.stream
+            return as_kind(self._kind, result)
+        if stream not in (None, self.query.streams[0].name):
+            raise ValueError(f"the query reads no stream {stream}, and only one: leave it out")
+        if self._stream is not None:
+            return self._push(rows)
+        advanced = self._advanced
+        try:
+            return self._push(rows)
+        except BaseException:  # nothing was taken, so the columns' types are not known yet
+            self._stream, self._advanced = None, advanced
+            raise
 
     def _push(self, rows: Any) -> Any:
         if type(rows) is dict or isinstance(rows, Mapping):  # the first is many times faster
@@ -233,7 +249,7 @@ class Session:
             return self._push_events(events) if events else []
         columns, self._kind = as_polars(rows, self.query)
         stream = self._typed(columns.schema)
-        return self._as_pushed(stream.process(self._checked(columns, stream.binding)))
+        return as_kind(self._kind, stream.process(self._checked(columns, stream.binding)))
 
     def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
         """The stream, bound to columns of these types as far as it knew none yet."""
@@ -251,8 +267,9 @@ class Session:
         known = self._stream is not None and not self._untyped
         stream = self._stream if known else self._typed(event_types(events, self.query))
         assert stream is not None
-        return self._as_pushed(
-            stream.process(events_frame(events, stream.binding.columns, stream.binding.schema))
+        return as_kind(
+            self._kind,
+            stream.process(events_frame(events, stream.binding.columns, stream.binding.schema)),
         )
 
     def _push_event(self, event: Event) -> Any:
@@ -266,9 +283,10 @@ class Session:
             if read is not None:
                 known = stream.process_event(*read, reader.attribute_floats)
                 if known is not None:
-                    return [] if known is stream.no_results else self._as_pushed(known)
-        return self._as_pushed(
-            stream.process(events_frame([event], stream.binding.columns, stream.binding.schema))
+                    return [] if known is stream.no_results else as_kind(self._kind, known)
+        return as_kind(
+            self._kind,
+            stream.process(events_frame([event], stream.binding.columns, stream.binding.schema)),
         )
 
     def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
@@ -316,15 +334,17 @@ class Session:
         >>> session.advance(8)
         [{'completed_at': 6, 'a_ts': 1, 'a_te': 6}]
         """
-        with self._lock:
+        with self._all_given():
             self._check_open()
             if self._feed is not None:
-                return self._as_pushed(self._feed.advance(time, self._ticks))
+                return as_kind(self._kind, self._feed.advance(time, self._ticks))
             if self._stream is None:  # the time's type is not known yet
                 if self._advanced is None or _is_after(time, self._advanced):
                     self._advanced = time
-                return self._as_pushed(pl.DataFrame())
-            return self._as_pushed(self._stream.advance(self._ticks(time, self._stream.binding)))
+                return as_kind(self._kind, pl.DataFrame())
+            return as_kind(
+                self._kind, self._stream.advance(self._ticks(time, self._stream.binding))
+            )
 
     @staticmethod
     def _ticks(time: Any, binding: Binding) -> int:
@@ -362,11 +382,12 @@ class Session:
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
         at_end = BoundedOptions(at_end=at_end).at_end
-        with self._lock:
+        with self._all_given():
             self._check_open()
             result = pl.DataFrame() if self._stream is None else self._stream.finish(at_end)
+            given = as_kind(self._kind, result)
             self._closed = True
-            return self._as_pushed(result)
+            return given
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``.
@@ -420,14 +441,36 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    def _as_pushed(self, result: pl.DataFrame) -> Any:
-        """Results as rows of the kind that was pushed last."""
+    @contextmanager
+    def _all_given(self) -> Iterator[None]:
+        """Surrounds a call: where it fails behind a change of the state, its results are lost."""
+        given = False
         try:
-            return as_kind(self._kind, result)
-        except BaseException:  # the state has gone on, so nobody would see these results again
-            if self._stream is not None:
-                self._stream.mark_incomplete()
+            with self._lock:
+                before = self._changes()
+                try:
+                    yield
+                    given = True
+                except BaseException:
+                    self._mark_lost(before)
+                    raise
+        except BaseException:
+            self._mark_lost(None, given)
             raise
+
+    def _changes(self) -> int:
+        """How often the state has changed."""
+        stream = self._stream if self._feed is None else self._feed.stream
+        return 0 if stream is None else stream.changes
+
+    def _mark_lost(self, before: int | None, lost: bool = False) -> None:
+        """The state has gone on if it has changed since: nobody would see the results again.
+
+        Or they were interrupted on their last step to the caller, and are certainly ``lost``.
+        """
+        stream = self._stream if self._feed is None else self._feed.stream
+        if stream is not None and (lost or before not in (None, stream.changes)):
+            stream.mark_incomplete()
 
     def _check_open(self) -> None:
         if self._closed:

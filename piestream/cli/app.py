@@ -12,7 +12,11 @@ import typer
 
 from piestream.adapters.formats import Format, has_data_suffix
 from piestream.adapters.terminal import printable
-from piestream.cli.process import EndedBySignalError, forget_standard_output
+from piestream.cli.process import (
+    EndedBySignalError,
+    deferred_signals,
+    forget_standard_output,
+)
 from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
@@ -307,9 +311,12 @@ def demo(
 ) -> None:
     """Find aggressive drivers in a generated fleet."""
     with _reported(context):
-        from piestream.demo.command import show_demo
+        from piestream.demo.command import show_demo, write_matches
 
-        show_demo(cars, seconds, out)
+        matches = show_demo(cars, seconds)
+        with deferred_signals() as check_signals:
+            write_matches(matches, out)
+            check_signals()
 
 
 @app.command()

@@ -6,19 +6,17 @@ A file gets its name only once it is complete; what fails halfway leaves nothing
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 import polars as pl
 
 from piestream.adapters.formats import Format
-from piestream.adapters.text_faults import first_line
+from piestream.adapters.named_files import NamedFile, write_faults
 from piestream.expressions.columns import column_named
 from piestream.language.model import Query
 from piestream.show.exports import ExportFormat, export, is_export
@@ -48,7 +46,7 @@ def open_output(
     path: str | None, format: Format | ExportFormat, query: Query, schema: Schema
 ) -> Output:
     """A file, or standard output where ``path`` is None."""
-    target: _Target = _Named(Path(path)) if path is not None else _Standard()
+    target: _Target = NamedFile(Path(path)) if path is not None else _Standard()
     if is_export(format):
         return ExportOutput(target, query, format, schema)
     return (
@@ -60,59 +58,14 @@ def open_output(
 
 def write_text(path: str | None, text: str) -> None:
     """Write a text to a file as a whole, or to standard output where ``path`` is None."""
-    target: _Target = _Named(Path(path)) if path is not None else _Standard()
+    target: _Target = NamedFile(Path(path)) if path is not None else _Standard()
     try:
-        with _faults_of(target.name):
+        with write_faults(target.name):
             target.file.write(text.encode())
         target.done()
     except BaseException:
         target.undone()
         raise
-
-
-class _Named:
-    """A file that takes its place when it is complete. A pipe or device is written to directly.
-
-    A link stays, and what it leads to is replaced. The new file has the permissions of the old one.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        special = path.exists() and not path.is_file()
-        if special and path.is_dir():
-            raise IsADirectoryError(f"{path} is a directory, not a file to write")
-        self.path = path if special else Path(os.path.realpath(path))
-        self.folder: Path | None = self.path.parent
-        if not self.folder.is_dir():
-            raise FileNotFoundError(
-                f"there is no directory {path.parent} to write {path.name} in"
-                if not path.is_symlink()
-                else f"{path} is a link to {self.path}, whose directory does not exist"
-            )
-        if special:
-            self._partial = self.path
-            self.file: BinaryIO = open(self.path, "wb")  # noqa: SIM115 (closed by done or undone)
-            return
-        replaced = self.path.exists()
-        if replaced and not _is_writable(self.path):
-            raise PermissionError(f"{path} is read-only: write the matches to another file")
-        self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        self._partial.unlink(missing_ok=True)
-        self.file = open(self._partial, "xb")  # noqa: SIM115
-        if replaced:
-            shutil.copymode(self.path, self._partial)
-
-    def done(self) -> None:
-        with _faults_of(self.name):
-            self.file.close()
-            if self._partial != self.path:
-                os.replace(self._partial, self.path)
-
-    def undone(self) -> None:
-        with suppress(OSError):  # of what is thrown away
-            self.file.close()
-        if self._partial != self.path:
-            self._partial.unlink(missing_ok=True)
 
 
 class _Standard:
@@ -125,32 +78,14 @@ class _Standard:
         self.folder: Path | None = None  # where temporary files belong
 
     def done(self) -> None:
-        with _faults_of(self.name):
+        with write_faults(self.name):
             self.file.flush()
 
     def undone(self) -> None:
         pass
 
 
-def _is_writable(path: Path) -> bool:
-    """Whether the permissions of a file let somebody write it: root may write to any."""
-    return bool(path.stat().st_mode & 0o222) and os.access(path, os.W_OK)
-
-
-@contextmanager
-def _faults_of(name: str) -> Iterator[None]:
-    """Say what could not be written, and why."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OSError(f"cannot write {name}: {error.strerror or error}") from None
-    except pl.exceptions.PolarsError as error:
-        raise OSError(f"cannot write {name}: {first_line(error)}") from None
-
-
-_Target = _Named | _Standard
+_Target = NamedFile | _Standard
 
 
 class TextOutput:
@@ -179,7 +114,7 @@ class TextOutput:
             rows.write_csv(text, include_header=header)
         else:
             rows.write_ndjson(text)
-        with _faults_of(self._target.name):
+        with write_faults(self._target.name):
             self._target.file.write(text.getbuffer())
 
     def close(self) -> None:
@@ -217,7 +152,7 @@ class ParquetOutput:
                     dir=self._target.folder, prefix=".piestream-", suffix=".part"
                 )
             part = Path(self._folder.name) / f"{len(self._parts)}.parquet"
-            with _faults_of(self._target.name):
+            with write_faults(self._target.name):
                 pl.concat(self._held).write_parquet(part, row_group_size=_ROW_GROUP)
             self._parts.append(part)
             self._held, self._n_held = self._held[:1], 0
@@ -228,7 +163,7 @@ class ParquetOutput:
             with tempfile.TemporaryFile() as spool:
                 self._put(spool)
                 spool.seek(0)
-                with _faults_of(self._target.name):
+                with write_faults(self._target.name):
                     shutil.copyfileobj(spool, self._target.file, 1 << 20)
         else:
             self._put(self._target.file)
@@ -237,7 +172,7 @@ class ParquetOutput:
 
     def _put(self, file: IO[bytes]) -> None:
         last = pl.concat(self._held)
-        with _faults_of(self._target.name):
+        with write_faults(self._target.name):
             if not self._parts:
                 last.write_parquet(file, row_group_size=_ROW_GROUP)
             else:
@@ -270,7 +205,7 @@ class ExportOutput:
     def close(self) -> None:
         """All rows have come."""
         text = export(self._query, pl.concat(self._held), self._format)
-        with _faults_of(self._target.name):
+        with write_faults(self._target.name):
             self._target.file.write(text.encode())
         self._target.done()
 
@@ -322,7 +257,7 @@ class TableOutput:
         encoding = sys.stdout.encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.replace("─", "-").encode(encoding, "replace").decode(encoding)
-        with _faults_of(_Standard.name):
+        with write_faults(_Standard.name):
             sys.stdout.write(text)
             sys.stdout.flush()
         self._printed = True

@@ -71,7 +71,7 @@ def forget_standard_output() -> None:
 
 
 @contextmanager
-def deferred_signals(waiting: CodeType) -> Iterator[Callable[[], None]]:
+def deferred_signals(waiting: CodeType | None = None) -> Iterator[Callable[[], None]]:
     """A signal that asks to end counts when the function that this gives is called, or a second comes.
 
     Compiled loops and Polars cannot be interrupted safely. The function ``waiting`` only waits for

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 
+from piestream.adapters.named_files import NamedFile, write_faults
 from piestream.demo.fleet import fleet, fleet_chunks
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.language import parse
 
-__all__ = ["QUERY", "find", "in_order", "main", "show_demo"]
+__all__ = ["QUERY", "find", "in_order", "main", "show_demo", "write_matches"]
 
 #: The aggressive driver (Körber et al.), over the columns of `piestream.demo.fleet`.
 QUERY = """\
@@ -66,8 +70,8 @@ def in_order(matches: pl.DataFrame) -> pl.DataFrame:
     return matches.sort([*first, *(name for name in matches.columns if name not in first)])
 
 
-def show_demo(cars: int, seconds: int, out: Path) -> None:
-    """Print the query and what it finds, and write the matches as Parquet and CSV."""
+def show_demo(cars: int, seconds: int) -> pl.DataFrame:
+    """Print the query and what it finds; gives the matches."""
     from piestream.show.table import table_text
 
     print(QUERY)
@@ -76,10 +80,36 @@ def show_demo(cars: int, seconds: int, out: Path) -> None:
     print(table_text(matches.head(10)))
     rate = round(seen.events / worked) if worked else 0
     print(f"{seen.events:,} events in {worked:.2f} s: {rate:,} events/s")
+    return matches
+
+
+def write_matches(matches: pl.DataFrame, out: Path) -> None:
+    """Write matches as Parquet and CSV: both files, or none where that fails."""
     out.mkdir(parents=True, exist_ok=True)
-    matches.write_parquet(out / "matches.parquet")
-    matches.write_csv(out / "matches.csv")
-    print(f"matches written to {out / 'matches.parquet'} and {out / 'matches.csv'}")
+    parquet, csv = out / "matches.parquet", out / "matches.csv"
+    with _all_or_none(parquet, csv) as files:
+        matches.write_parquet(files[0])
+        matches.write_csv(files[1])
+    print(f"matches written to {parquet} and {csv}")
+
+
+@contextmanager
+def _all_or_none(*paths: Path) -> Iterator[list[BinaryIO]]:
+    """Files to write, which take their names together in the end."""
+    targets: list[NamedFile] = []
+    try:
+        for path in paths:
+            targets.append(NamedFile(path))
+        with write_faults(", ".join(map(str, paths))):
+            yield [target.file for target in targets]
+            for target in targets:
+                target.file.flush()
+        for target in targets:
+            target.done()
+    except BaseException:
+        for target in targets:
+            target.undone()
+        raise
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -96,7 +126,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--out", type=Path, default=Path("piestream-demo"), help="directory to write to"
     )
     options = parser.parse_args(arguments)
-    show_demo(options.cars, options.seconds, options.out)
+    write_matches(show_demo(options.cars, options.seconds), options.out)
 
 
 def _positive(text: str) -> int:

@@ -106,6 +106,8 @@ class Stream:
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
         self._change = ChangeGuard()
+        #: How many calls have changed the state: what they found is in their results, nowhere else.
+        self.changes = 0
 
     def _new_projection(self, binding: Binding) -> Projection:
         return Projection(binding)
@@ -141,6 +143,7 @@ class Stream:
                 yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.watermark)
+            self.changes += 1
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -190,6 +193,7 @@ class Stream:
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
+        self.changes += 1
         self._change.changing = False
         return result
 
@@ -234,6 +238,7 @@ class Stream:
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
+            self.changes += 1
 
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
         """The results of ending what is open, if that is asked for."""

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
+from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
+from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
+    Check,
+    PairLists,
     Paused,
     Program,
     ScanCursor,
@@ -99,6 +103,22 @@ def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> boo
 
 
 @kernel
+def _is_listed_pair(
+    partition: Partition, check: Check, slot: Slot, slot_id: int, other: Slot, other_id: int
+) -> bool:
+    """Whether two intervals that have been inserted are a pair of a listed constraint."""
+    constraint = partition.program.constraints[check.constraint]
+    mine = constraint.sides[check.side]
+    if mine.allows_earlier and other.end < slot.start:
+        return True
+    if mine.allows_later and slot.end < other.start:
+        return True
+    if check.side == 0:
+        return is_listed(partition, constraint, slot_id, other_id)
+    return is_listed(partition, constraint, other_id, slot_id)
+
+
+@kernel
 def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]) -> bool:
     """Whether a candidate fulfils the constraints that close a cycle."""
     program = partition.program
@@ -106,7 +126,12 @@ def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: R
         check = program.checks[number]
         other = Slot(at_word(partition.pool, bound[check.other].place))
         if check.constraint == NONE:
-            if slot.start == other.start:
+            if slot[check.side] == other[check.side]:
+                return False
+        elif program.constraints[check.constraint].listed != NONE:
+            if not _is_listed_pair(
+                partition, check, slot, slot_id, other, bound[check.other].slot_id
+            ):
                 return False
         elif not is_pair(
             program.constraints[check.constraint],
@@ -123,11 +148,119 @@ def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: R
 @kernel
 def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
-    if step.last_ended_before != NONE or step.first_starting_after != NONE:
+    has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
+    if has_ranges and not step.listed:
         Ring(partition.rings[step.target], partition.pool, step.width).expire(floor)
     cursor.range = ScanRange.NONE
     cursor.next = 1
     cursor.last = 0
+
+
+@kernel
+def _next_list_range(partition: Partition, step: Step, source: Slot, cursor: ScanCursor) -> bool:
+    """Move on to the next range of the source's partners in a listed constraint; False after all."""
+    target = step.target
+    ring = partition.ring(target)
+    of_rows = partition.program.rows >> target & 1
+    while cursor.range < ScanRange.LATER:
+        cursor.range += 1
+        cursor.next = NONE
+        if cursor.range == ScanRange.PAIRS:
+            cursor.next = PairLists(source.partners(step.partners)).completing
+            return True
+        if cursor.range == ScanRange.EARLIER:
+            if not step.allows_earlier:
+                continue
+            if not of_rows:
+                cursor.next = ring.head
+                cursor.last = ring.first_ending_from(source.start) - 1
+            return True
+        if not step.allows_later or source.end == OPEN:
+            continue
+        if not of_rows:
+            cursor.next = ring.first_starting_from(source.end + 1)
+            cursor.last = ring.tail - 1
+            latest = step.target_last_ended_before
+            if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
+                cursor.last -= 1  # it has not been inserted yet
+        return True
+    return False
+
+
+@kernel
+def _next_listed(
+    partition: Partition, scratch: Scratch, step: Step, source: Slot, cursor: ScanCursor, floor: int
+) -> int:
+    """The next partner in the cursor's range that can complete a match, else NONE."""
+    target = step.target
+    if cursor.range == ScanRange.PAIRS:
+        constraint = partition.program.constraints[step.constraint]
+        while cursor.next != NONE:
+            scratch.steps += 1
+            pair_id = cursor.next
+            pair = pair_at(partition, constraint, pair_id)
+            candidate = pair.ids[1 - step.side]
+            cursor.next = pair.next[step.side]
+            if not is_held(partition, target, candidate, floor):
+                discard(partition, constraint, pair_id, floor)
+            elif not can_complete(partition, target, candidate, floor):
+                set_aside(partition, constraint, step.side, pair_id)
+            else:
+                return candidate
+        return NONE
+    ring = partition.ring(target)
+    if partition.program.rows >> target & 1:
+        is_earlier = cursor.range == ScanRange.EARLIER
+        by = BY_END if is_earlier else BY_START
+        first = INT64_MIN if is_earlier else source.end + 1
+        last = source.start - 1 if is_earlier else INT64_MAX
+        order = partition.order(target, by)
+        box = box_in(order, first, last, INT64_MIN, INT64_MAX, floor)
+        candidate, looked = box.following(cursor.next)
+        scratch.steps += looked
+        cursor.next = candidate
+        return candidate
+    while cursor.next <= cursor.last:
+        candidate, looked = ring.next_candidate(cursor.next, cursor.last)
+        scratch.steps += 1 + looked
+        cursor.next = candidate + 1
+        if candidate > cursor.last:
+            return NONE
+        if can_complete(partition, target, candidate, floor):
+            return candidate
+        ring.clear_candidate(candidate)
+    return NONE
+
+
+@kernel
+def _scan_listed(
+    partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
+    is_last: bool, floor: int,
+) -> int:  # fmt: skip
+    """What `_scan` does, of a constraint of intervals that came as rows."""
+    target = step.target
+    ring = partition.ring(target)
+    bound = scratch.bound
+    source = Slot(at_word(partition.pool, bound[step.source].place))
+    while True:
+        candidate = NONE
+        if cursor.range != ScanRange.NONE:
+            candidate = _next_listed(partition, scratch, step, source, cursor, floor)
+        if candidate == NONE:
+            if not _next_list_range(partition, step, source, cursor):
+                return _Scanned.EXHAUSTED
+            continue
+        slot = ring.slot(candidate)
+        if not _passes(partition, step, slot, candidate, bound):
+            continue
+        bound[target].slot_id = candidate
+        bound[target].place = ring.place(candidate)
+        if not is_last:
+            return _Scanned.BOUND
+        if scratch.n_matches == matches.capacity:
+            return _Scanned.FULL
+        matches.write(scratch.n_matches, bound)
+        scratch.n_matches += 1
 
 
 @inline_kernel
@@ -272,7 +405,10 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
                 return False
             _begin_scan(partition, step, cursor, floor)
         is_last = depth + 1 == n_steps
-        scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
+        if step.listed:
+            scanned = _scan_listed(partition, scratch, step, cursor, matches, is_last, floor)
+        else:
+            scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
         if scanned == _Scanned.FULL:
             scratch.depth = n_steps
             return False

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from piestream import show
     from piestream.adapters.session import Session
     from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.why import Why
+    from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
     from piestream.pictures.timeline import Timeline
 
@@ -584,6 +586,52 @@ class Query:
         from piestream.diagnosis.intervals import intervals
 
         return intervals(self, frame, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def why(self, match: Any, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Why:
+        """Why a match is one: its intervals, what each pair read, when it was decided, what came last.
+
+        ``match`` is a row of what `run` gave for the same rows: a dict, a frame of one row, a row of
+        pandas. It has the columns of PARTITION BY, and enough others to tell it from other matches.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
+        >>> rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})
+        >>> query.why(query.run(rows), rows).waited_for
+        ('a to be valid',)
+        """
+        from piestream.diagnosis.why import why
+
+        return why(self, match, frame, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def why_not(
+        self,
+        frame: Any = None,
+        *,
+        partition: Mapping[str, Any] | None = None,
+        between: Sequence[Any] | None = None,
+        near: Mapping[str, Sequence[Any]] | None = None,
+        most: int = 5,
+        **options: Unpack[BoundedKeywords],
+    ) -> WhyNot:
+        """Why there is no match where one was expected: what would have to change, the least first.
+
+        ``partition`` has the values of PARTITION BY; ``between`` the two times between which all
+        intervals of the match start; ``near`` for some symbols the start and the end of an interval
+        that the expected one shares an instant with. Each change names one threshold, duration or
+        relation, or the window, and has been tried.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9")
+        >>> print(query.why_not(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})))
+        1. a lasted 2 from 1 (AT LEAST 3); with AT LEAST 2 it matches
+        """
+        from piestream.diagnosis.why_not import why_not
+
+        return why_not(
+            self, frame, partition or {}, between, near or {}, most, BoundedOptions.of(options)
+        )
 
     @takes_options(BoundedOptions)
     def diagnose(self, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Diagnosis:

@@ -63,6 +63,7 @@ class Scope:
                 continue
             if number in self._reading:
                 around = [str(self.streams[n].name) for n in self._reading]
+                self.read_inside.add(number)
                 way = " reads ".join([*around[around.index(name) :], name])
                 message = f"the stream {name} is made of itself: {way}"
                 cursor.report(place or cursor.span(), message, "a query reads other streams")

@@ -120,6 +120,13 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
 
     ``as_stream``: its rows are intervals of another query, and have their starts and ends.
     """
+    if query.is_combined:
+        listed = ", ".join(input_key(stream) for stream in query.inputs)
+        raise query.fault(
+            ("source",),
+            f"rows of one kind are not enough for this query: it reads {listed}",
+            "give run or a session the rows of each by its name; Spark frames are not taken yet",
+        )
     columns = InputColumns(query, dict(schema))
     errors = Errors()
     time = errors.attempt(columns.time)

@@ -115,14 +115,22 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
             scan=source.scan,
             allowed=source.allowed,
             target_last_ended_before=target.last_ended_before,
+            constraint=constraint,
+            side=side,
+            listed=entry.listed != NONE,
+            allows_earlier=source.allows_earlier,
+            allows_later=source.allows_later,
             check=0,
             check_end=0,
         )
 
     @cache
     def packed(constraint: int | None, side: int, other: int) -> tuple[int, ...]:
-        number = NONE if constraint is None else constraint
-        return tuple(records.Check.packed(constraint=number, side=side, other=other))
+        if constraint is not None:
+            return tuple(records.Check.packed(constraint=constraint, side=side, other=other))
+        identity = "number" if view.rows >> other & 1 else "start"
+        word = records.RowSlot.offset(identity)
+        return tuple(records.Check.packed(constraint=NONE, side=word, other=other))
 
     seeds: list[list[int]] = []
     steps: list[list[int]] = []

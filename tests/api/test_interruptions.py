@@ -13,6 +13,7 @@ import pytest
 import piestream as ps
 from piestream.adapters import session as sessions
 from piestream.engine import calls, detector
+from piestream.engine.stream import Stream
 
 _QUERY = "FROM s ORDER BY t DEFINE a AS x > 0, b AS x <= 0 PATTERN a before b WITHIN 40"
 _ROWS = pl.DataFrame({"t": range(9), "x": [1, 0, 1] * 3})
@@ -64,6 +65,37 @@ def test_results_that_are_lost_break_the_session(
             session.push(_LATER)
     with pytest.raises(ps.StateError, match="interrupted"):
         session.push(_LATER)
+
+
+@pytest.mark.parametrize("call", ["push", "advance", "close"])
+def test_an_interruption_behind_the_change_breaks_the_session(
+    session: ps.Session, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """The rows that the call found are lost, so the session must not go on as if they were given."""
+    name = {"push": "process", "advance": "advance", "close": "finish"}[call]
+    whole = getattr(Stream, name)
+
+    def interrupt(*given: object) -> None:
+        whole(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Stream, name, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(session, call)(*{"push": (_LATER,), "advance": (99,), "close": ()}[call])
+    with pytest.raises(ps.StateError, match="interrupted"):
+        session.push(_LATER)
+
+
+def test_a_first_push_that_is_interrupted_behind_the_change_can_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = ps.query(_QUERY).open()
+    with monkeypatch.context() as patched:
+        patched.setattr(sessions, "as_kind", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.push(_ROWS)
+    assert session.push(_ROWS).equals(ps.query(_QUERY).open().push(_ROWS))
 
 
 def test_an_interruption_before_the_state_changes_leaves_the_session_as_it_was(

@@ -15,6 +15,8 @@ _METHODS = [
     ps.Query.open,
     ps.Query.explain,
     ps.Query.diagnose,
+    ps.Query.why,
+    ps.Query.why_not,
     ps.Query.intervals,
     ps.Query.export,
     ps.Query.timeline,

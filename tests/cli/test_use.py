@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from piestream import __version__
+from piestream.demo.command import write_matches
 
 HERE = Path(__file__).parent
 GOOD = "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
@@ -223,6 +224,36 @@ def test_demo_writes_what_it_finds(piestream: Any, tmp_path: Path) -> None:
     assert f"the first of {len(found)} matches" in result.stdout
     assert str(found["car_id"][0]) in result.stdout
     assert "events/s" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["matches.parquet", "matches.csv"])
+def test_a_demo_that_cannot_write_a_file_leaves_the_others_as_they_were(
+    piestream: Any, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    result = piestream("demo", "--cars", 5, "--seconds", 10, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr == f"{tmp_path / name} is a directory, not a file to write\n"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("failing", ["write_parquet", "write_csv"])
+def test_a_demo_that_is_interrupted_while_it_writes_keeps_the_old_files(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matches = pl.DataFrame({"a": [1]})
+    write_matches(matches, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    whole = getattr(pl.DataFrame, failing)
+
+    def interrupt(*given: Any) -> None:
+        whole(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pl.DataFrame, failing, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_matches(pl.DataFrame({"a": [2]}), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_demo_finds_first_what_the_readme_shows(piestream: Any, tmp_path: Path) -> None:

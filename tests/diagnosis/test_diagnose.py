@@ -19,7 +19,7 @@ from tests.randoms import allen_relation, scenario
 from tests.scenario import Scenario
 
 
-def _partitions(drawn: Scenario) -> list[oracle._Partition]:
+def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
     query = drawn.query()
     until = max((row["ts"] for row in drawn.rows), default=0)
     rows: dict[tuple[Any, ...], list[Any]] = {}
@@ -27,15 +27,15 @@ def _partitions(drawn: Scenario) -> list[oracle._Partition]:
         rows.setdefault(tuple(row[name] for name in drawn.keys), []).append(row)
     max_gap = query.streams[0].max_gap
     gap = None if max_gap is None else drawn.clock.ticks(max_gap)
-    return [
-        oracle._Partition(
+    return {
+        tuple(zip(drawn.keys, key, strict=True)): oracle._Partition(
             query,
             drawn.clock,
             oracle._moments(oracle._untied(some, "ts", drawn.ties), "ts", gap, until),
             drawn.stream.truth,
         )
-        for some in rows.values()
-    ]
+        for key, some in rows.items()
+    }
 
 
 def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
@@ -43,7 +43,7 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
     found: Counter[str] = Counter()
     both_open = 0
     window = drawn.clock.ticks(drawn.query().within)
-    for partition in _partitions(drawn):
+    for partition in _partitions(drawn).values():
         times = [moment.time for moment in partition.moments]
         for i in partition.intervals[x]:
             for j in partition.intervals[y]:
@@ -75,7 +75,7 @@ def test_the_funnel_counts_what_the_oracle_lists(few_seeds: range) -> None:
         found = query.diagnose(stream.frame(), ties=stream.ties)
         emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
         assert found.matches.number == len(drawn.having(emit=emit).expected()), str(drawn)
-        partitions = _partitions(drawn)
+        partitions = _partitions(drawn).values()
         for counts in found.symbols:
             valid = [p.intervals[counts.symbol.name] for p in partitions]
             if counts.symbol.at_most is None and counts.symbol.at_most_events is None:
