@@ -102,7 +102,8 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
             continue
         to += _move_compacted(partition.pairs(constraint), target, to)
         if constraint.checked and partition.rings[constraint.listed].capacity:
-            chain_again(Partition(partition, program, target), constraint)
+            tail = partition.rings[constraint.listed].tail
+            chain_again(Partition(partition, program, target), constraint, tail)
     return to
 
 

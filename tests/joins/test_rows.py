@@ -34,6 +34,14 @@ def test_random_scenes(block: int) -> None:
     assert met > 0
 
 
+def test_a_ring_grows_while_pairs_wait_to_be_inserted() -> None:
+    """They are in no bucket yet, when the others are put into those of the larger ring."""
+    scene = random_scene(1674)
+    assert scene is not None
+    assert len(scene.clauses) > len(scene.symbols) - 1  # a cycle: pairs are looked up
+    assert check(scene, 1674) > 0
+
+
 def rows_of(kind: str, *spans: tuple[int, int | None], symbols: str) -> list[Given]:
     return [Given(start, end, symbols, kind) for start, end in spans]
 
