@@ -216,8 +216,7 @@ def report(
     """Write a page of HTML about what a query finds: counts, lags, matches on time lines."""
     text, names = _text(context, query, query_file, data)
     with _reported(context):
-        from piestream.cli.report import write_report
-        from piestream.cli.work import Input, file_options
+        from piestream.cli.work import Input, file_options, write_report
 
         options = file_options(
             ties=ties,

@@ -36,7 +36,6 @@ __all__ = [
     "UsageError",
     "file_options",
     "opened",
-    "refuse_own_input",
     "summary",
     "work",
 ]
@@ -113,10 +112,10 @@ def work(query: Query, request: RunRequest) -> None:
     own = tuple(stream.path or "-" for stream in query.inputs)
     if query.is_combined:
         files = named_files(query, request.input.data)
-        refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
+        _refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
         _work(_inputs_run(query, files, request.input), None, request, format)
         return
-    refuse_own_input(request.output, request.input.data or own)
+    _refuse_own_input(request.output, request.input.data or own)
     with closing(opened(query, request.input, request.live)) as source:
         run = FileRun(query, source, request.input.options, sort=request.sort)
         _work(run, source, request, format)
@@ -283,7 +282,7 @@ def _output_format(request: RunRequest) -> OutputFormat:
     return request.output_format or FORMATS[suffix]
 
 
-def refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
+def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
     """A result must not be written over what it is made of."""
     if output is None or output == "-" or not Path(output).exists():
         return
@@ -323,3 +322,22 @@ def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
             )
 
         yield tick
+
+
+def write_report(query: Query, wanted: Input, output: str) -> None:
+    """Write the report of a query over data to a file, or to standard output for -."""
+    from piestream.cli.output import write_text
+    from piestream.diagnosis.rows import refuse_combined, rows_of_source
+    from piestream.pictures.report import report_of_rows
+
+    refuse_combined(query)
+    _refuse_own_input(output, wanted.data or (query.streams[0].path or "-",))
+    with closing(opened(query, wanted)) as source:
+        rows = rows_of_source(query, source, wanted.options)
+    page = report_of_rows(rows, wanted.options)
+    try:
+        write_text(None if output == "-" else output, page)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(str(error)) from None
+    if output != "-":
+        print(f"written: {printable(output)}", file=sys.stderr)
