@@ -38,6 +38,7 @@ __all__ = [
     "opened",
     "summary",
     "work",
+    "write_report",
 ]
 
 #: Rows of a table that are printed if nothing else is said.
