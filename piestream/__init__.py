@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from piestream.interval_tables.merging import merge
     from piestream.language.builder import pattern
     from piestream.language.model import Query
-    from piestream.language.parser import parse as query
+    from piestream.language.parser import query
     from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
     from piestream.pictures.timeline import Timeline
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
-    "query": ("piestream.language", "parse"),
+    "query": ("piestream.language.parser", "query"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
     "stream": ("piestream.language.stream_builder", "stream"),

@@ -28,8 +28,8 @@ from piestream.language.options import (
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
-    takes_options,
 )
+from piestream.language.signatures import takes_options
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
