@@ -14,7 +14,8 @@ from piestream.automata import (
     decision_points,
     read_by_automaton,
 )
-from piestream.language.model import Constraint, Emit, Query, Symbol
+from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
+from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 
@@ -135,6 +136,8 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
         implied = "\n".join(_implied(query))
         if implied:
             sections.append(("Implied", implied))
+    if query.where is not None:
+        sections.append(("Where", "\n".join(_where(query.where, binding))))
     sections.append(("Join plan", "\n".join(_plan(query, binding))))
     sections.append(("State", "\n".join(_state(query, binding))))
     return Explanation(query, tuple(sections))
@@ -254,6 +257,14 @@ def _set_text(relations: Relation) -> str:
     return "; ".join(names(relations))
 
 
+def _where(where: Condition, binding: Binding) -> Iterator[str]:
+    """The condition on a match, and which of its equalities are join keys."""
+    yield f"{where}: judged at the report of a match"
+    assert binding.condition is not None
+    for text in join_key_texts(where, binding.condition):
+        yield f"{text}: a join key, known from the start of an interval"
+
+
 # -- join plan and state ---------------------------------------------------------------------------
 
 
@@ -283,7 +294,10 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
     checked = [symbols[check.other] for check in step.checks if check.constraint is not None]
     if checked:
         text += f" if it fits {' and '.join(checked)}"
-    apart = [symbols[check.other] for check in step.checks if check.constraint is None]
+    apart = [symbols[c.other] for c in step.checks if c.constraint is None is c.equal_keys]
+    keyed = [symbols[check.other] for check in step.checks if check.equal_keys is not None]
+    if keyed:
+        text += f" if its key is that of {' and '.join(keyed)}"
     if apart:
         text += f" if it is not the interval of {' or '.join(apart)}"
     return text
