@@ -48,15 +48,16 @@ if TYPE_CHECKING:
     from piestream.interval_tables.merging import merge
     from piestream.language.builder import pattern
     from piestream.language.model import Query
-    from piestream.language.parser import parse as query
+    from piestream.language.parser import query
     from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
+    from piestream.pictures.timeline import Timeline
     from piestream.show.explain import Explanation
 
 __version__ = "0.1.0"
 
 _PLACES = {
-    "query": ("piestream.language", "parse"),
+    "query": ("piestream.language.parser", "query"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
     "stream": ("piestream.language.stream_builder", "stream"),
@@ -68,6 +69,7 @@ _PLACES = {
     "Why": ("piestream.diagnosis.why", "Why"),
     "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "Timeline": ("piestream.pictures.timeline", "Timeline"),
     "join": ("piestream.interval_tables.joining", "join"),
     "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
     "relate": ("piestream.interval_tables.joining", "relate"),
@@ -109,6 +111,7 @@ __all__ = [
     "StreamError",
     "TieError",
     "TimeError",
+    "Timeline",
     "Why",
     "WhyNot",
     "__version__",

@@ -67,6 +67,12 @@ def test_a_ring_grows_while_pairs_wait_to_be_inserted() -> None:
     assert check(scene, 1674) > 0
 
 
+def test_a_run_that_is_refused_after_its_window_takes_no_pairs_along() -> None:
+    scene = random_scene(2165)
+    assert scene is not None
+    check(scene, 2165)
+
+
 def rows_of(kind: str, *spans: tuple[int, int | None], symbols: str) -> list[Given]:
     return [Given(start, end, symbols, kind) for start, end in spans]
 
