@@ -7,6 +7,7 @@ endpoints at their start, equal endpoints, open ends, bounds, windows and all wa
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -32,6 +33,30 @@ def test_random_scenes(block: int) -> None:
         if scene is not None:
             met += check(scene, seed)
     assert met > 0
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_random_scenes_with_join_keys(block: int) -> None:
+    met = 0
+    for seed in range(25 * block, 25 * (block + 1)):
+        scene = random_scene(seed)
+        if scene is None or len(scene.symbols) < 2:
+            continue
+        rng = Random(f"keys {seed}")
+        pairs = list(combinations(scene.symbols, 2))
+        keyed = replace(scene, keys=rng.sample(pairs, rng.randint(1, min(2, len(pairs)))))
+        wanted = [row for row in expected(scene) if has_equal_keys(keyed, row)]
+        for way in WAYS:
+            assert found(keyed, way, Random(seed)) == wanted, (seed, way)
+        met += len(wanted)
+    assert met > 0
+
+
+def has_equal_keys(scene: Scene, row: tuple[object, ...]) -> bool:
+    """Whether the first values that a row holds of the symbols of each key are equal, and known."""
+    values = row[-5 * len(scene.symbols) - len(scene.clauses) :]
+    first = {name: values[5 * n + 2] for n, name in enumerate(scene.symbols)}
+    return all(first[x] is not None and first[x] == first[y] for x, y in scene.keys)
 
 
 def test_a_ring_grows_while_pairs_wait_to_be_inserted() -> None:
