@@ -11,6 +11,7 @@ from enum import IntEnum
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
+from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
 from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
@@ -73,9 +74,11 @@ class Matches(Record):
 def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
+    if step.key != NONE and source[step.key] != 1:
+        return False  # NULL is equal to nothing
     while cursor.range < ScanRange.LATER:
         cursor.range += 1
-        cursor.mode = ScanMode.ALL
+        cursor.mode = ScanMode.ALL if step.bucket == NONE else ScanMode.BY_KEY
         if cursor.range == ScanRange.PAIRS:
             partners = source.partners(step.partners)
             lo = partners.lo
@@ -93,11 +96,20 @@ def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> boo
                 continue
             cursor.next = head
             cursor.last = source[step.last_ended_before]
+            if step.bucket != NONE:
+                cursor.next = min(source[step.latest_with_key], ring.tail - 1)
+                cursor.lo = head
+                cursor.last = ring.tail - 1
             return True
         if step.first_starting_after == NONE or source[step.first_starting_after] == NONE:
             continue  # the source has not ended
         cursor.next = ring.first_after(source, step.first_starting_after)
         cursor.last = ring.tail - 1
+        if step.bucket != NONE:
+            if cursor.next > cursor.last:
+                continue
+            cursor.lo = cursor.next
+            cursor.next = ring.pool[bucket_of(ring, step.key, source, step.bucket)] - 1
         return True
     return False
 
@@ -125,7 +137,12 @@ def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: R
     for number in range(step.check, step.check_end):
         check = program.checks[number]
         other = Slot(at_word(partition.pool, bound[check.other].place))
-        if check.constraint == NONE:
+        if check.equal_keys != NONE:
+            keys = program.equal_keys[check.equal_keys]
+            mine = keys.words[check.side]
+            if not equal_keys(slot, mine, other, keys.words[1 - check.side]):
+                return False
+        elif check.constraint == NONE:
             if slot[check.side] == other[check.side]:
                 return False
         elif program.constraints[check.constraint].listed != NONE:
@@ -251,6 +268,8 @@ def _scan_listed(
                 return _Scanned.EXHAUSTED
             continue
         slot = ring.slot(candidate)
+        if step.key != NONE and not equal_keys(slot, step.target_key, source, step.key):
+            continue
         if not _passes(partition, step, slot, candidate, bound):
             continue
         bound[target].slot_id = candidate
@@ -279,6 +298,7 @@ def _scan(
     source = Slot(at_word(partition.pool, bound[step.source].place))
     has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
     has_checks = step.check < step.check_end
+    has_key = step.key != NONE
     outcome = _Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
@@ -289,6 +309,13 @@ def _scan(
         if mode == ScanMode.ALL and candidate < last:
             candidate, looked = ring.next_candidate(candidate, last)
             steps += looked
+        elif mode == ScanMode.BY_KEY and candidate <= last:
+            candidate, looked = next_with_key(
+                ring, step.target_key, step.chain, candidate, cursor.lo, source[step.key + 1]
+            )
+            steps += looked
+            if candidate == NONE:
+                candidate = last + 1
         if candidate > last:
             if (cursor.range == ScanRange.PAIRS and not has_ranges) or not _next_range(
                 ring, step, source, cursor
@@ -307,6 +334,10 @@ def _scan(
 
         place = ring.place(candidate)
         slot = Slot(at_word(partition.pool, place))
+        if mode == ScanMode.BY_KEY:
+            following = slot[step.chain] - 1
+        elif has_key and not equal_keys(slot, step.target_key, source, step.key):
+            continue
         if min(slot.match_bound, slot.start) < floor:
             if mode == ScanMode.ALL:  # it is none until its bound increases
                 ring.clear_candidate(candidate)
@@ -316,7 +347,7 @@ def _scan(
                 continue
             if cursor.range == ScanRange.LATER and slot[step.target_last_ended_before] < source_id:
                 continue
-        if mode >= ScanMode.ALL_CHECKED:
+        if mode == ScanMode.ALL_CHECKED or mode == ScanMode.ENDS_CHECKED:
             possible = possible_relations(source.start, source.end, slot.start, slot.end)
             if possible & step.allowed != possible:
                 continue

@@ -83,12 +83,15 @@ def _unchain(ring: Ring, pair_id: int) -> None:
 
 
 @kernel
-def chain_again(partition: Partition, constraint: Constraint) -> None:
-    """Put all pairs into their buckets, as their ring has another capacity."""
+def chain_again(partition: Partition, constraint: Constraint, end: int) -> None:
+    """Put all pairs before ``end`` into their buckets, as their ring has another capacity.
+
+    Those behind it are to be inserted.
+    """
     ring = partition.pairs(constraint)
     for place in range(ring.capacity):
         Pair(ring.slot(place)).bucket = 0
-    for pair_id in range(ring.head, ring.tail):
+    for pair_id in range(ring.head, end):
         if Pair(ring.slot(pair_id)).ids[0] != NONE:
             _chain(ring, pair_id)
 

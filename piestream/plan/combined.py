@@ -17,7 +17,7 @@ from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
 from piestream.plan.columns import Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
-from piestream.plan.conditions import match_condition
+from piestream.plan.conditions import join_keys, match_condition
 from piestream.plan.outputs import (
     MATCH_END,
     MATCH_START,
@@ -85,7 +85,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
     words = tuple(w for o in outputs for w in o.words)
     if condition is not None:
         words += condition.words
-    compiled = compile_query(query, ticks, words)
+    compiled = compile_query(query, ticks, words, join_keys(condition))
     whole = Binding(
         query=query,
         schema={name: columns[0].schema[name] for name in query.partition_by},

@@ -32,12 +32,21 @@ from piestream.joins.records import (
 from piestream.language.model import Emit, Query
 from piestream.plan.join_order import (
     Edge,
+    EqualKeys,
     Estimate,
     JoinOrders,
     bounded_sides,
     spanning_tree,
 )
-from piestream.plan.program import Cell, CompiledQuery, OutputWord, Ticks, Words, write_join_orders
+from piestream.plan.program import (
+    Cell,
+    CompiledQuery,
+    JoinKey,
+    OutputWord,
+    Ticks,
+    Words,
+    write_join_orders,
+)
 from piestream.relations import Relation, inverse
 
 #: The longest length a word can hold: without sign, and apart from NONE.
@@ -47,9 +56,11 @@ _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
-def compile_query(query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> CompiledQuery:
-    """Everything that the loops need to know of a query."""
-    return _Compiler(query, ticks, outputs).compiled()
+def compile_query(
+    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], keys: Sequence[JoinKey] = ()
+) -> CompiledQuery:
+    """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``."""
+    return _Compiler(query, ticks, outputs, keys).compiled()
 
 
 def scan_mode(relations: Relation) -> ScanMode:
@@ -126,8 +137,15 @@ class _Constraint:
 class _Compiler:
     """Compiles one query: first its constraints, then what of them each symbol keeps."""
 
-    def __init__(self, query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        ticks: Ticks,
+        outputs: Sequence[OutputWord],
+        keys: Sequence[JoinKey] = (),
+    ) -> None:
         self.query = query
+        self.keys = tuple(keys)
         self.ticks = ticks
         #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
         self.rows = {
@@ -142,7 +160,9 @@ class _Compiler:
             Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
             for c in query.constraints
         ]
-        self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs())
+        self.equal_keys = list(self._equal_keys())
+        self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs(), self.equal_keys)
+        self.key_rows: list[list[int]] = []
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
@@ -169,11 +189,13 @@ class _Compiler:
         self._add_bounds()
         for symbol in range(len(self.symbols)):
             self._add_report_words(symbol)
+        self._add_keys()
+        for symbol in range(len(self.symbols)):
             self.symbols[symbol]["width"] = self.slots.widths[symbol]
         program = self._assembled()
         write_join_orders(program, self.join_orders, Estimate())
         output_words = {word: column for column, word in enumerate(self.outputs)}
-        return CompiledQuery(program, output_words, self.ticks, self.join_orders)
+        return CompiledQuery(program, output_words, self.ticks, self.join_orders, self.keys)
 
     # -- constraints ------------------------------------------------------------------------------
 
@@ -368,6 +390,61 @@ class _Compiler:
                 self.cells.append(packed)
         fields["cell_end"] = len(self.cells)
 
+    # -- join keys --------------------------------------------------------------------------------
+
+    def _equal_keys(self) -> Iterator[EqualKeys]:
+        """The join keys; one for each constraint that can look partners up by it."""
+        served: set[int] = set()
+        for key in self.keys:
+            x, y = key.x.symbol, key.y.symbol
+            edges = [n for n, edge in enumerate(self.edges) if {edge.x, edge.y} == {x, y}]
+            constraint = next((n for n in edges if n not in served), None)
+            if constraint is not None:
+                served.add(constraint)
+            yield EqualKeys(x, y, constraint)
+
+    def _add_keys(self) -> None:
+        """Words for the indexes of symbols by their keys; the buckets come last in slots."""
+        indexed: dict[Cell, int] = {}  # word of the chain
+        for key, equal in zip(self.keys, self.equal_keys, strict=True):
+            if equal.constraint is None:
+                continue
+            constraint = self.constraints[equal.constraint]
+            for mine, theirs in ((key.x, key.y), (key.y, key.x)):
+                side = constraint.side_of(mine.symbol)
+                side["key"] = self.cell_words[mine]
+                if constraint.listed != NONE:
+                    continue
+                earlier = side["last_ended_before"] != NONE
+                if earlier:
+                    side["latest_with_key"] = self.slots.take(mine.symbol)
+                if theirs not in indexed and (earlier or side["first_starting_after"] != NONE):
+                    indexed[theirs] = self.slots.take(theirs.symbol)
+        cells = dict.fromkeys(cell for key in self.keys for cell in (key.x, key.y))
+        for symbol, fields in enumerate(self.symbols):
+            fields["buckets"] = self.slots.widths[symbol]
+            fields["key"] = len(self.key_rows)
+            for cell in cells:
+                if cell.symbol != symbol:
+                    continue
+                chain = indexed.get(cell, NONE)
+                bucket = NONE if chain == NONE else self.slots.take(symbol)
+                word = self.cell_words[cell]
+                packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
+                number = self.cells.index(packed, fields["cell"], fields["cell_end"])
+                self.key_rows.append(
+                    records.Key.packed(cell=number, word=word, bucket=bucket, chain=chain)
+                )
+                self._look_up_by(cell, bucket, chain)
+            fields["key_end"] = len(self.key_rows)
+
+    def _look_up_by(self, cell: Cell, bucket: int, chain: int) -> None:
+        """Let the constraints of a key find partners by its index."""
+        for key, equal in zip(self.keys, self.equal_keys, strict=True):
+            if equal.constraint is not None and cell in (key.x, key.y):
+                side = self.constraints[equal.constraint].side_of(cell.symbol)
+                side["bucket"], side["chain"] = bucket, chain
+
     # -- results and the whole --------------------------------------------------------------------
 
     def _output(self, word: OutputWord) -> list[int]:
@@ -454,4 +531,12 @@ class _Compiler:
             all_after=_bits(s for s in symbols if self._follows_all(s)),
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
+            keys=self.key_rows,
+            equal_keys=[
+                records.EqualKeys.packed(
+                    words=[self.cell_words[key.x], self.cell_words[key.y]],
+                    symbols=[key.x.symbol, key.y.symbol],
+                )
+                for key in self.keys
+            ],
         )

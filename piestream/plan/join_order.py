@@ -41,12 +41,25 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class EqualKeys:
+    """Two symbols whose intervals have equal keys in every match."""
+
+    x: int
+    y: int
+    constraint: int | None  # the one whose partners are looked up by this key
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
-    """A constraint with a symbol bound before; ``constraint`` None: only not the same interval."""
+    """A constraint with a symbol bound before, or that both have equal keys.
+
+    Neither of the two: only that they are not the same interval.
+    """
 
     constraint: int | None
     side: int
     other: int
+    equal_keys: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,9 +138,13 @@ class JoinOrders:
     """All seeds of a query, and the steps that complete a match from each, for any estimate."""
 
     def __init__(
-        self, edges: Sequence[Edge], same_predicate_pairs: Sequence[frozenset[int]]
+        self,
+        edges: Sequence[Edge],
+        same_predicate_pairs: Sequence[frozenset[int]],
+        equal_keys: Sequence[EqualKeys] = (),
     ) -> None:
         self.edges = edges
+        self.equal_keys = equal_keys
         self.same_predicate_pairs = same_predicate_pairs
         self.seeds: dict[str, tuple[int, ...]] = {}
         #: Without ranges and cycles the semijoin reduction leaves nothing to try in vain, whatever
@@ -144,7 +161,7 @@ class JoinOrders:
 
     def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
         """The steps of every seed."""
-        writer = _StepWriter(self.edges, self.same_predicate_pairs, estimate)
+        writer = _StepWriter(self.edges, self.same_predicate_pairs, estimate, self.equal_keys)
         symbols = {s for edge in self.edges for s in (edge.x, edge.y)}
         far = [bound for bound in self.seeds.values() if len(symbols) - len(bound) > _ALL_ORDERS]
         greedy = dict(zip(far, greedy_orders(far, self.edges, estimate), strict=True))
@@ -191,9 +208,11 @@ class _StepWriter:
         edges: Sequence[Edge],
         same_predicate_pairs: Sequence[frozenset[int]],
         estimate: Estimate,
+        equal_keys: Sequence[EqualKeys] = (),
     ) -> None:
         self.edges = edges
         self.estimate = estimate
+        self.equal_keys = equal_keys
         self.written: dict[tuple[int, int, int], Step] = {}
         #: By target, in order of the constraints: a bit for the other symbol, the constraint, and its
         #: check.
@@ -236,6 +255,12 @@ class _StepWriter:
         _, via, check = via_entry
         checks = [e[2] for e in self.incident[target] if e[0] & done and e is not via_entry]
         checks += [Check(None, 0, s) for s in self.same.get(target, ()) if done >> s & 1]
+        for number, keys in enumerate(self.equal_keys):
+            if target in (keys.x, keys.y) and keys.constraint != via:
+                side = 0 if target == keys.x else 1
+                other = keys.y if side == 0 else keys.x
+                if done >> other & 1:
+                    checks.append(Check(None, side, other, number))
         return Step(target, via, 1 - check.side, tuple(checks))
 
     def _ranked(self, target: int) -> list[tuple[int, int, Check]]:

@@ -20,6 +20,7 @@ from piestream.joins.records import (
 )
 from piestream.joins.waiting import WaitingStore
 from piestream.plan.join_order import (
+    Check,
     Estimate,
     JoinOrders,
     Step,
@@ -59,6 +60,14 @@ class OutputWord:
     at_trigger: bool = False  # the word as it was at the trigger, also when the match is complete
 
 
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """An equality of values of two symbols that their intervals have from their start."""
+
+    x: Cell  # FIRST of a column of one symbol
+    y: Cell
+
+
 @dataclass(frozen=True)
 class CompiledQuery:
     """A query's program, and where in a result row each output word is."""
@@ -67,6 +76,7 @@ class CompiledQuery:
     output_words: Mapping[OutputWord, int]
     ticks: Ticks
     join_orders: JoinOrders = field(repr=False)
+    keys: tuple[JoinKey, ...] = ()
 
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
@@ -115,6 +125,11 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
             scan=source.scan,
             allowed=source.allowed,
             target_last_ended_before=target.last_ended_before,
+            key=source.key,
+            latest_with_key=source.latest_with_key,
+            target_key=target.key,
+            bucket=target.bucket,
+            chain=target.chain,
             constraint=constraint,
             side=side,
             listed=entry.listed != NONE,
@@ -125,12 +140,19 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
         )
 
     @cache
-    def packed(constraint: int | None, side: int, other: int) -> tuple[int, ...]:
-        if constraint is not None:
-            return tuple(records.Check.packed(constraint=constraint, side=side, other=other))
-        identity = "number" if view.rows >> other & 1 else "start"
-        word = records.RowSlot.offset(identity)
-        return tuple(records.Check.packed(constraint=NONE, side=word, other=other))
+    def packed(check: Check) -> tuple[int, ...]:
+        side = check.side
+        keys = NONE if check.equal_keys is None else check.equal_keys
+        if check.constraint is None and keys == NONE:
+            side = records.RowSlot.offset("number" if view.rows >> check.other & 1 else "start")
+        return tuple(
+            records.Check.packed(
+                constraint=NONE if check.constraint is None else check.constraint,
+                side=side,
+                other=check.other,
+                equal_keys=keys,
+            )
+        )
 
     seeds: list[list[int]] = []
     steps: list[list[int]] = []
@@ -144,7 +166,7 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
             steps.append(bind(step.constraint, step.side))
             ends_of_checks.append(ends_of_checks[-1] + len(step.checks))
             if id(step) not in checks_of:
-                packed_checks = [packed(c.constraint, c.side, c.other) for c in step.checks]
+                packed_checks = [packed(c) for c in step.checks]
                 checks_of[id(step)] = np.array(packed_checks, np.int64).reshape(-1)
             checks.append(checks_of[id(step)])
         independent = first + independent_suffix(order, join_orders.edges)
