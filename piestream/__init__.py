@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
     from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.sweep import Sweep, sweep
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
     from piestream.engine.statistics import Statistics
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from piestream.language.parser import query
     from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
+    from piestream.pictures.timeline import Timeline
     from piestream.show.explain import Explanation
 
 __version__ = "0.1.0"
@@ -65,9 +67,12 @@ _PLACES = {
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
     "Diagnosis": ("piestream.diagnosis.diagnosis", "Diagnosis"),
+    "Sweep": ("piestream.diagnosis.sweep", "Sweep"),
+    "sweep": ("piestream.diagnosis.sweep", "sweep"),
     "Why": ("piestream.diagnosis.why", "Why"),
     "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "Timeline": ("piestream.pictures.timeline", "Timeline"),
     "join": ("piestream.interval_tables.joining", "join"),
     "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
     "relate": ("piestream.interval_tables.joining", "relate"),
@@ -107,8 +112,10 @@ __all__ = [
     "StateError",
     "Statistics",
     "StreamError",
+    "Sweep",
     "TieError",
     "TimeError",
+    "Timeline",
     "Why",
     "WhyNot",
     "__version__",
@@ -122,6 +129,7 @@ __all__ = [
     "query",
     "relate",
     "stream",
+    "sweep",
     "warm",
 ]
 

@@ -1,4 +1,4 @@
-"""The command line: ``piestream run``, ``check``, ``explain``, ``warm`` and ``demo``.
+"""The command line: ``piestream run``, ``report``, ``check``, ``explain``, ``warm`` and ``demo``.
 
 Nothing heavy is imported here: ``piestream --help`` answers at once.
 """

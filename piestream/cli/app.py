@@ -202,6 +202,50 @@ def run(
 
 
 @app.command()
+def report(
+    context: typer.Context,
+    query_file: QueryFile = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Files and globs, or - for standard input. Without: the files that FROM names.",
+            show_default=False,
+        ),
+    ] = None,
+    query: QueryText = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="The page to write; - is standard output.")
+    ] = "report.html",
+    format: DataFormat = None,
+    delimiter: Delimiter = None,
+    decimal_comma: DecimalComma = None,
+    ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
+    at_end: Annotated[AtEnd, typer.Option(help=help_of(FileOptions, "at_end"))] = _DEFAULTS.at_end,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
+    param: Parameter = None,
+) -> None:
+    """Write a page of HTML about what a query finds: counts, lags, matches on time lines."""
+    text, names = _text(context, query, query_file, data)
+    with _reported(context):
+        from piestream.cli.work import Input, file_options, write_report
+
+        options = file_options(
+            ties=ties,
+            at_end=at_end,
+            delimiter=delimiter,
+            decimal_comma=decimal_comma,
+            null=null,
+            encoding=encoding,
+            types=_types(context, column_type),
+        )
+        wanted = Input(tuple(names), format, options)
+        write_report(_query(text, _parameters(context, param)), wanted, output)
+
+
+@app.command()
 def check(
     context: typer.Context,
     query_file: QueryFile = None,

@@ -29,7 +29,16 @@ from piestream.language.options import FileOptions
 from piestream.show.exports import ExportFormat, check_export, is_export
 from piestream.show.matches import with_endpoints
 
-__all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+__all__ = [
+    "Input",
+    "RunRequest",
+    "UsageError",
+    "file_options",
+    "opened",
+    "summary",
+    "work",
+    "write_report",
+]
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
@@ -325,3 +334,22 @@ def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
             )
 
         yield tick
+
+
+def write_report(query: Query, wanted: Input, output: str) -> None:
+    """Write the report of a query over data to a file, or to standard output for -."""
+    from piestream.cli.output import write_text
+    from piestream.diagnosis.rows import refuse_combined, rows_of_source
+    from piestream.pictures.report import report_of_rows
+
+    refuse_combined(query)
+    _refuse_own_input(output, wanted.data or (query.streams[0].path or "-",))
+    with closing(opened(query, wanted)) as source:
+        rows = rows_of_source(query, source, wanted.options)
+    page = report_of_rows(rows, wanted.options)
+    try:
+        write_text(None if output == "-" else output, page)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(str(error)) from None
+    if output != "-":
+        print(f"written: {printable(output)}", file=sys.stderr)

@@ -172,6 +172,13 @@ class Diagnosis:
                 yield f"{name} ({counts.symbol.predicate}) never holds"
             elif not counts.valid:
                 yield f"of the {_number(counts.runs, 'run')} of {name} none is valid: {_why(counts)}"
+        previous = self.filters[0]
+        for filter in self.filters[1:]:
+            if previous.left.number and not filter.left.number:
+                shortest = f"; the shortest takes {cell_text(previous.shortest)}"
+                extra = shortest if filter.name == "window" else ""
+                yield f"{filter.written} leaves out all {previous.left}{extra}"
+            previous = filter
         for pairs in self.pairs:
             if not pairs.allowed.number:
                 yield _no_pair(pairs)
@@ -182,13 +189,6 @@ class Diagnosis:
                 yield f"{together} fit together, but never with {step.symbols[-1]}"
                 break
             before = step
-        previous = self.filters[0]
-        for filter in self.filters[1:]:
-            if previous.left.number and not filter.left.number:
-                shortest = f"; the shortest takes {cell_text(previous.shortest)}"
-                extra = shortest if filter.name == "window" else ""
-                yield f"{filter.written} leaves out all {previous.left}{extra}"
-            previous = filter
         yield "the intervals never fit together"
 
     def _sections(self) -> Iterator[tuple[str, pl.DataFrame | None, str]]:

@@ -36,7 +36,7 @@ def of_partition(rows: Rows, keys: Mapping[str, Any], needs: str) -> Rows:
     missing = [name for name in rows.keys if name not in keys]
     if missing:
         raise SchemaError(f"{needs} needs the partition: {', '.join(missing)} is missing")
-    frame = rows.frame.with_row_index(_ROW)
+    frame, time = rows.frame, rows.time.name
     chosen = pl.lit(True)
     for name in rows.keys:
         column = column_named(name)
@@ -44,15 +44,10 @@ def of_partition(rows: Rows, keys: Mapping[str, Any], needs: str) -> Rows:
             column = column.fill_nan(None)
         value = plain(keys[name])
         chosen &= column.is_null() if value is None else column.eq_missing(pl.lit(value))
-    time = rows.time.name
     mine = frame.filter(chosen).sort(time, maintain_order=True)
-    others = frame.filter(column_named(time) == column_named(time).max()).head(1)
-    others = others.join(mine.select(_ROW), on=_ROW, how="anti")
-    return replace(rows, frame=pl.concat([mine, others]).drop(_ROW))
-
-
-#: No column of a user's has this name.
-_ROW = "number of the row"
+    latest = frame[time].arg_max()
+    others = frame[:0] if latest is None else frame[latest : latest + 1].filter(~chosen)
+    return replace(rows, frame=pl.concat([mine, others]))
 
 
 def ticks_of(rows: Rows) -> pl.Series:

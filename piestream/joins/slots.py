@@ -23,6 +23,11 @@ def drop_interval(partition: Partition, s: int) -> None:
     ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
+    floor = minus(slot.end, program.window)
+    if symbol.has_lists and slot.start < floor:
+        # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
+        partition.valid |= 1 << s
+        return
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
         constraint = program.constraints[incident.constraint]
@@ -38,7 +43,7 @@ def drop_interval(partition: Partition, s: int) -> None:
     if symbol.key != symbol.key_end:
         drop_keys(partition, s, slot_id)
     if symbol.has_lists:
-        drop_pairs(partition, s, slot_id, minus(slot.end, program.window))
+        drop_pairs(partition, s, slot_id, floor)
     if symbol.gone_until != NONE:
         partition[symbol.gone_until] = slot.end
     ring.tail = slot_id

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
+    from piestream.pictures.timeline import Timeline
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -692,3 +694,71 @@ class Query:
         from piestream import show
 
         return show.export(self, matches, format, path)
+
+    @takes_options(BoundedOptions)
+    def timeline(
+        self,
+        frame: Any = None,
+        matches: Any = None,
+        *,
+        partition: Any = None,
+        width: int = 900,
+        **options: Unpack[BoundedKeywords],
+    ) -> Timeline:
+        """An interactive picture of one partition: its intervals, its matches, its columns.
+
+        It has a lane for each symbol, and the columns that predicates compare below, with what they
+        are compared with. Notebooks show it; ``save("found.html")`` writes a page that works offline,
+        and ``.svg`` and ``.png`` a picture.
+
+        Parameters
+        ----------
+        frame
+            What `run` takes, but for Spark frames. Left out, the files that FROM names are read.
+        matches
+            What `run` gave, with the start and the end of every symbol in RETURN. Left out, the
+            matches are looked for.
+        partition
+            The value of the PARTITION BY column, or a tuple or dict of several; left out, the
+            partition with the most matches.
+        width
+            In pixels.
+
+        Raises
+        ------
+        ImportError
+            Altair is not installed: it comes with ``piestream[plot]``.
+        ValueError
+            The partition has no events, or the matches lack an endpoint.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> query.timeline(pl.DataFrame({"t": [1, 2, 3], "x": [5, 0, 7]}))
+        <Timeline of a: 2 intervals, 2 matches>
+        """
+        from piestream.pictures.timeline import timeline
+
+        return timeline(self, frame, matches, partition, width, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def report(
+        self, frame: Any = None, path: str | Path | None = None, **options: Unpack[BoundedKeywords]
+    ) -> str:
+        """A page of HTML about what a query finds, as a text that is also written to ``path``.
+
+        It has the query, the funnel, the counts by partition and over time, the lags, and matches on
+        time lines, to search and to filter. The page needs nothing else and works offline. The frame
+        is of any kind that `run` takes, but Spark's; left out, the files that FROM names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> page = query.report(pl.DataFrame({"t": [1, 2, 3], "x": [5, 0, 7]}))
+        >>> "<title>s: 2 matches</title>" in page
+        True
+        """
+        from piestream.pictures.report import report
+
+        return report(self, frame, path, BoundedOptions.of(options))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

@@ -18,6 +18,7 @@ from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
+from piestream.show.example import drawn_examples
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,12 +37,12 @@ class Explanation:
     """How a query will be executed, before any event is seen. ``print`` it.
 
     ``sections`` holds titles and texts: the query, its predicates, what each constraint is decided
-    by, what the constraints imply, the join plan, and how large the state is.
+    by, what the constraints imply, an example, the join plan, and how large the state is.
 
     >>> import piestream as ps
     >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 9")
     >>> [title for title, _ in query.explain().sections]
-    ['Query', 'Predicates', 'Constraints', 'Join plan', 'State']
+    ['Query', 'Predicates', 'Constraints', 'Example', 'Join plan', 'State']
     """
 
     query: Query
@@ -138,6 +139,9 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
             sections.append(("Implied", implied))
     if query.where is not None:
         sections.append(("Where", "\n".join(_where(query.where, binding))))
+    drawn = drawn_examples(query)
+    if drawn is not None:
+        sections.append(("Example", drawn))
     sections.append(("Join plan", "\n".join(_plan(query, binding))))
     sections.append(("State", "\n".join(_state(query, binding))))
     return Explanation(query, tuple(sections))
@@ -308,6 +312,11 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
     compiled = binding.compiled
     ticks = " ticks" * query.within.in_ticks
     yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
+    yield "  why: a match is reported no later than that after its earliest start"
+    seeds = binding.compiled.join_orders.seeds
+    waits = [f"the pair {name}" if len(bound) == 2 else name for name, bound in seeds.items()]
+    if len(query.symbols) > 1:
+        yield f"waited for: whichever comes last of {'; '.join(waits)}"
     yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
     yield f"a partition: {_words(compiled.partition_words)}"
     for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):

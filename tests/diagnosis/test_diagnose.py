@@ -141,6 +141,13 @@ def test_the_summary_says_which_step_left_nothing(pattern: str, summary: str) ->
     assert summary in str(found)
 
 
+def test_matches_that_are_longer_than_the_window_are_lost_to_it_not_to_the_pairs() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 7, 8], "x": [5, 0, 0, 0], "y": [0, 0, 5, 0]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a before b WITHIN 2")
+    found = query.diagnose(rows)
+    assert found.summary == "0 matches: WITHIN 2 leaves out all 1; the shortest takes 6"
+
+
 def test_completion_is_a_filter_of_its_own() -> None:
     rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 5, 5]})
     query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON COMPLETION")

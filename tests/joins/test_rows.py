@@ -7,6 +7,7 @@ endpoints at their start, equal endpoints, open ends, bounds, windows and all wa
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -34,12 +35,42 @@ def test_random_scenes(block: int) -> None:
     assert met > 0
 
 
+@pytest.mark.parametrize("block", range(6))
+def test_random_scenes_with_join_keys(block: int) -> None:
+    met = 0
+    for seed in range(25 * block, 25 * (block + 1)):
+        scene = random_scene(seed)
+        if scene is None or len(scene.symbols) < 2:
+            continue
+        rng = Random(f"keys {seed}")
+        pairs = list(combinations(scene.symbols, 2))
+        keyed = replace(scene, keys=rng.sample(pairs, rng.randint(1, min(2, len(pairs)))))
+        wanted = [row for row in expected(scene) if has_equal_keys(keyed, row)]
+        for way in WAYS:
+            assert found(keyed, way, Random(seed)) == wanted, (seed, way)
+        met += len(wanted)
+    assert met > 0
+
+
+def has_equal_keys(scene: Scene, row: tuple[object, ...]) -> bool:
+    """Whether the first values that a row holds of the symbols of each key are equal, and known."""
+    values = row[-5 * len(scene.symbols) - len(scene.clauses) :]
+    first = {name: values[5 * n + 2] for n, name in enumerate(scene.symbols)}
+    return all(first[x] is not None and first[x] == first[y] for x, y in scene.keys)
+
+
 def test_a_ring_grows_while_pairs_wait_to_be_inserted() -> None:
     """They are in no bucket yet, when the others are put into those of the larger ring."""
     scene = random_scene(1674)
     assert scene is not None
     assert len(scene.clauses) > len(scene.symbols) - 1  # a cycle: pairs are looked up
     assert check(scene, 1674) > 0
+
+
+def test_a_run_that_is_refused_after_its_window_takes_no_pairs_along() -> None:
+    scene = random_scene(2165)
+    assert scene is not None
+    check(scene, 2165)
 
 
 def rows_of(kind: str, *spans: tuple[int, int | None], symbols: str) -> list[Given]:
