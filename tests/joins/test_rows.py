@@ -168,6 +168,19 @@ def test_refused_durations_are_not_there() -> None:
     assert check(scene) == 1
 
 
+def test_partners_of_what_is_refused_may_come_together() -> None:
+    """Their pairs are in no list yet, and in no bucket, when room is made for more of them."""
+    rows = [
+        *rows_of("both", (5, 100), (6, 20), symbols="a"),
+        *rows_of("start", *[(10, 15)] * 4, symbols="b"),
+        *rows_of("start", *[(10, 16)] * 4, symbols="c"),
+    ]
+    clauses = [f"a overlaps; finished-by; contains; followed-by {other}" for other in "bc"]
+    bounds = {"a": "AT MOST 20"}
+    scene = scene_of(*clauses, "b starts c", rows=rows, of_rows="abc", bounds=bounds)
+    assert check(scene) == 4 * 4
+
+
 @pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION", "BOTH"])
 def test_matches_wait_for_ends_that_come_long_after_the_window(emit: str) -> None:
     """What still waits keeps its slot, while hundreds come and go behind it."""
