@@ -140,13 +140,13 @@ def _with_room_for_pairs(
     most = others.tail - others.head
     if header.tail - header.head + most <= header.capacity:
         return pool_array
-    expire_pairs(partition, constraint, scratch.floor)
+    inserted = scratch.tails[constraint.listed]
+    expire_pairs(partition, constraint, inserted, scratch.floor)
     if header.tail - header.head + most <= header.capacity:
         return pool_array
     while header.tail - header.head + most > header.capacity:
         pool_array = grow_ring(header, pool_array, _PAIR_WORDS)
     if constraint.checked:
-        inserted = scratch.tails[constraint.listed]
         chain_again(Partition(place, program, pointer(pool_array)), constraint, inserted)
     return pool_array
 

@@ -61,7 +61,8 @@ def _expire_all(partition: Partition, floor: int, now: int) -> int:
     for c in range(program.n_constraints):
         constraint = program.constraints[c]
         if constraint.listed != NONE and partition.rings[constraint.listed].capacity:
-            expire_pairs(partition, constraint, latest_floor)
+            tail = partition.rings[constraint.listed].tail
+            expire_pairs(partition, constraint, tail, latest_floor)
     return alive
 
 
