@@ -16,6 +16,8 @@ from tests.randoms import scenario
 def test_the_parts_of_a_match_become_known_when_the_oracle_says(few_seeds: range) -> None:
     for seed in few_seeds:
         drawn = scenario(seed).having(returns=())
+        if drawn.clock.kind == "ns":
+            continue  # dicts hold no nanoseconds
         stream, clock = drawn.stream, drawn.clock
         query, frame = parse(drawn.text()), stream.frame()
         symbols = [symbol.name for symbol in query.symbols]
