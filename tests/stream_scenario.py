@@ -200,8 +200,8 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     for number, kind in enumerate(chosen):
         own = [d for n, d in definitions if n == number]
         streams.append(_stream(rng, base, f"s{number}", kind, own))
-    if any(kind in ("rows", "query") for kind in chosen):
-        late = {d.name for n, d in definitions if chosen[n] in ("rows", "query")}
+    if any(kind in _LATE for kind in chosen):
+        late = {d.name for n, d in definitions if chosen[n] in _LATE}
         clauses = tuple(_without_gaps(clause, late) for clause in base.clauses)
     else:
         clauses = base.clauses
@@ -220,6 +220,10 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         returns=base.returns,
         ties=base.ties,
     )
+
+
+#: Kinds of streams whose rows may come at their ends only.
+_LATE = ("rows", "identified", "query")
 
 
 def _without_gaps(clause: Clause, late: set[str]) -> Clause:
