@@ -254,4 +254,3 @@ def _spelt(word: str) -> str:
     """A name as it stands in the tables here."""
     spelt = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
     return _PLAIN_VERBS.get(spelt, spelt)
-

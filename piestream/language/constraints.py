@@ -169,7 +169,9 @@ def _report_unknown_relation(words: list[Word], cursor: Cursor) -> None:
     if spelt in _FOREIGN_WORDS:
         hint = f"did you mean {_FOREIGN_WORDS[spelt]}?"
     else:
-        hint = did_you_mean(spelt, [*ALL_NAMES, *SETS]) or f"the relations are {', '.join(ALL_NAMES)}"
+        hint = (
+            did_you_mean(spelt, [*ALL_NAMES, *SETS]) or f"the relations are {', '.join(ALL_NAMES)}"
+        )
     cursor.report(_span(words), f"there is no relation {text}", hint)
 
 

@@ -87,7 +87,9 @@ def test_every_relation_and_every_set_has_a_method(name: str) -> None:
     assert built == A.relates(S, name)
     text = "FROM x DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s "
     assert pattern(built).within("9 s") == parse(f"{text} PATTERN a {name} s WITHIN 9 s")
-    assert pattern(built).within("9 s") != parse(f"{text} PATTERN a before; meets; starts s WITHIN 9 s")
+    assert pattern(built).within("9 s") != parse(
+        f"{text} PATTERN a before; meets; starts s WITHIN 9 s"
+    )
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", "==", ">=", ">", "!="])
