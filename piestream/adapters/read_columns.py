@@ -22,7 +22,7 @@ def named_columns(query: Query) -> set[str]:
         own = (stream.order_by, stream.start, stream.end, stream.id)
         names.update(column for column in own if column is not None)
     for symbol in query.symbols:
-        names.update(symbol.predicate.columns, symbol.predicate.previous)
+        names.update(symbol.predicate.columns)
     returned = (item.column for item in query.items if isinstance(item, Aggregate | Value))
     return names | {column for column in returned if column is not None}
 

@@ -22,8 +22,9 @@ from piestream.engine.batches import Batch, IntervalRows
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.instants import EventRows, Instants, merged, silences
+from piestream.engine.memories import OrderedRows
 from piestream.engine.partitions import Partitions
-from piestream.engine.previous import with_previous
+from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import tie_error
 from piestream.engine.statistics import Statistics
@@ -63,7 +64,7 @@ class CarriedState:
     last_times: Words
     bits: NDArray[np.bool_]  # a row for each predicate
     values: dict[int, pl.Series]  # of attributes that are carried on
-    previous: dict[str, pl.Series]  # the columns of PREV at the latest event
+    past: PastValues  # what predicates read of earlier events
 
     def make_room(self, count: int) -> None:
         """Room for partitions that are new."""
@@ -74,26 +75,26 @@ class CarriedState:
             self.bits = np.concatenate([self.bits, more], axis=1)
             for number, values in self.values.items():
                 self.values[number] = values.extend_constant(None, missing)
-        for name, values in self.previous.items():
-            if count > len(values):
-                self.previous[name] = values.extend_constant(None, count - len(values))
+        self.past.make_room(count)
 
     def frame(self) -> pl.DataFrame:
         """All of it as columns."""
         columns = [pl.Series("last", self.last_times)]
         columns += [pl.Series(f"bit {n}", bits) for n, bits in enumerate(self.bits)]
         columns += [values.alias(f"value {n}") for n, values in self.values.items()]
-        columns += [values.alias(f"previous {n}") for n, values in self.previous.items()]
+        past = self.past.frame(range(len(self.last_times)))
+        columns += [values.alias(f"past {n}") for n, values in enumerate(past)]
         return pl.DataFrame(columns)
 
     def of(self, frame: pl.DataFrame) -> CarriedState:
         """The state that a frame of these columns is of."""
         bits = [frame[f"bit {n}"].to_numpy() for n in range(len(self.bits))]
+        self.past.restore(frame.select(pl.col("^past [0-9]+$")))
         return CarriedState(
             frame["last"].to_numpy().copy(),
             np.array(bits, np.bool_).reshape(len(bits), len(frame)),
             {n: frame[f"value {n}"] for n in self.values},
-            {n: frame[f"previous {n}"] for n in self.previous},
+            self.past,
         )
 
     def forget(self, partitions: Words) -> None:
@@ -202,12 +203,11 @@ class CombinedStream(Stream):
             for n in part.attributes
             if self.binding.attributes[n].carried
         }
-        schema = part.binding.schema
         return CarriedState(
             np.zeros(0, np.int64),
             np.zeros((len(part.predicates), 0), np.bool_),
             carried,
-            {name: pl.Series(dtype=schema[name]) for name in part.binding.previous},
+            PastValues(part.binding.past),
         )
 
     def _attribute_column(self, number: int) -> str:
@@ -429,10 +429,9 @@ class CombinedStream(Stream):
                     raise damaged("the intervals that have begun do not fit their columns")
                 self._announced[number].restore(part)
 
-    @property
-    def _remembers(self) -> bool:
-        """Whether partitions that hold nothing are kept, for the values of their latest events."""
-        return any(part.binding.previous for part in self.binding.parts)
+    def _unneeded(self, idle: Words, now: int) -> Words:
+        """Which of the partitions that hold no interval need not be kept for their earlier events."""
+        return idle[:0] if any(state.past for state in self._carried.values()) else idle
 
     def _compact(self, now: int) -> None:
         super()._compact(now)
@@ -579,11 +578,12 @@ class CombinedStream(Stream):
         groups, times = where
         own = self._union.own_rows(number, rows)
         part = self.binding.parts[number]
-        if part.binding.previous:
+        if part.binding.past:
             some, firsts = np.unique(groups, return_index=True)
             offsets = np.concatenate([firsts, [len(groups)]]).astype(np.int64)
-            previous = None if state is None else state.previous
-            own = with_previous(own, self._union.parts[number], numbers[some], offsets, previous)
+            past = PastValues(part.binding.past) if state is None else state.past
+            ordered = OrderedRows(numbers[some], offsets, times, state is None)
+            own = with_past(own, self._union.parts[number], ordered, past)
         bits = np.zeros((len(part.predicates), len(own)), np.bool_)
         for place in range(len(part.predicates)):
             bits[place] = own[f"{PREDICATE}{place}"].fill_null(False).to_numpy()

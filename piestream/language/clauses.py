@@ -19,6 +19,7 @@ CLAUSES = (
     "PARTITION BY",
     "ORDER BY",
     "MAX GAP",
+    "LET",
     "DEFINE",
     "PATTERN",
     "WITHIN",
@@ -43,7 +44,7 @@ _FOREIGN = {
     "INSERT": "a query gives rows; write them with the frame's own methods, or with -o",
 }
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
-_ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP"})
+_ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP", "LET"})
 #: What may be followed by a query in brackets, or by the columns of intervals' ends.
 _STREAMS = frozenset({"FROM", "WITH"})
 #: Words after which an expression goes on, so that no clause begins there.
@@ -194,8 +195,18 @@ def _keyword_at(
             continue
         if name == "FROM" and before is not None and before.upper == "DISTINCT":
             continue
+        if name == "LET" and not _names_something(tokens, index, is_first):
+            continue  # a column, a stream or a symbol of that name
         return _Keyword(name, index, 1 + len(second))
     return None if is_first or depth else _inexact_keyword_at(tokens, index)
+
+
+def _names_something(tokens: list[Token], index: int, is_first: bool) -> bool:
+    """Whether a LET begins a clause: behind a whole one, and before a name."""
+    if is_first or (index and not _may_end_expression(tokens[index - 1])):
+        return False
+    following = tokens[index + 1] if index + 1 < len(tokens) else None
+    return following is None or following.kind in (Kind.WORD, Kind.QUOTED)
 
 
 def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:
@@ -212,7 +223,7 @@ def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:
     near: list[tuple[float, str, int]] = []
     for name in CLAUSES:
         words = name.split()
-        if len(words) == 2 and following not in ("BY", "GAP"):
+        if name == "LET" or (len(words) == 2 and following not in ("BY", "GAP")):
             continue
         written = f"{token.upper} {following}" if len(words) == 2 else token.upper
         if len(token.text) >= 3 and (likeness := _likeness(written, name)) >= 0.75:

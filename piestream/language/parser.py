@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -23,6 +24,7 @@ from piestream.language.conditions import read_condition
 from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
+from piestream.language.lets import Lets, read_lets
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import names_of, read_returns
@@ -142,7 +144,8 @@ class _Parser:
         self.clauses: dict[str, Clause] = {}
         n_streams = sum(clause.keyword in _STREAMS for clause in clauses)
         for clause in clauses:
-            often = clause.keyword == "WITH" or (clause.keyword in _OF_A_STREAM and n_streams > 1)
+            often = clause.keyword in ("WITH", "LET")
+            often |= clause.keyword in _OF_A_STREAM and n_streams > 1
             if clause.keyword in self.clauses and not often:
                 diagnostics.append(Diagnostic(clause.span, f"{clause.keyword} is given twice"))
             self.clauses.setdefault(clause.keyword, clause)
@@ -161,6 +164,7 @@ class _Parser:
             self.inherit(self.outer)
         self.scope = Scope(draft.streams, draft.partition_by, self.nested_query, self.outer)
         self.scope.read_queries()
+        self.lets = self.named_expressions()
         handlers = {
             "DEFINE": self.define,
             "PATTERN": self.pattern,
@@ -308,9 +312,19 @@ class _Parser:
 
     # -- what is sought ---------------------------------------------------------------------------
 
+    def named_expressions(self) -> Lets:
+        """What the LET clauses name."""
+        cursors = [clause.cursor for clause in self.all_clauses if clause.keyword == "LET"]
+        define = self.clauses.get("DEFINE")
+        tokens = [] if define is None else define.cursor.tokens
+        symbols = tuple(a.text for a, b in pairwise(tokens) if b.upper == "AS")
+        lets = read_lets(cursors, self.text, self.draft.streams, symbols)
+        self.draft.lets = {name: let.span for name, let in lets.known.items()}
+        return lets
+
     def define(self, cursor: Cursor) -> None:
         self.draft.symbols = read_definitions(
-            cursor, self.text, self.draft.streams, self.draft.spans
+            cursor, self.text, self.draft.streams, self.draft.spans, self.lets
         )
 
     def pattern(self, cursor: Cursor) -> None:

@@ -86,7 +86,7 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
         if int(cut) - previous > _OWNED_WINDOWS * within:
             starts.append(int(cut))
     reads = _last_before(times, [clamped(start - within) for start in starts])
-    if any(symbol.predicate.previous for symbol in query.symbols):
+    if any(symbol.predicate.reads_the_past for symbol in query.symbols):
         reads = _last_before(times, reads)  # PREV at the first event that counts needs one more
     lowest = INT64_MIN
     return Slices((lowest, *starts), (lowest, *reads), latest if latest is not None else lowest)
