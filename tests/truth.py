@@ -127,11 +127,12 @@ def over(
 
 def _aggregate(function: str, values: Sequence[Any]) -> Any:
     """What an aggregate gives, calculated without error and rounded where SQL's has floats."""
-    count, total = len(values), sum(map(Fraction, values))
+    count = len(values)
     if function == "COUNT":
         return count
     if not values:
         return None
+    total = sum(map(Fraction, values))
     if function in ("MIN", "MAX"):
         return min(values) if function == "MIN" else max(values)
     if function == "SUM":
@@ -151,9 +152,10 @@ def until(start: Expression, stop: Expression) -> Expression:
         holds, last = False, None
         for number, one in enumerate([*past.rows, row]):
             before = past.up_to(number)
-            if past.gap is not None and last is not None and one[past.time] - last > past.gap:
+            now = None if past.gap is None else one[past.time]
+            if now is not None and last is not None and now - last > past.gap:
                 holds = False
-            last = one[past.time]
+            last = now
             if stop.value(one, before) is True:
                 holds = False
             elif start.value(one, before) is True:

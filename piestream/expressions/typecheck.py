@@ -218,11 +218,11 @@ class _Lowering:
                 begins, ends = self.truth(start, "UNTIL"), self.truth(stop, "UNTIL")
                 return Until(canonical_text(node), begins, ends)
             case syntax.Named(_, value, shift):
-                return self._named(value, shift)
+                return self._let(value, shift)
             case _:
                 assert_never(node)
 
-    def _named(self, value: syntax.Node, shift: int) -> Expression:
+    def _let(self, value: syntax.Node, shift: int) -> Expression:
         """What LET named: its faults are placed in its own text."""
         known = len(self.diagnostics)
         expression = self.lower(value)
