@@ -16,6 +16,7 @@ _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"
 
 #: What stands in the navigation, in this order: a title, and the page.
 NAVIGATION = {
+    "Begin": {"Gallery": "docs/gallery"},
     "Write queries": {
         "Language": "docs/query-language",
         "Semantics": "docs/semantics",
