@@ -9,12 +9,13 @@ from __future__ import annotations
 from enum import IntEnum
 
 from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import at_word
+from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
+    Join,
     Paused,
     Program,
     ScanCursor,
@@ -66,45 +67,50 @@ class Matches(Record):
 
 
 @kernel
-def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> bool:
+def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
     while cursor.range < ScanRange.LATER:
         cursor.range += 1
         cursor.mode = ScanMode.ALL
         if cursor.range == ScanRange.PAIRS:
-            partners = source.partners(step.partners)
+            partners = source.partners(join.partners)
             lo = partners.lo
             hi = partners.hi
             if lo == NONE or hi < head:
                 continue
-            cursor.mode = step.scan
+            cursor.mode = join.scan
             cursor.lo = lo
             cursor.hi = hi
             cursor.last = hi
-            cursor.next = first_live_partner(step.scan, partners, head)
+            cursor.next = first_live_partner(join.scan, partners, head)
             return True
         if cursor.range == ScanRange.EARLIER:
-            if step.last_ended_before == NONE:
+            if join.last_ended_before == NONE:
                 continue
             cursor.next = head
-            cursor.last = source[step.last_ended_before]
+            cursor.last = source[join.last_ended_before]
             return True
-        if step.first_starting_after == NONE or source[step.first_starting_after] == NONE:
+        if join.first_starting_after == NONE or source[join.first_starting_after] == NONE:
             continue  # the source has not ended
-        cursor.next = ring.first_after(source, step.first_starting_after)
+        cursor.next = ring.first_after(source, join.first_starting_after)
         cursor.last = ring.tail - 1
         return True
     return False
 
 
 @kernel
-def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]) -> bool:
-    """Whether a candidate fulfils the constraints that close a cycle."""
+def _passes(
+    partition: Partition, target: int, checked: int, slot: Slot, slot_id: int, bound: Rows[Bound]
+) -> bool:
+    """Whether a candidate fits the symbols (as bits) that close a cycle."""
     program = partition.program
-    for number in range(step.check, step.check_end):
-        check = program.checks[number]
-        other = Slot(at_word(partition.pool, bound[check.other].place))
+    first = target * program.n_symbols
+    while checked:
+        s = trailing_zeros(checked)
+        checked &= checked - 1
+        check = program.checks[first + s]
+        other = Slot(at_word(partition.pool, bound[s].place))
         if check.constraint == NONE:
             if slot.start == other.start:
                 return False
@@ -114,17 +120,17 @@ def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: R
             slot,
             slot_id,
             other,
-            bound[check.other].slot_id,
+            bound[s].slot_id,
         ):
             return False
     return True
 
 
 @kernel
-def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int) -> None:
+def _begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
-    if step.last_ended_before != NONE or step.first_starting_after != NONE:
-        Ring(partition.rings[step.target], partition.pool, step.width).expire(floor)
+    if join.last_ended_before != NONE or join.first_starting_after != NONE:
+        Ring(partition.rings[join.target], partition.pool, join.width).expire(floor)
     cursor.range = ScanRange.NONE
     cursor.next = 1
     cursor.last = 0
@@ -139,13 +145,14 @@ def _scan(
 
     Gives why it stopped (`_Scanned`).
     """
-    target = step.target
-    ring = Ring(partition.rings[target], partition.pool, step.width)
+    join = partition.program.joins[step.join]
+    checked = step.checked
+    target = join.target
+    ring = Ring(partition.rings[target], partition.pool, join.width)
     bound = scratch.bound
-    source_id = bound[step.source].slot_id
-    source = Slot(at_word(partition.pool, bound[step.source].place))
-    has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
-    has_checks = step.check < step.check_end
+    source_id = bound[join.source].slot_id
+    source = Slot(at_word(partition.pool, bound[join.source].place))
+    has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
     outcome = _Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
@@ -158,7 +165,7 @@ def _scan(
             steps += looked
         if candidate > last:
             if (cursor.range == ScanRange.PAIRS and not has_ranges) or not _next_range(
-                ring, step, source, cursor
+                ring, join, source, cursor
             ):
                 break
             following = cursor.next
@@ -181,13 +188,13 @@ def _scan(
         if candidate == ring.tail - 1:
             if not partition.valid >> target & 1:
                 continue
-            if cursor.range == ScanRange.LATER and slot[step.target_last_ended_before] < source_id:
+            if cursor.range == ScanRange.LATER and slot[join.target_last_ended_before] < source_id:
                 continue
         if mode >= ScanMode.ALL_CHECKED:
             possible = possible_relations(source.start, source.end, slot.start, slot.end)
-            if possible & step.allowed != possible:
+            if possible & join.allowed != possible:
                 continue
-        if has_checks and not _passes(partition, step, slot, candidate, bound):
+        if checked and not _passes(partition, target, checked, slot, candidate, bound):
             continue
         bound[target].slot_id = candidate
         bound[target].place = place
@@ -216,7 +223,7 @@ def _emit_product(program: Program, seed: Seed, scratch: Scratch, matches: Match
         return False
     matches.copy(scratch.cached_matches, first, count)
     for number in range(seed.step, seed.independent):
-        s = program.steps[number].target
+        s = program.joins[program.steps[number].join].target
         for match in range(first, first + count):
             matches.bind(match, s, scratch.bound[s].slot_id)
     scratch.n_matches += count
@@ -270,7 +277,7 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
                 scratch.paused = Paused.INSIDE
                 scratch.depth = depth
                 return False
-            _begin_scan(partition, step, cursor, floor)
+            _begin_scan(partition, program.joins[step.join], cursor, floor)
         is_last = depth + 1 == n_steps
         scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
         if scanned == _Scanned.FULL:

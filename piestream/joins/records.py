@@ -183,7 +183,14 @@ class Seed(Record):
 
 
 class Step(Record):
-    """Bind one more symbol; with what the scan needs of the constraint and of the symbols."""
+    """Bind one more symbol."""
+
+    join: int  # how its candidates are found
+    checked: int  # the symbols bound before that they must fit (as bits)
+
+
+class Join(Record):
+    """From an interval to its partners in a constraint: what a scan needs of it and of the symbols."""
 
     target: int
     source: int  # the symbol that is already bound
@@ -194,16 +201,13 @@ class Step(Record):
     scan: int
     allowed: int
     target_last_ended_before: int  # of the target's Side
-    check: int
-    check_end: int
 
 
 class Check(Record):
-    """A constraint between the target and a symbol bound before."""
+    """How intervals of two symbols are checked to fit."""
 
     constraint: int  # NONE: only that the two are not the same interval
-    side: int  # the target's side
-    other: int
+    side: int  # of the first one
 
 
 class Output(Record):
@@ -232,7 +236,8 @@ class Program(Record):
     transitions: Table[Transition]
     seeds: Table[Seed]
     steps: Table[Step]
-    checks: Table[Check]
+    joins: Table[Join]  # of each constraint: from its x, and from its y
+    checks: Table[Check]  # of each two symbols: of the first one with all, then of the second
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]

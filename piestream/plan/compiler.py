@@ -137,7 +137,7 @@ class _Compiler:
         self.n_ended_bounds = 0
         self.constraints: list[_Constraint] = []
         self.incidents: list[list[int]] = []
-        self.transitions: list[list[int]] = []
+        self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
         self.cell_words: dict[Cell, int] = {}
 
@@ -218,12 +218,11 @@ class _Compiler:
     def _automaton(self, relations: Relation, same_predicate: bool) -> int:
         """The first transition of the automaton that decides these relations."""
         automaton = compile_pair(relations, same_predicate)
-        first = len(self.transitions)
-        states, decides = automaton.next_state.ravel(), automaton.decides.ravel()
-        self.transitions += [
-            records.Transition.packed(state=state, decides=pairs)
-            for state, pairs in zip(states.tolist(), decides.tolist(), strict=True)
-        ]
+        first = sum(map(len, self.transitions))
+        rows = np.zeros((automaton.next_state.size, records.Transition.size), np.int64)
+        records.Transition.column_of(rows, "state")[:] = automaton.next_state.ravel()
+        records.Transition.column_of(rows, "decides")[:] = automaton.decides.ravel()
+        self.transitions.append(rows)
         return first
 
     # -- symbols ----------------------------------------------------------------------------------
@@ -336,6 +335,33 @@ class _Compiler:
             kind = OutputKind.SLOT_WORD_AT_TRIGGER
         return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
 
+    def _join(self, number: int, side: int) -> list[int]:
+        """The record of the partners that one side of a constraint has on the other."""
+        constraint = self.constraints[number]
+        ends = constraint.edge.x, constraint.edge.y
+        source, target = constraint.sides[side], constraint.sides[1 - side]
+        return records.Join.packed(
+            target=ends[1 - side],
+            source=ends[side],
+            width=self.symbols[ends[1 - side]]["width"],
+            partners=source["partners"],
+            last_ended_before=source["last_ended_before"],
+            first_starting_after=source["first_starting_after"],
+            scan=source["scan"],
+            allowed=source["allowed"],
+            target_last_ended_before=target["last_ended_before"],
+        )
+
+    def _checks(self) -> Words:
+        """Of each two symbols the record of how they are checked to fit."""
+        n_symbols = len(self.symbols)
+        rows = np.full((n_symbols * n_symbols, records.Check.size), NONE, np.int64)
+        for number, edge in enumerate(self.edges):
+            for symbol in (edge.x, edge.y):
+                row = rows[symbol * n_symbols + edge.other(symbol)]
+                row[:] = records.Check.packed(constraint=number, side=edge.side(symbol))
+        return rows
+
     @property
     def _automata_at(self) -> int:
         """The first word of a partition behind its rings."""
@@ -350,9 +376,6 @@ class _Compiler:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
         names = [symbol.name for symbol in self.query.symbols]
-        orders = [*self.join_orders.steps(Estimate()).values()]
-        n_steps = sum(len(order) for order in orders)
-        n_checks = sum(len(step.checks) for order in orders for step in order)
         return assemble(
             Program,
             n_symbols=len(symbols),
@@ -366,10 +389,13 @@ class _Compiler:
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
             constraints=[constraint.packed() for constraint in self.constraints],
-            transitions=self.transitions,
-            seeds=np.zeros(len(orders) * records.Seed.size, np.int64),
-            steps=np.zeros(n_steps * records.Step.size, np.int64),
-            checks=np.zeros(n_checks * records.Check.size, np.int64),
+            transitions=np.concatenate([*self.transitions, np.zeros((0, 2), np.int64)]).ravel(),
+            seeds=np.zeros(len(self.join_orders.seeds) * records.Seed.size, np.int64),
+            steps=np.zeros(self.join_orders.n_steps * records.Step.size, np.int64),
+            joins=[
+                self._join(number, side) for number in range(len(self.edges)) for side in (0, 1)
+            ],
+            checks=self._checks().ravel(),
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,

@@ -280,10 +280,16 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
     constraint = query.constraints[step.constraint]
     source = constraint.x if step.side == 0 else constraint.y
     text = f"{symbols[step.target]} from {source}"
-    checked = [symbols[check.other] for check in step.checks if check.constraint is not None]
-    if checked:
-        text += f" if it fits {' and '.join(checked)}"
-    apart = [symbols[check.other] for check in step.checks if check.constraint is None]
+    checked = {symbol for n, symbol in enumerate(symbols) if step.checked >> n & 1}
+    related = {
+        c.y if c.x == symbols[step.target] else c.x
+        for c in query.constraints
+        if symbols[step.target] in (c.x, c.y)
+    }
+    fits = [symbol for symbol in symbols if symbol in checked & related]
+    if fits:
+        text += f" if it fits {' and '.join(fits)}"
+    apart = [symbol for symbol in symbols if symbol in checked - related]
     if apart:
         text += f" if it is not the interval of {' or '.join(apart)}"
     return text
