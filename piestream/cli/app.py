@@ -117,7 +117,7 @@ def run(
     delimiter: Delimiter = None,
     decimal_comma: DecimalComma = None,
     output_format: Annotated[
-        Literal["table", "csv", "ndjson", "parquet"] | None,
+        Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"] | None,
         typer.Option(help="How to write matches, where the name of the output does not say."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help=help_of(FileOptions, "limit"))] = None,

@@ -18,6 +18,8 @@ import polars as pl
 from piestream.adapters.formats import Format
 from piestream.adapters.named_files import NamedFile, write_faults
 from piestream.expressions.columns import column_named
+from piestream.language.model import Query
+from piestream.show.exports import ExportFormat, export, is_export
 from piestream.show.table import PAGE_ROWS, table_text
 
 __all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output"]
@@ -40,9 +42,13 @@ class Output(Protocol):
         """Something failed: leave nothing behind."""
 
 
-def open_output(path: str | None, format: Format, schema: Schema) -> Output:
+def open_output(
+    path: str | None, format: Format | ExportFormat, query: Query, schema: Schema
+) -> Output:
     """A file, or standard output where ``path`` is None."""
     target: _Target = NamedFile(Path(path)) if path is not None else _Standard()
+    if is_export(format):
+        return ExportOutput(target, query, format, schema)
     return (
         ParquetOutput(target, schema)
         if format == "parquet"
@@ -169,6 +175,31 @@ class ParquetOutput:
     def _clear(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+class ExportOutput:
+    """A text for another tool, made of all matches once they have come."""
+
+    def __init__(self, target: _Target, query: Query, format: ExportFormat, schema: Schema) -> None:
+        self._target = target
+        self._query = query
+        self._format: ExportFormat = format
+        self._held = [pl.DataFrame(schema=dict(schema))]
+
+    def write(self, rows: pl.DataFrame) -> None:
+        """Take rows."""
+        self._held.append(rows)
+
+    def close(self) -> None:
+        """All rows have come."""
+        text = export(self._query, pl.concat(self._held), self._format)
+        with write_faults(self._target.name):
+            self._target.file.write(text.encode())
+        self._target.done()
+
+    def abandon(self) -> None:
+        """Something failed."""
+        self._target.undone()
 
 
 class TableOutput:

@@ -20,20 +20,22 @@ from piestream.adapters.inputs import Inputs
 from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.terminal import printable
 from piestream.adapters.text_blocks import can_read
-from piestream.cli.output import Output, Schema, TableOutput, open_output
+from piestream.cli.output import Output, TableOutput, open_output
 from piestream.cli.process import deferred_signals
 from piestream.engine.statistics import Statistics
 from piestream.errors import FileError, ResultWarning, StreamError
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.show.exports import ExportFormat, check_export, is_export
+from piestream.show.matches import with_endpoints
 
 __all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
 
-OutputFormat = Literal["table", "csv", "ndjson", "parquet"]
+OutputFormat = Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"]
 
 
 class UsageError(Exception):
@@ -97,6 +99,8 @@ def opened(query: Query, wanted: Input, live: bool = False) -> Source:
 def work(query: Query, request: RunRequest) -> None:
     """Run a query over the data, write what it finds, and sum up on standard error."""
     format = _output_format(request)
+    if is_export(format):
+        query = with_endpoints(query)
     own = tuple(stream.path or "-" for stream in query.inputs)
     if query.is_combined:
         files = named_files(query, request.input.data)
@@ -147,9 +151,11 @@ def check_inputs(query: Query, wanted: Input) -> None:
 def _work(
     run: FileRun | InputsRun, source: Source | None, request: RunRequest, format: OutputFormat
 ) -> None:
+    if is_export(format):
+        _check_export(run, format)
     started = time.perf_counter()
     with deferred_signals(can_read.__code__) as check_signals:
-        output = _output(request, format, run.binding.result_schema)
+        output = _output(run, request, format)
         try:
             with _progress(source, request.quiet) as tick, plain_warnings():
                 for rows in run.results():
@@ -163,6 +169,13 @@ def _work(
     if not request.quiet:
         with suppress(OSError):  # the result is complete, whether this can be read or not
             _sum_up(run, request, output, time.perf_counter() - started)
+
+
+def _check_export(run: FileRun | InputsRun, format: ExportFormat) -> None:
+    try:
+        check_export(run.binding.query, format, run.binding.time.dtype)
+    except ValueError as error:
+        raise UsageError(f"--output-format {format}: {error}") from None
 
 
 def _sum_up(run: FileRun | InputsRun, request: RunRequest, output: Output, seconds: float) -> None:
@@ -184,14 +197,15 @@ def _sum_up(run: FileRun | InputsRun, request: RunRequest, output: Output, secon
         print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
-def _output(request: RunRequest, format: OutputFormat, schema: Schema) -> Output:
+def _output(run: FileRun | InputsRun, request: RunRequest, format: OutputFormat) -> Output:
+    schema = run.binding.result_schema
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         live = request.live and request.input.data == ("-",)
         return TableOutput(schema, limit=request.table_rows, width=width, live=live)
     path = None if request.output in (None, "-") else request.output
     try:
-        return open_output(path, format, schema)
+        return open_output(path, format, run.binding.query, schema)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError(str(error)) from None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,36 @@ Words = NDArray[np.int64]
 BatchArrays = tuple[Words, Words, Words, Words, NDArray[np.uint8]]
 #: The rows at which a predicate changes, the symbols' masks there, and where each partition's begin.
 Changes = tuple[Words, Words, Words]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRows:
+    """Rows by which intervals become known, those of a partition together and in order of time.
+
+    ``offsets`` says where the rows of each partition of the batch begin, and ``instants`` when each
+    row is known: a row whose end is OPEN, or still to come, at its start; all others at their end.
+    Each is the time of an event of the partition, and all rows of one instant are in one batch. An
+    interval that came at its start comes again at its end, with the same number; no other has it.
+    ``symbols`` are those that take it, a bit each; ``columns`` and ``known`` are its attributes.
+    """
+
+    offsets: Words
+    instants: Words
+    starts: Words
+    ends: Words
+    symbols: Words
+    numbers: Words
+    columns: Words
+    known: NDArray[np.uint8]
+
+    def packed(self, first: int = 0, end: int | None = None) -> Words:
+        """What the loops take, of the partitions from one to another."""
+        offsets = self.offsets[first : None if end is None else end + 1]
+        begin, behind = int(offsets[0]), int(offsets[-1])
+        fields = (self.instants, self.starts, self.ends, self.symbols, self.numbers)
+        rows = np.stack([field[begin:behind] for field in fields], axis=1)
+        head = np.array([begin], np.int64)
+        return np.concatenate([head, offsets - begin, rows.reshape(-1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +61,7 @@ class Batch:
     bits: NDArray[np.uint64]
     columns: Words
     known: NDArray[np.uint8]
+    intervals: IntervalRows | None = None
 
     @classmethod
     def without_rows(cls, partitions: Words) -> Batch:
@@ -53,6 +85,49 @@ class Batch:
             self.columns,
             self.known,
         )
+
+    def changes_with_intervals(
+        self, changes: Changes, first: int = 0, end: int | None = None
+    ) -> Changes:
+        """The changes of the partitions from one to another, and behind them their intervals."""
+        rows, masks, offsets = changes
+        offsets = offsets[first : None if end is None else end + 1]
+        if self.intervals is not None:
+            offsets = np.concatenate([offsets, self.intervals.packed(first, end)])
+        return rows, masks, offsets
+
+    def with_intervals(self) -> Batch:
+        """The same, where the columns of events go on with those of intervals.
+
+        And where two bits are added: one that never holds, that of symbols whose intervals come as
+        rows; and one of no symbol, which changes at each event at which a row of them is known.
+        """
+        if self.intervals is None or not len(self.times):
+            return self
+        rows = self._rows_of_instants(self.intervals)
+        flips = np.zeros(len(self.times), np.uint8)
+        flips[rows] = 1
+        turning = np.packbits(np.cumsum(flips) & 1 != 0, bitorder="little")
+        words = np.zeros((2, (len(self.times) + 63) // 64), np.uint64)
+        words[1].view(np.uint8)[: turning.size] = turning
+        return replace(
+            self,
+            bits=np.concatenate([self.bits.reshape(-1, words.shape[1]), words]),
+            columns=np.concatenate([self.columns, self.intervals.columns], axis=1),
+            known=np.concatenate([self.known, self.intervals.known], axis=1),
+        )
+
+    def _rows_of_instants(self, intervals: IntervalRows) -> Words:
+        """The events at whose times intervals become known."""
+        rows = []
+        edges = zip(pairwise(self.row_offsets), pairwise(intervals.offsets), strict=True)
+        for (first, end), (first_known, end_known) in edges:
+            instants = intervals.instants[first_known:end_known]
+            found = first + np.searchsorted(self.times[first:end], instants)
+            assert (found < end).all(), "an instant is that of no event"
+            assert (self.times[found] == instants).all(), "an instant is that of no event"
+            rows.append(found)
+        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
     def shares(self, count: int) -> list[int]:
         """Where to cut the partitions into at most so many shares of about as many rows."""

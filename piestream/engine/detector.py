@@ -143,6 +143,7 @@ class Detector:
 
     def portions(self, batch: Batch, most_rows: int = INT64_MAX) -> Iterator[Words]:
         """As `detect`, in portions of about so many rows or more, of which some have none."""
+        batch = batch.with_intervals()
         yield from self._portions(batch, self._changes(batch), INT64_MIN, most_rows)
         self._adapt(batch.partitions)
         if self.gap != NONE and len(batch.partitions):
@@ -195,6 +196,7 @@ class Detector:
         No state is kept, so that partitions can be shared out to threads; the rows come in the
         same order whatever their number.
         """
+        batch = batch.with_intervals()
         changes = self._changes(batch)
         edges = batch.shares(threads)
         self._stopped = False
@@ -251,6 +253,7 @@ class Detector:
     ) -> Iterator[Words]:  # fmt: skip
         """Work on the state with a call of the loops."""
         state = LoopState(self.partitions.words, self.pool, self.waiting)
+        changes = batch.changes_with_intervals(changes)
         call = Call(
             self.program, self._workroom, state, batch.arrays(), changes, now, closes=closes
         )
@@ -283,10 +286,9 @@ class Detector:
             if adaption.enabled:
                 more = batch.row_offsets[first] + _PORTION_ROWS
                 until = min(end, max(first + 1, int(np.searchsorted(batch.row_offsets, more))))
-            change_rows, masks, offsets = changes
             call = Call(
                 program, workroom, state, batch.arrays(first, until),
-                (change_rows, masks, offsets[first : until + 1]), now,
+                batch.changes_with_intervals(changes, first, until), now,
                 fresh=True, closes=closes, expected=expected,
             )  # fmt: skip
             expected = 0

@@ -14,6 +14,7 @@ from piestream.compiled.records import (
     Carried,
     FlagRows,
     Record,
+    Rows,
     Times,
     WordRows,
     Words,
@@ -22,6 +23,7 @@ from piestream.compiled.records import (
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
+from piestream.joins.arrivals import apply_rows
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE, Matches
 from piestream.joins.output import ResultColumns, complete, report
@@ -30,6 +32,7 @@ from piestream.joins.records import (
     Bound,
     Closing,
     Item,
+    KnownRow,
     Paused,
     PoolHeader,
     Program,
@@ -46,7 +49,10 @@ State = tuple[Array, Array, Array]
 #: partitions, ``row_offsets``, the rows' times, the columns that RETURN aggregates, and which of
 #: their values are known.
 BatchArrays = tuple[Array, Array, Times, WordRows, FlagRows]
-#: What `find_changes` gives.
+#: What `find_changes` gives. Where intervals come as rows, these lie behind the last of it, sorted by
+#: partition and time: how many come before them in the columns, which lie behind those of the
+#: events; where the rows of each partition begin and end; and the rows themselves (`KnownRow`), on
+#: which the loops note what they have done. (An array more would cost every call a hundredth.)
 Changes = tuple[Array, Array, Array]
 #: What a call works with: its scratch and its cursor, the matches of an event, the result rows.
 Room = tuple[Array, Array, Array]
@@ -79,6 +85,12 @@ class _EventCursor(Record):
     is_row: int  # 0: it is the end of a silence, 1: a row
 
 
+class _IntervalRows(Record):
+    """The rows of intervals of a batch."""
+
+    rows: Rows[KnownRow]
+
+
 class _BatchRows(Record):
     """The rows of a batch: their times, and at which of them a mask changes."""
 
@@ -91,8 +103,8 @@ class _BatchRows(Record):
 _BOUND_WORDS, _CURSOR_WORDS, _ITEM_WORDS, _SCRATCH_WORDS, _EVENT_WORDS = (
     record.size for record in (Bound, ScanCursor, Item, Scratch, _EventCursor)
 )
-_CURSORS, _AGGREGATED, _ITEMS, _EVENT = (
-    Scratch.offset(name) for name in ("cursors", "aggregated", "items", "event")
+_CURSORS, _AGGREGATED, _TAILS, _ITEMS, _EVENT = (
+    Scratch.offset(name) for name in ("cursors", "aggregated", "tails", "items", "event")
 )
 _OUTPUTS = ResultRow.offset("outputs")
 _POOL_WORDS = PoolHeader.size
@@ -107,12 +119,17 @@ def new_scratch(program_array: Array) -> Array:
     n = program.n_symbols
     cursors = _SCRATCH_WORDS + n * _BOUND_WORDS
     aggregated = cursors + n * _CURSOR_WORDS
-    items = aggregated + n
-    event = items + (8 * program.n_automata + 2 * n) * _ITEM_WORDS
+    tails = aggregated + n
+    items = tails + program.n_rings
+    n_items = 8 * program.n_automata + 2 * n
+    if program.rows:
+        n_items += 3 * n + program.n_constraints
+    event = items + n_items * _ITEM_WORDS
     scratch_array = np.zeros(event + _EVENT_WORDS, np.int64)
     scratch_array[_EVENT] = event
     scratch_array[_CURSORS] = cursors
     scratch_array[_AGGREGATED] = aggregated
+    scratch_array[_TAILS] = tails
     scratch_array[_ITEMS] = items
     keep_alive(program_array)
     return scratch_array
@@ -151,7 +168,9 @@ def _take_change(
     cursor.change += 1
     if cursor.mask != partition.mask or partition.due <= cursor.time:
         return True
-    return partition.due_event <= scratch.event_origin + cursor.row
+    if partition.due_event <= scratch.event_origin + cursor.row:
+        return True
+    return partition.program.rows != 0  # a change of no predicate is a row of an interval
 
 
 @kernel
@@ -315,6 +334,9 @@ def detect(
     # An array of its own, which no other can overlap: the compiler keeps its words at hand.
     cursor_array = np.zeros(_EVENT_WORDS, np.int64)
     cursor = _EventCursor(pointer(cursor_array))
+    intervals = at_word(pointer(change_offsets), numbers.size + 1)
+    interval_rows = _IntervalRows(at_word(intervals, numbers.size + 2)).rows
+    has_rows = change_offsets.size > numbers.size + 1
     paused_cursor = at_word(scratch, scratch.event)
     # What may have to grow. As variables, their references would be counted at every event.
     growing = [pool_array, waiting_array, matches_array, results_array]
@@ -345,6 +367,12 @@ def detect(
             _start_partition(
                 cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
             )
+            scratch.known = 0
+            scratch.known_end = 0
+            if has_rows:
+                scratch.known = intervals[1 + g]
+                scratch.known_end = intervals[2 + g]
+                scratch.first_column = times.size + intervals[0]
         while True:
             begins = resumes != Paused.INSIDE
             if begins:
@@ -369,6 +397,18 @@ def detect(
                 ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
                 if scratch.closing:
                     delay_ends(partition, ended)
+                if program.rows:
+                    scratch.time = time
+                    if scratch.closing:
+                        scratch.time += 1  # where the instant lies: see `Closing`
+                    scratch.floor = minus(time, program.window)
+                    growing[_POOL] = apply_rows(
+                        place, program, growing[_POOL], scratch, columns, interval_rows, started,
+                        ended,
+                    )  # fmt: skip
+                    pool = pointer(growing[_POOL])
+                    partition = Partition(place, program, pool)
+                    ended |= scratch.passed
                 scratch.n_matches = 0
             else:
                 resumes = Paused.NO

@@ -7,15 +7,29 @@ once, at its last item.
 
 from __future__ import annotations
 
-from piestream.compiled.constants import INT64_MAX, NONE
+from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.listed import is_held, link, pair_at
+from piestream.joins.orders import BY_END, box_in
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
-from piestream.joins.records import MOST_EVENTS, Item, ItemKind, Scratch, Slot, Symbol
+from piestream.joins.records import (
+    MOST_EVENTS,
+    NO_MATCH,
+    Constraint,
+    Held,
+    Item,
+    ItemKind,
+    RowSlot,
+    Scratch,
+    Slot,
+    Symbol,
+    Validity,
+)
 from piestream.joins.semijoin import bound_excluding, propagate_bound
 from piestream.joins.slots import drop_interval, open_interval, update_aggregates
 
@@ -54,6 +68,8 @@ def _enqueue_ranges(
                 item.side = incident.side
                 # the last that ended before now: not one that is open or ends now
                 item.last = partition.rings[other].tail - 1 - ((mask | kept) >> other & 1)
+                if constraint.listed != NONE:
+                    item.last = 0  # it is asked only whether they are inserted
         if starts and program.all_after >> s & 1:
             scratch.enqueue(ItemKind.START).symbol = s
 
@@ -284,6 +300,123 @@ def _insert_interval(partition: Partition, scratch: Scratch, item: Item, floor: 
 
 
 @kernel
+def _validate_row(partition: Partition, scratch: Scratch, s: int, slot_id: int, floor: int) -> int:
+    """Let an interval that came as a row be valid; gives the seed to extend it by, or NONE."""
+    slot = RowSlot(partition.ring(s).slot(slot_id))
+    if slot.start < floor:
+        return NONE
+    slot.held = Held.VALID
+    scratch.visits += propagate_bound(partition, floor, s, slot_id, NONE)
+    seed = partition.program.symbols[s].seed
+    if seed == NONE or slot.match_bound < floor:
+        return NONE
+    _bind(partition, scratch, s, slot_id)
+    return seed
+
+
+@kernel
+def _is_valid_at_arrival(symbol: Symbol, slot: RowSlot, time: int) -> bool:
+    """Whether an interval that becomes known by a row is valid at once."""
+    if symbol.validity == Validity.AT_START:
+        return True
+    if slot.end == OPEN:
+        return symbol.validity == Validity.AT_LENGTH and symbol.at_least == 0
+    return slot.end <= time or not symbol.at_passing
+
+
+@kernel
+def _insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
+    """Insert intervals or pairs of an item of many until one may be extended; gives its seed.
+
+    NONE where there are no more.
+    """
+    program = partition.program
+    time = scratch.time
+    seed = NONE
+    if item.kind == ItemKind.LISTED:
+        constraint = program.constraints[item.constraint]
+        while seed == NONE and item.ids[0] <= item.last:
+            item.ids[0] += 1
+            seed = _insert_listed(partition, scratch, constraint, item.ids[0] - 1, floor)
+        return seed
+    s = item.symbol
+    symbol = program.symbols[s]
+    ring = partition.ring(s)
+    if item.kind == ItemKind.ARRIVALS:
+        while seed == NONE and item.ids[0] <= item.last:
+            slot_id = item.ids[0]
+            item.ids[0] += 1
+            slot = RowSlot(ring.slot(slot_id))
+            if slot.held == Held.PENDING and _is_valid_at_arrival(symbol, slot, time):
+                seed = _validate_row(partition, scratch, s, slot_id, floor)
+    elif item.kind == ItemKind.REACHED:
+        header = partition.rows_of(s)
+        while seed == NONE and header.pending < ring.tail:
+            slot = RowSlot(ring.slot(header.pending))
+            if slot.end == OPEN and slot.held == Held.PENDING:
+                if not lasts(slot.start, time, symbol.at_least):
+                    break
+                seed = _validate_row(partition, scratch, s, header.pending, floor)
+            header.pending += 1
+    else:
+        order = partition.order(s, BY_END)
+        passed = box_in(order, time, time, floor, OPEN, NO_MATCH)
+        while seed == NONE and item.last != NONE:
+            slot_id = passed.following(item.ids[0])[0]
+            item.ids[0] = slot_id
+            item.last = slot_id
+            if slot_id != NONE and RowSlot(ring.slot(slot_id)).held == Held.PENDING:
+                seed = _validate_row(partition, scratch, s, slot_id, floor)
+    return seed
+
+
+@kernel
+def _insert_listed(
+    partition: Partition, scratch: Scratch, constraint: Constraint, pair_id: int, floor: int
+) -> int:
+    """Insert a decided pair of a listed constraint; gives the seed to extend it by, or NONE."""
+    pair = pair_at(partition, constraint, pair_id)
+    for side in range(2):
+        if not is_held(partition, constraint.symbols[side], pair.ids[side], floor):
+            pair.ids[0] = NONE
+            return NONE
+    link(partition, constraint, pair_id, floor)
+    for side in range(2):
+        scratch.visits += _raise_listed(partition, constraint, pair_id, side, floor)
+    lowest = INT64_MAX
+    for side in range(2):
+        s = constraint.symbols[side]
+        if not partition.is_valid_of_any(s, pair.ids[side]):
+            return NONE
+        lowest = min(lowest, partition.ring(s).slot(pair.ids[side]).match_bound)
+        _bind(partition, scratch, s, pair.ids[side])
+    return NONE if lowest < floor else constraint.seed
+
+
+@kernel
+def _raise_listed(
+    partition: Partition, constraint: Constraint, pair_id: int, side: int, floor: int
+) -> int:
+    """Raise the bound of the interval on one side of a listed pair to what its partner gives it."""
+    pair = pair_at(partition, constraint, pair_id)
+    s = constraint.symbols[side]
+    other = constraint.symbols[1 - side]
+    bound_word = constraint.sides[side].bound
+    if bound_word == NONE or not partition.is_valid_of_any(other, pair.ids[1 - side]):
+        return 0
+    partner = partition.ring(other).slot(pair.ids[1 - side])
+    slot = partition.ring(s).slot(pair.ids[side])
+    given = bound_excluding(
+        partition.program.symbols[other], partner, constraint.sides[1 - side].bound
+    )
+    bound = min(given, slot.start)
+    if bound <= slot[bound_word]:
+        return 0
+    slot[bound_word] = bound
+    return propagate_bound(partition, floor, s, pair.ids[side], constraint.number)
+
+
+@kernel
 def _slot_of(partition: Partition, item: Item, side: int) -> Slot:
     """The interval on one side of a pair."""
     s = partition.program.constraints[item.constraint].symbols[side]
@@ -361,6 +494,11 @@ def insert(partition: Partition, scratch: Scratch, item: Item, floor: int) -> in
     if item.kind == ItemKind.END:
         _insert_end(partition, item)
         return NONE
+    if item.kind >= ItemKind.ARRIVALS:
+        seed = _insert_next(partition, scratch, item, floor)
+        if seed != NONE:
+            scratch.item -= 1  # it is taken again, for what is left
+        return seed
     return _insert_interval(partition, scratch, item, floor)
 
 

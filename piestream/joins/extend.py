@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
+from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
+from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
+    Check,
     Join,
+    PairLists,
     Paused,
     Program,
     ScanCursor,
@@ -24,7 +28,6 @@ from piestream.joins.records import (
     Scratch,
     Seed,
     Slot,
-    Step,
 )
 from piestream.joins.rings import Ring
 
@@ -100,6 +103,22 @@ def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> boo
 
 
 @kernel
+def _is_listed_pair(
+    partition: Partition, check: Check, slot: Slot, slot_id: int, other: Slot, other_id: int
+) -> bool:
+    """Whether two intervals that have been inserted are a pair of a listed constraint."""
+    constraint = partition.program.constraints[check.constraint]
+    mine = constraint.sides[check.side]
+    if mine.allows_earlier and other.end < slot.start:
+        return True
+    if mine.allows_later and slot.end < other.start:
+        return True
+    if check.side == 0:
+        return is_listed(partition, constraint, slot_id, other_id)
+    return is_listed(partition, constraint, other_id, slot_id)
+
+
+@kernel
 def _passes(
     partition: Partition, target: int, checked: int, slot: Slot, slot_id: int, bound: Rows[Bound]
 ) -> bool:
@@ -111,16 +130,15 @@ def _passes(
         checked &= checked - 1
         check = program.checks[first + s]
         other = Slot(at_word(partition.pool, bound[s].place))
+        other_id = bound[s].slot_id
         if check.constraint == NONE:
-            if slot.start == other.start:
+            if slot[check.side] == other[check.side]:
+                return False
+        elif program.constraints[check.constraint].listed != NONE:
+            if not _is_listed_pair(partition, check, slot, slot_id, other, other_id):
                 return False
         elif not is_pair(
-            program.constraints[check.constraint],
-            check.side,
-            slot,
-            slot_id,
-            other,
-            bound[s].slot_id,
+            program.constraints[check.constraint], check.side, slot, slot_id, other, other_id
         ):
             return False
     return True
@@ -129,24 +147,130 @@ def _passes(
 @kernel
 def _begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
-    if join.last_ended_before != NONE or join.first_starting_after != NONE:
+    has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
+    if has_ranges and not join.listed:
         Ring(partition.rings[join.target], partition.pool, join.width).expire(floor)
     cursor.range = ScanRange.NONE
     cursor.next = 1
     cursor.last = 0
 
 
+@kernel
+def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: ScanCursor) -> bool:
+    """Move on to the next range of the source's partners in a listed constraint; False after all."""
+    target = join.target
+    ring = partition.ring(target)
+    of_rows = partition.program.rows >> target & 1
+    while cursor.range < ScanRange.LATER:
+        cursor.range += 1
+        cursor.next = NONE
+        if cursor.range == ScanRange.PAIRS:
+            cursor.next = PairLists(source.partners(join.partners)).completing
+            return True
+        if cursor.range == ScanRange.EARLIER:
+            if not join.allows_earlier:
+                continue
+            if not of_rows:
+                cursor.next = ring.head
+                cursor.last = ring.first_ending_from(source.start) - 1
+            return True
+        if not join.allows_later or source.end == OPEN:
+            continue
+        if not of_rows:
+            cursor.next = ring.first_starting_from(source.end + 1)
+            cursor.last = ring.tail - 1
+            latest = join.target_last_ended_before
+            if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
+                cursor.last -= 1  # it has not been inserted yet
+        return True
+    return False
+
+
+@kernel
+def _next_listed(
+    partition: Partition, scratch: Scratch, join: Join, source: Slot, cursor: ScanCursor, floor: int
+) -> int:
+    """The next partner in the cursor's range that can complete a match, else NONE."""
+    target = join.target
+    if cursor.range == ScanRange.PAIRS:
+        constraint = partition.program.constraints[join.constraint]
+        while cursor.next != NONE:
+            scratch.steps += 1
+            pair_id = cursor.next
+            pair = pair_at(partition, constraint, pair_id)
+            candidate = pair.ids[1 - join.side]
+            cursor.next = pair.next[join.side]
+            if not is_held(partition, target, candidate, floor):
+                discard(partition, constraint, pair_id, floor)
+            elif not can_complete(partition, target, candidate, floor):
+                set_aside(partition, constraint, join.side, pair_id)
+            else:
+                return candidate
+        return NONE
+    ring = partition.ring(target)
+    if partition.program.rows >> target & 1:
+        is_earlier = cursor.range == ScanRange.EARLIER
+        by = BY_END if is_earlier else BY_START
+        first = INT64_MIN if is_earlier else source.end + 1
+        last = source.start - 1 if is_earlier else INT64_MAX
+        order = partition.order(target, by)
+        box = box_in(order, first, last, INT64_MIN, INT64_MAX, floor)
+        candidate, looked = box.following(cursor.next)
+        scratch.steps += looked
+        cursor.next = candidate
+        return candidate
+    while cursor.next <= cursor.last:
+        candidate, looked = ring.next_candidate(cursor.next, cursor.last)
+        scratch.steps += 1 + looked
+        cursor.next = candidate + 1
+        if candidate > cursor.last:
+            return NONE
+        if can_complete(partition, target, candidate, floor):
+            return candidate
+        ring.clear_candidate(candidate)
+    return NONE
+
+
+@kernel
+def _scan_listed(
+    partition: Partition, scratch: Scratch, join: Join, checked: int, cursor: ScanCursor,
+    matches: Matches, is_last: bool, floor: int,
+) -> int:  # fmt: skip
+    """What `_scan` does, of a constraint of intervals that came as rows."""
+    target = join.target
+    ring = partition.ring(target)
+    bound = scratch.bound
+    source = Slot(at_word(partition.pool, bound[join.source].place))
+    while True:
+        candidate = NONE
+        if cursor.range != ScanRange.NONE:
+            candidate = _next_listed(partition, scratch, join, source, cursor, floor)
+        if candidate == NONE:
+            if not _next_list_range(partition, join, source, cursor):
+                return _Scanned.EXHAUSTED
+            continue
+        slot = ring.slot(candidate)
+        if not _passes(partition, target, checked, slot, candidate, bound):
+            continue
+        bound[target].slot_id = candidate
+        bound[target].place = ring.place(candidate)
+        if not is_last:
+            return _Scanned.BOUND
+        if scratch.n_matches == matches.capacity:
+            return _Scanned.FULL
+        matches.write(scratch.n_matches, bound)
+        scratch.n_matches += 1
+
+
 @inline_kernel
 def _scan(
-    partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
-    is_last: bool, floor: int,
+    partition: Partition, scratch: Scratch, join: Join, checked: int, cursor: ScanCursor,
+    matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """Bind the step's next candidate to its target; of the last step, write down all the matches.
 
     Gives why it stopped (`_Scanned`).
     """
-    join = partition.program.joins[step.join]
-    checked = step.checked
     target = join.target
     ring = Ring(partition.rings[target], partition.pool, join.width)
     bound = scratch.bound
@@ -271,15 +395,21 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
                 continue
             scratch.cached_matches = scratch.n_matches
         step = program.steps[seed.step + depth]
+        join = program.joins[step.join]
         cursor = scratch.cursors[depth]
         if begins:
             if scratch.steps + scratch.visits >= scratch.pause_at:
                 scratch.paused = Paused.INSIDE
                 scratch.depth = depth
                 return False
-            _begin_scan(partition, program.joins[step.join], cursor, floor)
+            _begin_scan(partition, join, cursor, floor)
         is_last = depth + 1 == n_steps
-        scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
+        if join.listed:
+            scanned = _scan_listed(
+                partition, scratch, join, step.checked, cursor, matches, is_last, floor
+            )
+        else:
+            scanned = _scan(partition, scratch, join, step.checked, cursor, matches, is_last, floor)
         if scanned == _Scanned.FULL:
             scratch.depth = n_steps
             return False

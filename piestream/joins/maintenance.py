@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
+from piestream.joins.arrivals import expire_rows
+from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
+from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    NO_MATCH,
+    Constraint,
+    PairLists,
     PoolHeader,
     Program,
     RingHeader,
@@ -24,6 +30,8 @@ from piestream.joins.rings import SMALLEST, Ring, move_ring, ring_words
 from piestream.joins.waiting import WaitingStore
 
 _POOL_WORDS = PoolHeader.size
+#: Partners of one interval are counted up to so many: more make no order better.
+_MOST_COUNTED = 1 << 10
 
 
 @kernel
@@ -34,13 +42,25 @@ def _partition_at(program: Program, partitions: Words, number: int, pool: Words)
 
 
 @kernel
-def _expire_all(partition: Partition, floor: int) -> int:
-    """Forget all intervals that began before ``floor``; gives how many are left."""
+def _expire_all(partition: Partition, floor: int, now: int) -> int:
+    """Forget all intervals that began before ``floor``, and their pairs; gives how many are left."""
+    program = partition.program
     alive = 0
-    for s in range(partition.program.n_symbols):
+    # what was dead at an event stays so, though now may be unknown: its lists are no longer kept
+    latest = max(now, partition.last_time)
+    latest_floor = max(floor, minus(partition.last_time, program.window))
+    for s in range(program.n_symbols):
         ring = partition.ring(s)
-        if ring.capacity:
+        if not ring.capacity:
+            continue
+        if program.rows >> s & 1:
+            alive += expire_rows(partition, s, latest_floor, latest)
+        else:
             alive += ring.tail - ring.expire(floor)
+    for c in range(program.n_constraints):
+        constraint = program.constraints[c]
+        if constraint.listed != NONE and partition.rings[constraint.listed].capacity:
+            expire_pairs(partition, constraint, latest_floor)
     return alive
 
 
@@ -71,6 +91,22 @@ def _move_compacted(ring: Ring, target: Words, to: int) -> int:
 
 
 @kernel
+def _compact_partition(partition: Partition, target: Words, to: int) -> int:
+    """Move the rings of a partition, as small as they can be; gives the word behind them."""
+    program = partition.program
+    for s in range(program.n_symbols):
+        to += _move_compacted(partition.ring(s), target, to)
+    for c in range(program.n_constraints):
+        constraint = program.constraints[c]
+        if constraint.listed == NONE:
+            continue
+        to += _move_compacted(partition.pairs(constraint), target, to)
+        if constraint.checked and partition.rings[constraint.listed].capacity:
+            chain_again(Partition(partition, program, target), constraint)
+    return to
+
+
+@kernel
 def compact(
     program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array, now: int,
     closable: bool,
@@ -95,15 +131,14 @@ def compact(
         if not partition.used:
             continue
         at = min(now, partition.last_time) if closable and partition.mask else now
-        alive = _expire_all(partition, minus(at, program.window))
+        alive = _expire_all(partition, minus(at, program.window), at)
         if alive or partition.mask or partition.waiting or partition.last_time >= now:
-            for s in range(program.n_symbols):
-                to += _move_compacted(partition.ring(s), pointer(fresh), to)
+            to = _compact_partition(partition, pointer(fresh), to)
         else:
             idle[n_idle] = number
             n_idle += 1
-            for s in range(program.n_symbols):
-                _forget_ring(partition.rings[s])
+            for ring in range(program.n_rings):
+                _forget_ring(partition.rings[ring])
     PoolHeader(pointer(fresh)).used = to
     keep_alive(program_array)
     keep_alive(pool_array)
@@ -207,6 +242,56 @@ def _sample_slot(slot: Slot, side: Side, others: RingHeader, sample: SideSample)
 
 
 @kernel
+def _count_box(partition: Partition, s: int, by: int, first: int, last: int) -> int:
+    """How many intervals of a symbol have an endpoint in a range, of a few that are counted."""
+    order = partition.order(s, by)
+    box = box_in(order, first, last, INT64_MIN, INT64_MAX, NO_MATCH)
+    count = 0
+    slot_id = box.following(NONE)[0]
+    while slot_id != NONE and count < _MOST_COUNTED:
+        count += 1
+        slot_id = box.following(slot_id)[0]
+    return count
+
+
+@kernel
+def _sample_listed(
+    partition: Partition, constraint: Constraint, side: int, slot_id: int, sample: SideSample
+) -> None:
+    """Add what one interval says of a side of a listed constraint."""
+    program = partition.program
+    mine = constraint.sides[side]
+    s_other = constraint.symbols[1 - side]
+    others = partition.ring(s_other)
+    if not is_held(partition, constraint.symbols[side], slot_id, INT64_MIN):
+        return
+    slot = partition.ring(constraint.symbols[side]).slot(slot_id)
+    lists = PairLists(slot.partners(mine.partners))
+    found = 0
+    for which in range(2):
+        at = lists.completing if which == 0 else lists.others
+        while at != NONE and found < _MOST_COUNTED:
+            found += 1
+            at = pair_at(partition, constraint, at).next[side]
+    of_rows = program.rows >> s_other & 1
+    if mine.allows_later and slot.end != OPEN:
+        if of_rows:
+            found += _count_box(partition, s_other, BY_START, slot.end + 1, INT64_MAX)
+        else:
+            found += others.tail - others.first_starting_from(slot.end + 1)
+    sample.intervals += 1
+    sample.candidates += others.tail - others.head
+    sample.partners += found
+    sample.partners_after_all += found
+    if mine.allows_earlier:
+        sample.partners_after_all += others.tail - others.head
+        if of_rows:
+            sample.partners += _count_box(partition, s_other, BY_END, INT64_MIN, slot.start - 1)
+        else:
+            sample.partners += others.first_ending_from(slot.start) - others.head
+
+
+@kernel
 def sample_statistics(
     program_array: Array, partitions_array: Array, pool_array: Array, partitions: Array, most: int,
     samples_array: Array,
@@ -216,7 +301,8 @@ def sample_statistics(
     samples = Samples(pointer(samples_array))
     for number in partitions:
         partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
-        _expire_all(partition, minus(partition.last_time, program.window))
+        now = partition.last_time
+        _expire_all(partition, minus(now, program.window), now)
         for c in range(program.n_constraints):
             constraint = program.constraints[c]
             for side in range(2):
@@ -225,7 +311,10 @@ def sample_statistics(
                 others = partition.rings[constraint.symbols[1 - side]]
                 stride = max(1, (ring.tail - ring.head) // max(1, most - sample.intervals))
                 for slot_id in range(ring.head, ring.tail, stride):
-                    _sample_slot(ring.slot(slot_id), constraint.sides[side], others, sample)
+                    if constraint.listed == NONE:
+                        _sample_slot(ring.slot(slot_id), constraint.sides[side], others, sample)
+                    else:
+                        _sample_listed(partition, constraint, side, slot_id, sample)
     keep_alive(program_array)
     keep_alive(partitions_array)
     keep_alive(pool_array)

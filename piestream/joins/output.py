@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import Matches
+from piestream.joins.orders import BY_END, box_in
 from piestream.joins.partition import Partition
-from piestream.joins.records import OutputKind, Phase, ResultRow, Scratch
+from piestream.joins.records import (
+    NO_MATCH,
+    OutputKind,
+    Phase,
+    Program,
+    ResultRow,
+    RowSlot,
+    Scratch,
+    Slot,
+)
 from piestream.joins.sort import sorted_places
 from piestream.joins.waiting import WaitingMatch, WaitingStore
 
@@ -51,17 +61,86 @@ def _write_outputs(
         output = program.outputs[o]
         ring = partition.ring(output.symbol)
         column = at_word(results.output(o), row)
-        if output.kind != OutputKind.FOLLOWS:
+        if output.kind == OutputKind.FOLLOWS:
+            for k in range(places.size):
+                slot = ring.slot(matches[places[k] + output.symbol])
+                column[k] = slot[output.word] == matches[places[k] + output.other]
+        elif output.kind == OutputKind.FOLLOWS_END:
+            others = partition.ring(output.other)
+            for k in range(places.size):
+                slot = ring.slot(matches[places[k] + output.symbol])
+                followed = others.slot(matches[places[k] + output.other])
+                column[k] = slot[output.word] == followed.end
+        else:
             words = at_word(partition.pool, ring.base + output.word)
             last = ring.capacity - 1
             width = ring.width
             s = output.symbol
             for k in range(places.size):
                 column[k] = words[(matches[places[k] + s] & last) * width]
-        else:
-            for k in range(places.size):
-                slot = ring.slot(matches[places[k] + output.symbol])
-                column[k] = slot[output.word] == matches[places[k] + output.other]
+
+
+@kernel
+def _number(program: Program, s: int, slot: Slot) -> int:
+    """The number of an interval's row; 0 if it is a run."""
+    return RowSlot(slot).number if program.rows >> s & 1 else 0
+
+
+@kernel
+def _order_of_rows(program: Program, numbers: int) -> Array:
+    """The words of keys in the order in which they count: starts, then numbers of rows.
+
+    The numbers lie ``numbers`` words behind the starts.
+    """
+    n = program.n_symbols
+    order = np.empty(2 * n, np.int64)
+    for k in range(n):
+        order[k] = program.sort_order[k]
+        order[n + k] = numbers + program.sort_order[k]
+    return order
+
+
+@kernel
+def _sorted_matches(partition: Partition, matches: Matches, count: int) -> Array:
+    """Where each of so many matches begins, in the order of their starts.
+
+    The ids of runs grow with their starts; of rows the starts are looked up, and the numbers tell
+    apart those that start together.
+    """
+    program = partition.program
+    n = program.n_symbols
+    if not program.rows:
+        order = at_word(program.sort_order, 0)
+        return sorted_places(at_word(matches, 0), np.arange(0, count * n, n), order, n)
+    keys_array = np.empty(2 * count * n, np.int64)
+    keys = pointer(keys_array)
+    for k in range(count):
+        for s in range(n):
+            slot = partition.ring(s).slot(matches[k * n + s])
+            keys[2 * k * n + s] = slot.start
+            keys[(2 * k + 1) * n + s] = _number(program, s, slot)
+    order_array = _order_of_rows(program, n)
+    places = np.arange(0, 2 * count * n, 2 * n)
+    places = sorted_places(keys, places, pointer(order_array), 2 * n)
+    keep_alive(keys_array)
+    keep_alive(order_array)
+    return places // 2
+
+
+@kernel
+def _sorted_waiting(waiting: WaitingStore, completed: Array) -> Array:
+    """The numbers of waiting matches in the order of their starts."""
+    program = waiting.program
+    n = program.n_symbols
+    size = waiting.match_words()
+    starts = waiting.match(0).starts()  # which lie at the same place in each record
+    if not program.rows:
+        order = at_word(program.sort_order, 0)
+        return sorted_places(starts, completed * size, order, n) // size
+    order_array = _order_of_rows(program, 2 * n + program.n_outputs)
+    places = sorted_places(starts, completed * size, pointer(order_array), 2 * n)
+    keep_alive(order_array)
+    return places // size
 
 
 @kernel
@@ -82,6 +161,8 @@ def _await_completion(
         slot = partition.ring(s).slot(ids[s])
         match.starts()[s] = slot.start
         match.links()[s] = NONE
+        if program.rows:
+            match.numbers()[s] = _number(program, s, slot)
         if slot.end > time or (slot.end == time and ended >> s & 1):
             n_open += 1
             word = program.symbols[s].waiting_list
@@ -103,13 +184,9 @@ def report(
     There must be room for the matches in ``results`` and in ``waiting``.
     """
     program = partition.program
-    n = program.n_symbols
     count = scratch.n_matches
     first = scratch.n_rows
-    # slot ids of one symbol grow with its starts, so they order matches as the starts do
-    places = sorted_places(
-        at_word(matches, 0), np.arange(0, count * n, n), at_word(program.sort_order, 0), n
-    )
+    places = _sorted_matches(partition, matches, count)
     for row in range(first, first + count):
         results.describe(row, number, time, Phase.TRIGGER + 2 * scratch.closing)
     _write_outputs(partition, matches, places, results, first)
@@ -121,15 +198,34 @@ def report(
 
 
 @kernel
-def _note_end(partition: Partition, s: int, match: WaitingMatch) -> None:
+def _note_end(program: Program, s: int, slot: Slot, match: WaitingMatch) -> None:
     """The interval of a symbol in a waiting match has ended: its output words are final."""
-    program = partition.program
-    slot = partition.ring(s).latest()
     for o in range(program.n_outputs):
         output = program.outputs[o]
         if output.symbol == s and output.kind == OutputKind.SLOT_WORD:
             match.outputs()[o] = slot[output.word]
     match.n_open -= 1
+
+
+@kernel
+def _end_waits(
+    program: Program, waiting: WaitingStore, s: int, slot: Slot, completed: Words, count: int
+) -> int:
+    """Note the end of an interval in the matches that wait for it, and which of them it completes.
+
+    Gives how many there are now.
+    """
+    word = program.symbols[s].waiting_list
+    waits = slot[word]
+    slot[word] = NONE
+    while waits != NONE:
+        match = waiting.match(waits)
+        _note_end(program, s, slot, match)
+        if match.n_open == 0:
+            completed[count] = waits
+            count += 1
+        waits = match.links()[s]
+    return count
 
 
 @kernel
@@ -145,29 +241,24 @@ def complete(
     for s in range(program.n_symbols):
         if not ended >> s & 1:
             continue
-        slot = partition.ring(s).latest()
-        word = program.symbols[s].waiting_list
-        waits = slot[word]
-        slot[word] = NONE
-        while waits != NONE:
-            match = waiting.match(waits)
-            _note_end(partition, s, match)
-            if match.n_open == 0:
-                completed[count] = waits
-                count += 1
-            waits = match.links()[s]
-    # the starts lie at the same place in each record
-    size = waiting.match_words()
-    places = completed_array[:count] * size
+        ring = partition.ring(s)
+        if not program.rows >> s & 1:
+            count = _end_waits(program, waiting, s, ring.latest(), completed, count)
+            continue
+        order = partition.order(s, BY_END)
+        passed = box_in(order, time, time, INT64_MIN, INT64_MAX, NO_MATCH)
+        slot_id = passed.following(NONE)[0]
+        while slot_id != NONE:
+            count = _end_waits(program, waiting, s, ring.slot(slot_id), completed, count)
+            slot_id = passed.following(slot_id)[0]
+    ready = completed_array[:count]
     keep_alive(completed_array)
-    starts = waiting.match(0).starts()
-    order = at_word(program.sort_order, 0)
-    for place in sorted_places(starts, places, order, program.n_symbols):
+    for waits in _sorted_waiting(waiting, ready):
         row = scratch.n_rows
         results.describe(row, number, time, Phase.COMPLETION + 2 * scratch.closing)
-        match = waiting.match(place // size)
+        match = waiting.match(waits)
         for o in range(program.n_outputs):
             results.output(o)[row] = match.outputs()[o]
-        waiting.release(place // size)
+        waiting.release(waits)
         scratch.n_rows += 1
     partition.waiting -= count

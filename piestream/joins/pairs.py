@@ -34,7 +34,7 @@ _OPEN = np.array(
 
 
 @kernel
-def _compare(a: int, b: int) -> int:
+def compare_times(a: int, b: int) -> int:
     """-1, 0 or 1 as ``a`` is less than, equal to or greater than ``b``."""
     return int(a > b) - int(a < b)
 
@@ -45,10 +45,10 @@ def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
 
     What lies apart is taken for immediate succession: nothing else comes into the pair index.
     """
-    order = 9 * _compare(xs, ys) + 3 * _compare(xs, ye) + _compare(xe, ys) + 13
+    order = 9 * compare_times(xs, ys) + 3 * compare_times(xs, ye) + compare_times(xe, ys) + 13
     if xe == OPEN and ye == OPEN:
         return int(_OPEN[order])
-    return int(_ENDED[3 * order + _compare(xe, ye) + 1])
+    return int(_ENDED[3 * order + compare_times(xe, ye) + 1])
 
 
 @kernel

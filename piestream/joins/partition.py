@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
-from piestream.joins.records import MOST_EVENTS, NO_MATCH, Program, RingHeader
+from piestream.joins.orders import BY_START, Order
+from piestream.joins.records import (
+    MOST_EVENTS,
+    NO_MATCH,
+    Constraint,
+    Held,
+    Pair,
+    Program,
+    RingHeader,
+    RowsHeader,
+    RowSlot,
+)
 from piestream.joins.rings import Ring
+
+_PAIR_WORDS = Pair.size
+_ROOT_BY_START, _ROOT_BY_END, _PENDING = (
+    RowsHeader.offset(field) for field in ("by_start", "by_end", "pending")
+)
 
 
 class Partition(Record):
@@ -21,7 +38,7 @@ class Partition(Record):
     due_event: int  # the first of them at which an open interval has its minimum of events
     used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
-    rings: Rows[RingHeader]  # one a symbol
+    rings: Rows[RingHeader]  # one a symbol, then one a listed constraint
 
     program: Carried[Program]
     pool: Carried[Words]
@@ -33,8 +50,46 @@ class Partition(Record):
 
     @method
     def is_valid(self, s: int, slot_id: int) -> bool:
-        """Whether an interval is valid; only the latest one of a symbol may not be."""
+        """Whether a run is valid; only the latest one of a symbol may not be."""
         return slot_id < self.rings[s].tail - 1 or self.valid >> s & 1 != 0
+
+    @method
+    def is_valid_of_any(self, s: int, slot_id: int) -> bool:
+        """Whether an interval is valid that may have come as a row."""
+        if self.program.rows >> s & 1:
+            return RowSlot(self.ring(s).slot(slot_id)).held == Held.VALID
+        return self.is_valid(s, slot_id)
+
+    @method
+    def pairs(self, constraint: Constraint) -> Ring:
+        """The pairs of a listed constraint."""
+        return Ring(self.rings[constraint.listed], self.pool, _PAIR_WORDS)
+
+    @method
+    def rows_of(self, s: int) -> RowsHeader:
+        """What is kept of a symbol whose intervals come as rows."""
+        return RowsHeader(at_word(self, self.program.symbols[s].rows))
+
+    @method
+    def order(self, s: int, by: int) -> Order:
+        """The intervals of such a symbol in one of their orders."""
+        root = at_word(self, self.program.symbols[s].rows + by)
+        return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0)
+
+    @method
+    def latest_end_before(self, s: int, start: int) -> int:
+        """The last end of the symbol's intervals that began before; OPEN if one has not ended."""
+        latest = self[self.program.symbols[s].gone_until]
+        if self.program.rows >> s & 1:
+            return max(latest, self.order(s, BY_START).highest_before(start))
+        ring = self.ring(s)
+        slot_id = ring.tail - 1
+        while slot_id >= max(0, ring.tail - ring.capacity):
+            slot = ring.slot(slot_id)
+            if slot.start < start:
+                return max(latest, slot.end)
+            slot_id -= 1
+        return latest
 
     @method
     def reset(self) -> None:
@@ -43,6 +98,12 @@ class Partition(Record):
             self[word] = 0
         for word in range(self.program.ended_bounds_at, self.program.partition_words):
             self[word] = NO_MATCH
+        for s in range(self.program.n_symbols):
+            rows = self.program.symbols[s].rows
+            if rows != NONE:
+                self[rows + _ROOT_BY_START] = NONE
+                self[rows + _ROOT_BY_END] = NONE
+                self[rows + _PENDING] = 0
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

@@ -53,7 +53,8 @@ class OutputKind(IntEnum):
 
     SLOT_WORD = 0  # a word of the symbol's slot, as it is
     FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
-    SLOT_WORD_AT_TRIGGER = 2  # a word of the slot, which no completion changes any more
+    FOLLOWS_END = 2  # the same, where the slot's word is the end that it follows
+    SLOT_WORD_AT_TRIGGER = 3  # a word of the slot, which no completion changes any more
 
 
 class Phase(IntEnum):
@@ -96,6 +97,73 @@ class Slot(Record):
         return Partners(at_word(self, word))
 
 
+class Held(IntEnum):
+    """What an interval that came as a row is to its symbol."""
+
+    PENDING = 0  # it is not valid yet, or was not inserted yet
+    VALID = 1
+    REFUSED = 2  # its duration is not allowed: it is there for followed-by only
+    RETIRED = 3  # it began before the window, but its end is still waited for
+    FORGOTTEN = 4
+
+
+class OrderNode(Record):
+    """An interval's place in one of the two orders of its symbol, a search tree (orders.py)."""
+
+    left: int  # ids of intervals, or NONE
+    right: int
+    parent: int
+    count: int  # intervals in the subtree; 0: this one is not in the order
+    low: int  # the least and the greatest of the other endpoint in the subtree
+    high: int
+    best: int  # the latest start that a match with one of them can have
+
+
+class RowSlot(Slot):
+    """An interval that came as a row: such intervals of one symbol may overlap."""
+
+    number: int  # of its row, which no two symbols of a match share
+    held: int  # Held
+    announced: int  # 1: its end was known before it came
+    orders: Annotated[Rows[OrderNode], 2]  # by start, by end
+
+
+class RowsHeader(Record):
+    """What a partition keeps of a symbol whose intervals come as rows, besides their ring."""
+
+    by_start: int  # the root of each order, or NONE
+    by_end: int  # of those whose end has passed, or will
+    pending: int  # the first interval that may still wait for its minimum length
+    floor: int  # what began before it is forgotten or retired
+
+
+class Pair(Record):
+    """A decided pair of a listed constraint, in the lists of both of its intervals."""
+
+    ids: Annotated[Words, 2]  # of x and of y; NONE: it is no more
+    next: Annotated[Words, 2]  # in the list of x, in the list of y
+    previous: Annotated[Words, 2]
+    chained: int  # the next pair in its bucket
+    bucket: int  # one more than the first pair whose key falls on this place: not of this pair
+
+
+class PairLists(Record):
+    """The decided pairs of an interval in a listed constraint, by what their partners are."""
+
+    completing: int  # the first one whose partner can complete a match, or could
+    others: int
+
+
+class KnownRow(Record):
+    """A row by which an interval, or its end, becomes known."""
+
+    time: int
+    start: int
+    end: int  # OPEN: it begins
+    symbols: int  # the symbols (as bits) that take it
+    number: int
+
+
 class RingHeader(Record):
     """Where the live intervals of one symbol of a partition lie in the pool."""
 
@@ -132,6 +200,10 @@ class Symbol(Record):
     bound: int  # first of the words with the bound of each side
     bound_end: int
     range_bound_end: int  # behind the words with the bounds of one range alone
+    rows: int  # word of the partition's RowsHeader; NONE: its intervals are runs
+    at_passing: int  # 1: no interval is valid before its end has passed
+    has_lists: int  # 1: some of its constraints are listed
+    gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
 
 
 class Incident(Record):
@@ -155,6 +227,8 @@ class Side(Record):
     bound_by_earlier: int  # of those that ended before this one began
     bound_by_later: int  # of those that begin after this one ended
     bound_by_ended: int  # word of the partition: of all that have ended, for one that begins
+    allows_earlier: int  # 1: partners may have ended before this one began
+    allows_later: int  # 1: they may begin after it ended
 
 
 class Constraint(Record):
@@ -162,7 +236,11 @@ class Constraint(Record):
 
     symbols: Annotated[Words, 2]  # x and y
     automaton: int  # its first transition; NONE if the constraint has no automaton
-    naming: int  # 1: the automaton only tells followed-by from before, for RELATION
+    naming: int  # 1: it only tells followed-by from before, for RELATION
+    #: The number of the ring of its pairs, where intervals of a symbol come as rows, else NONE.
+    listed: int
+    checked: int  # 1: its pairs are looked up by their ids
+    number: int  # of the constraint itself
     seed: int  # of a decided pair
     sides: Annotated[Rows[Side], 2]  # of x and of y
 
@@ -201,13 +279,18 @@ class Join(Record):
     scan: int
     allowed: int
     target_last_ended_before: int  # of the target's Side
+    constraint: int
+    side: int  # the source's
+    listed: int  # 1: the constraint is listed
+    allows_earlier: int  # of the source's Side
+    allows_later: int
 
 
 class Check(Record):
     """How intervals of two symbols are checked to fit."""
 
     constraint: int  # NONE: only that the two are not the same interval
-    side: int  # of the first one
+    side: int  # of the first one; of no constraint: the word that tells intervals apart
 
 
 class Output(Record):
@@ -224,7 +307,9 @@ class Program(Record):
 
     n_symbols: int
     n_constraints: int
-    n_automata: int  # one a constraint that has one, and those that only name
+    n_automata: int  # constraints, with those that only name
+    n_rings: int  # one a symbol, one a listed constraint
+    rows: int  # symbols (as bits) whose intervals come as rows
     window: int  # ticks
     gap: int  # ticks or NONE
     emit_both: int
@@ -307,17 +392,22 @@ class ItemKind(IntEnum):
     END = 2  # an interval has ended that may have partners which begin after it
     START = 3  # an interval starts, and all its partners are known
     INTERVAL = 4  # an interval became valid
+    # of many intervals or pairs, which are inserted one by one
+    ARRIVALS = 5  # intervals of a symbol became known by rows
+    REACHED = 6  # intervals of a symbol have reached their minimum length
+    PASSED = 7  # the ends of intervals of a symbol have passed
+    LISTED = 8  # pairs of a listed constraint are decided
 
 
 class Item(Record):
     """Something that became known at an event; which fields are set depends on its kind."""
 
     kind: int  # ItemKind
-    symbol: int  # of START and INTERVAL
-    constraint: int  # of PAIR, RANGE and END
+    symbol: int  # of START, INTERVAL, ARRIVALS, REACHED and PASSED
+    constraint: int  # of PAIR, RANGE, END and LISTED
     side: int  # of the interval in the constraint, of RANGE and END
-    last: int  # of RANGE: the last partner that ended before
-    ids: Annotated[Words, 2]  # of PAIR: of x and of y
+    last: int  # of RANGE: the last partner that ended before; of ARRIVALS and LISTED: the last id
+    ids: Annotated[Words, 2]  # of PAIR: of x and of y; of many: the first is the next
 
 
 class Paused(IntEnum):
@@ -338,6 +428,12 @@ class Scratch(Record):
     events_left: int  # or behind so many events,
     most_rows: int  # or once it has written so many result rows
 
+    time: int  # of the event
+    floor: int  # what began before can be in no match
+    passed: int  # symbols (as bits) whose intervals' ends have passed at this event
+    known: int  # the next row of an interval, and the first behind those of the partition
+    known_end: int
+    first_column: int  # the columns' row of the first interval
     event_origin: int  # the number of the event that row 0 would be
     n_rows: int  # result rows written
     n_matches: int  # found at this event
@@ -345,13 +441,14 @@ class Scratch(Record):
     seed: int
     depth: int
     steps: int  # work done: candidates that extension looked at
-    visits: int  # and partners to which a bound was propagated
+    visits: int  # partners to which a bound was propagated, or looked at to find the pairs of rows
     cached_matches: int  # the first of the matches that extension emits again
     cached_end: int
     n_items: int
     closing: int  # Closing
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
+    tails: WordTable  # by ring: the tail before the event
     items: Table[Item]
     event: int  # where the cursor of the batch is kept while the call pauses (batch.py)
     bound: Rows[Bound]  # by symbol

@@ -79,6 +79,37 @@ class Ring(RingHeader):
         return max(first, self.head)
 
     @method
+    def first_ending_from(self, time: int) -> int:
+        """The first live run that ends at or after a time, or has not ended; else the tail."""
+        low = self.head
+        high = self.tail
+        while low < high:
+            middle = (low + high) >> 1
+            if self.slot(middle).end < time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @method
+    def first_starting_from(self, time: int) -> int:
+        """The first live run that begins at or after a time; else the tail."""
+        low = self.head
+        high = self.tail
+        while low < high:
+            middle = (low + high) >> 1
+            if self.slot(middle).start < time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @method
+    def is_candidate(self, slot_id: int) -> bool:
+        """Whether an interval is noted to be one that can complete a match."""
+        return self.candidates().has(slot_id & (self.capacity - 1))
+
+    @method
     def set_candidate(self, slot_id: int) -> None:
         """Note that an interval can complete a match."""
         self.candidates().add(slot_id & (self.capacity - 1))

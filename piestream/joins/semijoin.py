@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import kernel
+from piestream.joins.listed import is_held, note_bound, pair_at
 from piestream.joins.pairs import first_live_partner, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     UNBOUNDED,
+    PairLists,
     Partners,
     ScanMode,
     ScanRange,
@@ -95,13 +97,18 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
     slot = ring.slot(slot_id)
     lowest, second, lowest_word = _two_lowest(symbol, slot)
     slot.match_bound = lowest
-    if not partition.is_valid(s, slot_id):
+    visits = 0
+    has_lists = symbol.has_lists != 0
+    if has_lists:
+        visits = note_bound(partition, s, slot_id, floor)
+        if visits == NONE:
+            return 0
+    elif not partition.is_valid(s, slot_id):
         return 0
     if lowest >= floor:
         ring.set_candidate(slot_id)
     if second < floor:
-        return 0
-    visits = 0
+        return visits
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
         if incident.constraint == via:
@@ -116,6 +123,25 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
             continue
         s_other = constraint.symbols[1 - incident.side]
         others = partition.ring(s_other)
+
+        if has_lists and constraint.listed != NONE:
+            lists = PairLists(slot.partners(mine.partners))
+            for which in range(2):
+                at = lists.completing if which == 0 else lists.others
+                while at != NONE:
+                    visits += 1
+                    pair = pair_at(partition, constraint, at)
+                    at = pair.next[incident.side]
+                    other_id = pair.ids[1 - incident.side]
+                    if is_held(partition, s_other, other_id, floor):
+                        other = others.slot(other_id)
+                        bound = min(given, other.start)
+                        if bound > other[theirs.bound]:
+                            other[theirs.bound] = bound
+                            visits += propagate_bound(
+                                partition, floor, s_other, other_id, incident.constraint
+                            )
+            continue
 
         partners = slot.partners(mine.partners)
         if partners.lo != NONE:

@@ -6,6 +6,8 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
+from piestream.intervals.ticks import minus
+from piestream.joins.listed import drop_pairs
 from piestream.joins.pairs import drop_partner
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, UNBOUNDED, Scratch, Validity
@@ -23,7 +25,7 @@ def drop_interval(partition: Partition, s: int) -> None:
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
         constraint = program.constraints[incident.constraint]
-        if constraint.naming:
+        if constraint.naming or constraint.listed != NONE:
             continue
         mine = slot.partners(constraint.sides[incident.side].partners)
         theirs = constraint.sides[1 - incident.side]
@@ -32,6 +34,10 @@ def drop_interval(partition: Partition, s: int) -> None:
             continue
         for other in range(max(mine.lo, others.head), mine.hi + 1):
             drop_partner(others.slot(other).partners(theirs.partners), theirs.scan, slot_id)
+    if symbol.has_lists:
+        drop_pairs(partition, s, slot_id, minus(slot.end, program.window))
+    if symbol.gone_until != NONE:
+        partition[symbol.gone_until] = slot.end
     ring.tail = slot_id
     ring.head = min(ring.head, slot_id)
     partition.dropped |= 1 << s

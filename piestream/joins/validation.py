@@ -18,8 +18,9 @@ from piestream.compiled.records import Array, Record, Table, Words, WordTable, k
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind
 from piestream.intervals.ticks import plus
 from piestream.joins.partition import Partition
-from piestream.joins.records import MOST_EVENTS, PoolHeader, Program, Side, Slot
+from piestream.joins.records import MOST_EVENTS, Held, PoolHeader, Program, RowSlot, Side, Slot
 from piestream.joins.rings import SMALLEST, Ring, ring_words
+from piestream.joins.row_validation import orders_are_sound, pairs_are_sound, row_is_sound
 from piestream.joins.waiting import WaitingStore
 
 #: Ids only grow, and no stream is that long; one more can be added to any of them.
@@ -40,6 +41,8 @@ class Damage(IntEnum):
     PARTNERS = 6
     VALUE = 7
     WAITING = 8
+    ROWS = 9  # the orders of intervals that came as rows
+    PAIRS = 10  # the lists of pairs
 
 
 class ValueRange(Record):
@@ -72,6 +75,8 @@ def _flags_are_sound(partition: Partition) -> bool:
     """Whether a partition is in use, and its sets of symbols hold no others."""
     bits = partition.mask | partition.valid | partition.dropped | partition.previous_dropped
     n = partition.program.n_symbols
+    if partition.mask & partition.program.rows:
+        return False
     return partition.used == 1 and (n == 64 or bits >> n == 0)
 
 
@@ -171,6 +176,8 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
         for number in range(symbol.incident, symbol.incident_end):
             incident = program.incidents[number]
             constraint = program.constraints[incident.constraint]
+            if constraint.automaton == NONE and (constraint.naming or constraint.listed != NONE):
+                continue
             others = partition.ring(constraint.symbols[1 - incident.side])
             mine = constraint.sides[incident.side]
             if not _refers_to(mine, slot, others, constraint.naming):
@@ -181,28 +188,50 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
 
 
 @kernel
+def _check_rows_of(partition: Partition, s: int, limits: Limits) -> int:
+    """Check the intervals of a symbol whose intervals come as rows."""
+    ring = partition.ring(s)
+    for slot_id in range(ring.head, ring.tail):
+        slot = RowSlot(ring.slot(slot_id))
+        if not row_is_sound(partition, s, slot, limits.lowest_time):
+            return Damage.INTERVAL
+        if not _holds_values(partition, s, ring.slot(slot_id), limits):
+            return Damage.VALUE
+    return Damage.NOTHING if orders_are_sound(partition, s) else Damage.ROWS
+
+
+@kernel
 def _check_intervals(partition: Partition, limits: Limits, rings_end: int) -> int:
     """Check the intervals of a partition, whose rings must be where they belong."""
     if rings_end == NONE:
         return Damage.RING
-    for s in range(partition.program.n_symbols):
-        damage = _check_intervals_of(partition, s, limits)
+    program = partition.program
+    damage = 0
+    for s in range(program.n_symbols):
+        if program.rows >> s & 1:
+            damage = _check_rows_of(partition, s, limits)
+        else:
+            damage = _check_intervals_of(partition, s, limits)
         if damage != Damage.NOTHING:
             return damage
+    for c in range(program.n_constraints):
+        constraint = program.constraints[c]
+        if constraint.listed != NONE and not pairs_are_sound(partition, constraint):
+            return Damage.PAIRS
     return Damage.NOTHING
 
 
 @kernel
 def _added_by_list(
-    partition: Partition, waiting: WaitingStore, s: int, owner: Words, met: Words, number: int
+    waiting: WaitingStore, s: int, first: int, owner: Words, met: Words, number: int
 ) -> int:
-    """How many matches no list of the partition held before are in that of a symbol; NONE: damage.
+    """How many matches no list of the partition held before are in one of a symbol; NONE: damage.
 
     ``owner`` says whose each match is, ``met`` in how many lists it was found.
     """
     added = 0
     seen = 0
-    at = partition.ring(s).latest()[partition.program.symbols[s].waiting_list]
+    at = first
     while at != NONE:
         if not 0 <= at < waiting.used or seen == waiting.used:
             return NONE
@@ -287,10 +316,16 @@ def _check_fields(partition: Partition, limits: Limits) -> int:
 @kernel
 def _rings_end(partition: Partition, at: int, used: int) -> int:
     """Where the rings of a partition end that begin at ``at``; NONE if they do not lie there."""
-    for s in range(partition.program.n_symbols):
+    program = partition.program
+    for s in range(program.n_symbols):
         at = _ring_end(partition.ring(s), partition.mask >> s & 1 != 0, at, used)
         if at == NONE:
             return NONE
+    for c in range(program.n_constraints):
+        if program.constraints[c].listed != NONE:
+            at = _ring_end(partition.pairs(program.constraints[c]), False, at, used)
+            if at == NONE:
+                return NONE
     return at
 
 
@@ -302,8 +337,20 @@ def _check_lists(
     program = partition.program
     held = 0
     for s in range(program.n_symbols):
-        if partition.mask >> s & 1 and program.symbols[s].waiting_list != NONE:
-            added = _added_by_list(partition, waiting, s, owner, met, number)
+        word = program.symbols[s].waiting_list
+        if word == NONE:
+            continue
+        ring = partition.ring(s)
+        of_rows = program.rows >> s & 1
+        if not of_rows and not partition.mask >> s & 1:
+            continue
+        for slot_id in range(ring.head if of_rows else ring.tail - 1, ring.tail):
+            slot = ring.slot(slot_id)
+            if of_rows and RowSlot(slot).held == Held.FORGOTTEN:
+                continue
+            if slot[word] != NONE and slot.end <= partition.last_time:
+                return Damage.WAITING
+            added = _added_by_list(waiting, s, slot[word], owner, met, number)
             if added == NONE:
                 return Damage.WAITING
             held += added

@@ -12,7 +12,10 @@ from piestream.joins.records import Program
 
 
 class WaitingMatch(Record):
-    """A match: starts of its intervals by symbol, links of its lists by symbol, output words."""
+    """A match: by symbol, starts of its intervals and links of its lists; output words.
+
+    And where intervals come as rows, by symbol the numbers of these.
+    """
 
     n_open: int  # how many of its intervals are open; 0: the record is free
     words: Words
@@ -34,6 +37,11 @@ class WaitingMatch(Record):
         """The output words as far as they are known."""
         return at_word(self, _STARTS + 2 * self.program.n_symbols)
 
+    @method
+    def numbers(self) -> Words:
+        """By symbol, the number of its interval's row; 0 where it is a run."""
+        return at_word(self, _STARTS + 2 * self.program.n_symbols + self.program.n_outputs)
+
 
 _STARTS = WaitingMatch.offset("words")
 
@@ -50,7 +58,8 @@ class WaitingStore(Record):
     @method
     def match_words(self) -> int:
         """Words of a match."""
-        return _STARTS + 2 * self.program.n_symbols + self.program.n_outputs
+        words = _STARTS + 2 * self.program.n_symbols + self.program.n_outputs
+        return words + self.program.n_symbols if self.program.rows else words
 
     @method
     def words(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
@@ -594,3 +595,35 @@ class Query:
         from piestream import show
 
         return show.explain(self)
+
+    def export(
+        self, matches: Any, format: show.ExportFormat, path: str | Path | None = None
+    ) -> str:
+        """The matches of a result for another tool, as a text that is also written to ``path``.
+
+        Parameters
+        ----------
+        matches
+            What `run` or a session gave, a frame of any kind. RETURN must give the start and the end
+            of every symbol, as it does if it is left out.
+        format
+            ``"trace"``: a trace in Chrome's format, which Perfetto opens; ``"grafana"``: annotations
+            of Grafana; ``"mne"``: annotations of MNE-Python, as text.
+
+        Raises
+        ------
+        ValueError
+            An endpoint of a symbol is missing, or the unit of the time column is not known.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t UNIT s DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> matches = query.run([{"t": 1, "x": 5}, {"t": 3, "x": 0}])
+        >>> print(query.export(matches, "mne"), end="")
+        # MNE-Annotations
+        # onset, duration, description
+        1, 0, match
+        1, 0, a
+        """
+        from piestream import show
+
+        return show.export(self, matches, format, path)

@@ -23,6 +23,8 @@ from piestream.joins.records import (
     Partners,
     Program,
     RingHeader,
+    RowsHeader,
+    RowSlot,
     ScanMode,
     Slot,
     Validity,
@@ -76,8 +78,8 @@ def _signed(bits: int) -> int:
 class _SlotLayout:
     """Which words of each symbol's slots are taken."""
 
-    def __init__(self, n_symbols: int) -> None:
-        self.widths = [Slot.size] * n_symbols
+    def __init__(self, widths: list[int]) -> None:
+        self.widths = widths
 
     def take(self, symbol: int, words: int = 1) -> int:
         """The first of so many words, which are taken from now on."""
@@ -97,6 +99,7 @@ class _Constraint:
     edge: Edge
     automaton: int = NONE
     naming: bool = False  # only tells followed-by from before
+    listed: int = NONE  # the number of the ring of its pairs
     seed: int = NONE
     sides: tuple[dict[str, int], dict[str, int]] = field(
         default_factory=lambda: (_blank(records.Side), _blank(records.Side))
@@ -106,12 +109,15 @@ class _Constraint:
         """The fields of a symbol's side."""
         return self.sides[self.edge.side(symbol)]
 
-    def packed(self) -> list[int]:
+    def packed(self, number: int, checked: bool) -> list[int]:
         """The words of its record."""
         return records.Constraint.packed(
             symbols=(self.edge.x, self.edge.y),
             automaton=self.automaton,
             naming=self.naming,
+            listed=self.listed,
+            checked=checked,
+            number=number,
             seed=self.seed,
             sides=[records.Side.packed(**side) for side in self.sides],
         )
@@ -123,6 +129,12 @@ class _Compiler:
     def __init__(self, query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> None:
         self.query = query
         self.ticks = ticks
+        #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
+        self.rows = {
+            number
+            for number, symbol in enumerate(query.symbols)
+            if query.streams[symbol.stream].is_ready_made
+        }
         self.outputs = tuple(dict.fromkeys(outputs))
         self.symbols = [_blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
@@ -131,10 +143,14 @@ class _Compiler:
             for c in query.constraints
         ]
         self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs())
+        self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
-        self.slots = _SlotLayout(len(self.symbols))
+        self.slots = _SlotLayout(
+            [RowSlot.size if n in self.rows else Slot.size for n in range(len(self.symbols))]
+        )
         self.n_ended_bounds = 0
+        self.n_gone = 0
         self.constraints: list[_Constraint] = []
         self.incidents: list[list[int]] = []
         self.transitions: list[Words] = []
@@ -162,7 +178,11 @@ class _Compiler:
     # -- constraints ------------------------------------------------------------------------------
 
     def _same_predicate(self, x: int, y: int) -> bool:
-        return self.query.same_predicate(self.query.symbols[x], self.query.symbols[y])
+        """Whether two symbols may have an interval in common: runs of a predicate, or rows."""
+        one, other = self.query.symbols[x], self.query.symbols[y]
+        if x in self.rows:
+            return one.stream == other.stream
+        return self.query.same_predicate(one, other)
 
     def _same_predicate_pairs(self) -> list[frozenset[int]]:
         """Pairs of symbols with one predicate that no constraint keeps apart."""
@@ -178,11 +198,16 @@ class _Compiler:
         """A constraint of the query."""
         edge = self.edges[number]
         spec = self.query.constraints[number]
-        same_predicate = self._same_predicate(edge.x, edge.y)
+        listed = self._of_rows(edge)
+        same_predicate = not listed and self._same_predicate(edge.x, edge.y)
         pairs = read_by_automaton(spec.relations, same_predicate)
         constraint = _Constraint(edge)
-        if pairs:
+        if listed:
+            constraint.listed = self.n_rings
+            self.n_rings += 1
+        elif pairs:
             constraint.automaton = self._automaton(pairs, same_predicate)
+        if pairs:
             self.seeds.append(((edge.x, edge.y), number))
         constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
         for symbol, allowed, stored in (
@@ -193,11 +218,27 @@ class _Compiler:
             side["partners"] = self.slots.take(symbol, Partners.size)
             side["scan"] = scan_mode(stored)
             side["allowed"] = int(stored)
-            if allowed & _BEFORE:
-                side["first_starting_after"] = self.slots.take(symbol)
-            if allowed & _AFTER:
-                side["last_ended_before"] = self.slots.take(symbol)
+            side["allows_later"] = bool(allowed & _BEFORE)
+            side["allows_earlier"] = bool(allowed & _AFTER)
+            if listed:
+                self._track_ends(symbol, bool(stored & _PRECISE))
+            if symbol not in self.rows:
+                if allowed & _BEFORE:
+                    side["first_starting_after"] = self.slots.take(symbol)
+                if allowed & _AFTER:
+                    side["last_ended_before"] = self.slots.take(symbol)
         return constraint
+
+    def _of_rows(self, edge: Edge) -> bool:
+        """Whether intervals of one of the symbols come as rows."""
+        return edge.x in self.rows or edge.y in self.rows
+
+    def _track_ends(self, symbol: int, needed: bool) -> None:
+        """A word for the end of what a symbol has forgotten, if some relation asks for it."""
+        fields = self.symbols[symbol]
+        if needed and fields["gone_until"] == NONE:
+            fields["gone_until"] = self.n_gone
+            self.n_gone += 1
 
     def _named_edges(self) -> list[int]:
         """Constraints of which a result row tells whether one interval follows the other."""
@@ -209,8 +250,13 @@ class _Compiler:
     def _naming_constraint(self, number: int) -> _Constraint:
         """What tells followed-by from before between the symbols of a constraint."""
         edge = self.edges[number]
-        automaton = self._automaton(_PRECISE, self._same_predicate(edge.x, edge.y))
-        constraint = _Constraint(edge, automaton, naming=True)
+        constraint = _Constraint(edge, naming=True)
+        if self._of_rows(edge):
+            for symbol in (edge.x, edge.y):
+                self._track_ends(symbol, True)
+        else:
+            same_predicate = self._same_predicate(edge.x, edge.y)
+            constraint.automaton = self._automaton(_PRECISE, same_predicate)
         for symbol in (edge.x, edge.y):
             constraint.side_of(symbol)["predecessor"] = self.slots.take(symbol)
         return constraint
@@ -246,6 +292,8 @@ class _Compiler:
         fields, ticks = self.symbols[symbol], self.ticks
         fields["at_least"] = _length(ticks.at_least[symbol])
         fields["at_most"] = _length(ticks.at_most[symbol])
+        fields["at_passing"] = self.query.emit is Emit.COMPLETION
+        fields["has_lists"] = any(c.listed != NONE for _, c in self._constraints_of(symbol))
         fields["validity"] = Validity.AT_START
         spec = self.query.symbols[symbol]
         least, most = spec.at_least_events, spec.at_most_events
@@ -268,16 +316,20 @@ class _Compiler:
 
     def _follows_all(self, symbol: int) -> bool:
         """Whether all constraints of a symbol allow that it begins after the other has ended."""
-        words = [
-            constraint.side_of(symbol)["last_ended_before"]
+        allowed = [
+            constraint.side_of(symbol)["allows_earlier"]
             for _, constraint in self._constraints_of(symbol)
             if not constraint.naming
         ]
-        return bool(words) and NONE not in words
+        return bool(allowed) and all(allowed)
 
     def _add_bounds(self) -> None:
         """Words for the bounds of the semijoin reduction: of constraints, on the sides they limit."""
-        tree = spanning_tree(len(self.symbols), self.edges)
+        tree = tuple(
+            number
+            for number in spanning_tree(len(self.symbols), self.edges)
+            if not (self.edges[number].ranged and self._of_rows(self.edges[number]))
+        )
         bounded = bounded_sides(tree, self.edges, self.seeds)
         for symbol, fields in enumerate(self.symbols):
             mine = [self.constraints[number] for number, s in bounded if s == symbol]
@@ -323,7 +375,9 @@ class _Compiler:
         if isinstance(word.what, Cell):
             slot_word = self.cell_words[word.what] + word.part
         elif word.what == "follows":
-            kind, other = OutputKind.FOLLOWS, word.other
+            listed = word.symbol in self.rows or word.other in self.rows
+            kind = OutputKind.FOLLOWS_END if listed else OutputKind.FOLLOWS
+            other = word.other
             (slot_word,) = (
                 constraint.side_of(word.symbol)["predecessor"]
                 for _, constraint in self._constraints_of(word.symbol)
@@ -350,12 +404,20 @@ class _Compiler:
             scan=source["scan"],
             allowed=source["allowed"],
             target_last_ended_before=target["last_ended_before"],
+            constraint=number,
+            side=side,
+            listed=constraint.listed != NONE,
+            allows_earlier=source["allows_earlier"],
+            allows_later=source["allows_later"],
         )
 
     def _checks(self) -> Words:
         """Of each two symbols the record of how they are checked to fit."""
         n_symbols = len(self.symbols)
-        rows = np.full((n_symbols * n_symbols, records.Check.size), NONE, np.int64)
+        rows = np.zeros((n_symbols * n_symbols, records.Check.size), np.int64)
+        for symbol in range(n_symbols):
+            identity = records.RowSlot.offset("number" if symbol in self.rows else "start")
+            rows[symbol::n_symbols] = records.Check.packed(constraint=NONE, side=identity)
         for number, edge in enumerate(self.edges):
             for symbol in (edge.x, edge.y):
                 row = rows[symbol * n_symbols + edge.other(symbol)]
@@ -365,30 +427,48 @@ class _Compiler:
     @property
     def _automata_at(self) -> int:
         """The first word of a partition behind its rings."""
-        return Partition.offset("rings") + len(self.symbols) * RingHeader.size
+        return Partition.offset("rings") + self.n_rings * RingHeader.size
 
     @property
     def _ended_bounds_at(self) -> int:
         """The first word of a partition behind the states of its automata."""
         return self._automata_at + len(self.constraints)
 
+    def _place_rows(self) -> int:
+        """Give places behind the ended bounds to what is kept of rows; gives where they end."""
+        at = self._ended_bounds_at + self.n_ended_bounds
+        for symbol, fields in enumerate(self.symbols):
+            if fields["gone_until"] != NONE:
+                fields["gone_until"] += at
+            if symbol in self.rows:
+                fields["rows"] = (
+                    at + self.n_gone + RowsHeader.size * sorted(self.rows).index(symbol)
+                )
+        return at + self.n_gone + RowsHeader.size * len(self.rows)
+
     def _assembled(self) -> Words:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
+        partition_words = self._place_rows()
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
             n_symbols=len(symbols),
             n_constraints=len(self.edges),
             n_automata=len(self.constraints),
+            n_rings=self.n_rings,
+            rows=_bits(self.rows),
             window=_length(self.ticks.within),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=self._ended_bounds_at + self.n_ended_bounds,
+            partition_words=partition_words,
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
-            constraints=[constraint.packed() for constraint in self.constraints],
+            constraints=[
+                constraint.packed(number, self.join_orders.is_cyclic)
+                for number, constraint in enumerate(self.constraints)
+            ],
             transitions=np.concatenate([*self.transitions, np.zeros((0, 2), np.int64)]).ravel(),
             seeds=np.zeros(len(self.join_orders.seeds) * records.Seed.size, np.int64),
             steps=np.zeros(self.join_orders.n_steps * records.Step.size, np.int64),

@@ -123,7 +123,9 @@ class JoinOrders:
         #: Without ranges and cycles the semijoin reduction leaves nothing to try in vain, whatever
         #: the order.
         symbols = {s for edge in edges for s in (edge.x, edge.y)}
-        self.adaptive = any(e.ranged for e in edges) or len(edges) >= len(symbols) > 0
+        #: Constraints close cycles, which are checked.
+        self.is_cyclic = len(edges) >= len(symbols) > 0
+        self.adaptive = any(e.ranged for e in edges) or self.is_cyclic
 
     def add_seed(self, name: str, bound: tuple[int, ...]) -> int:
         """Add a seed that binds these symbols; gives its number."""

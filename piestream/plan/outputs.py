@@ -257,14 +257,15 @@ class RelationName(Output):
         return pl.Series(named, dtype=pl.String)
 
     def column(self, found: ResultRows) -> pl.Series:
-        """An open end is later than every known one; of two open ends, none is."""
+        """An open end is later than now: how it compares with one that is later too, is not known."""
         xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
         order = _endpoint_orders(xs, xe, ys, ye)
         column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
-        unknown = (xe == OPEN) & (ye == OPEN)
+        now = found.times
+        unknown = ((xe == OPEN) & (ye > now)) | ((ye == OPEN) & (xe > now))
         return column.set(pl.Series(unknown), None) if unknown.any() else column
 
 

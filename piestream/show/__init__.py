@@ -9,5 +9,6 @@ a meets b
 """
 
 from piestream.show.explain import Explanation, explain
+from piestream.show.exports import ExportFormat, export
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "ExportFormat", "explain", "export"]

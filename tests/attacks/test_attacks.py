@@ -9,7 +9,14 @@ import pytest
 
 from tests.attacks.workers import AttackError, Watch, attack
 
-_TRIES = {"texts": 500, "predicates": 4_000, "states": 20_000, "interruptions": 12, "threads": 6}
+_TRIES = {
+    "texts": 500,
+    "predicates": 4_000,
+    "states": 20_000,
+    "row_states": 3_000,
+    "interruptions": 12,
+    "threads": 6,
+}
 
 
 @pytest.mark.parametrize("name", _TRIES)

@@ -1,0 +1,471 @@
+"""What rows say at one event: intervals that begin, end or are known whole, and the pairs it decides.
+
+First what began before the window is forgotten, then the rows that end an interval are applied, then
+pairs are found: of the ends that pass, of the runs that start, and of each interval that becomes
+known, which then joins its symbol's orders. So each pair is found from one side. They lie in the ring
+of their constraint, and are inserted one by one as the queue is drained.
+"""
+
+from __future__ import annotations
+
+from piestream.compiled.constants import NONE, OPEN
+from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
+from piestream.compiled.records import Array, Rows, Words, kernel
+from piestream.intervals.aggregates import Columns, add_rows, clear_cell
+from piestream.intervals.ticks import lasts, plus
+from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
+from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.partition import Partition
+from piestream.joins.partners import find_arrived, find_passed, followed_end
+from piestream.joins.records import (
+    NO_MATCH,
+    UNBOUNDED,
+    Held,
+    ItemKind,
+    KnownRow,
+    Pair,
+    Program,
+    RowSlot,
+    Scratch,
+    Symbol,
+    Validity,
+)
+from piestream.joins.rings import grow_ring
+
+_PAIR_WORDS = Pair.size
+
+
+# -- forgetting ------------------------------------------------------------------------------------
+@kernel
+def _forget(partition: Partition, s: int, slot_id: int) -> None:
+    """Take an interval out of its symbol's orders."""
+    symbol = partition.program.symbols[s]
+    by_start = partition.order(s, BY_START)
+    slot = by_start.slot(slot_id)
+    by_start.remove(slot_id)
+    partition.order(s, BY_END).remove(slot_id)
+    slot.held = Held.FORGOTTEN
+    if symbol.gone_until != NONE:
+        partition[symbol.gone_until] = max(partition[symbol.gone_until], slot.end)
+
+
+@kernel
+def _is_waited_for(symbol: Symbol, slot: RowSlot, now: int) -> bool:
+    """Whether the end of an interval matters though it can be in no match to come."""
+    if slot.end < now:
+        return False
+    if symbol.gone_until != NONE:
+        return True
+    return symbol.waiting_list != NONE and slot[symbol.waiting_list] != NONE
+
+
+@kernel
+def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
+    """Forget a symbol's intervals that began before ``floor``; gives how many are kept.
+
+    Those whose end is still waited for retire: they are left in the order by start.
+    """
+    symbol = partition.program.symbols[s]
+    header = partition.rows_of(s)
+    ring = partition.ring(s)
+    by_start = partition.order(s, BY_START)
+    if header.floor < floor:
+        began = box_in(by_start, header.floor, floor - 1, NO_MATCH, OPEN, NO_MATCH)
+        slot_id = began.following(NONE)[0]
+        while slot_id != NONE:
+            following = began.following(slot_id)[0]
+            slot = by_start.slot(slot_id)
+            if _is_waited_for(symbol, slot, now):
+                partition.order(s, BY_END).remove(slot_id)
+                slot.held = Held.RETIRED
+                by_start.refresh(slot_id)
+            else:
+                _forget(partition, s, slot_id)
+            slot_id = following
+        header.floor = floor
+    slot_id = NONE
+    ended = box_in(by_start, NO_MATCH, floor - 1, NO_MATCH, now - 1, NO_MATCH)
+    if floor > NO_MATCH:
+        slot_id = ended.following(NONE)[0]
+    while slot_id != NONE:
+        following = ended.following(slot_id)[0]
+        _forget(partition, s, slot_id)
+        slot_id = following
+    head = ring.head
+    while head < ring.tail and by_start.slot(head).held == Held.FORGOTTEN:
+        head += 1
+    ring.head = head
+    return ring.tail - head
+
+
+@kernel
+def _make_room(partition: Partition, s: int) -> None:
+    """Give the oldest slots of a full ring to intervals to come, if they are retired or forgotten."""
+    ring = partition.ring(s)
+    by_start = partition.order(s, BY_START)
+    moved = 0
+    while ring.tail - ring.head == ring.capacity and moved < ring.capacity:
+        slot = by_start.slot(ring.head)
+        if slot.held == Held.RETIRED:  # the place of the id behind the last one is the same
+            by_start.rename(ring.head, ring.tail)
+            partition.order(s, BY_END).rename(ring.head, ring.tail)
+            ring.tail += 1
+            moved += 1
+        elif slot.held != Held.FORGOTTEN:
+            return
+        ring.head += 1
+
+
+@kernel
+def _with_room_for_rows(place: Words, program: Program, pool_array: Array, s: int) -> Array:
+    """The pool with a free slot for an interval of a symbol."""
+    partition = Partition(place, program, pointer(pool_array))
+    header = partition.rings[s]
+    if header.capacity and header.tail - header.head == header.capacity:
+        _make_room(partition, s)
+    if header.tail - header.head == header.capacity:
+        pool_array = grow_ring(header, pool_array, program.symbols[s].width)
+    return pool_array
+
+
+@kernel
+def _with_room_for_pairs(
+    place: Words, program: Program, pool_array: Array, c: int, s: int, floor: int
+) -> Array:
+    """The pool with room for pairs of one interval with all those of symbol ``s``."""
+    partition = Partition(place, program, pointer(pool_array))
+    constraint = program.constraints[c]
+    others = partition.rings[s]
+    header = partition.rings[constraint.listed]
+    most = others.tail - others.head
+    if header.tail - header.head + most <= header.capacity:
+        return pool_array
+    expire_pairs(partition, constraint, floor)
+    if header.tail - header.head + most <= header.capacity:
+        return pool_array
+    while header.tail - header.head + most > header.capacity:
+        pool_array = grow_ring(header, pool_array, _PAIR_WORDS)
+    if constraint.checked:
+        chain_again(Partition(place, program, pointer(pool_array)), constraint)
+    return pool_array
+
+
+# -- intervals -------------------------------------------------------------------------------------
+@kernel
+def _duration_is_allowed(symbol: Symbol, slot: RowSlot) -> bool:
+    """Whether an interval whose end is known fulfils its duration constraint."""
+    if symbol.at_least != NONE and not lasts(slot.start, slot.end, symbol.at_least):
+        return False
+    at_most = symbol.at_most
+    if at_most == NONE or not lasts(slot.start, slot.end, at_most):
+        return True
+    return slot.end - slot.start == at_most
+
+
+@kernel
+def _refuse(partition: Partition, s: int, slot_id: int) -> None:
+    """Leave out an interval whose duration is not allowed; it may still stand between others."""
+    if partition.program.symbols[s].gone_until == NONE:
+        _forget(partition, s, slot_id)
+        return
+    partition.order(s, BY_END).remove(slot_id)
+    by_start = partition.order(s, BY_START)
+    by_start.slot(slot_id).held = Held.REFUSED
+    by_start.refresh(slot_id)
+
+
+@kernel
+def _end_row(partition: Partition, scratch: Scratch, s: int, row: KnownRow) -> bool:
+    """Apply a row to the interval whose end it tells, or whose known end passes; False: to none."""
+    by_start = partition.order(s, BY_START)
+    by_end = partition.order(s, BY_END)
+    slot_id = by_start.find(row.start, OPEN, row.number)
+    if slot_id == NONE:
+        slot_id = by_start.find(row.start, row.end, row.number)
+        if slot_id == NONE:
+            return False
+        if by_start.slot(slot_id).held == Held.RETIRED:
+            by_end.insert(slot_id)
+        scratch.passed |= 1 << s
+        return True
+    slot = by_start.slot(slot_id)
+    by_start.remove(slot_id)
+    slot.end = row.end
+    by_start.insert(slot_id)
+    scratch.passed |= 1 << s
+    if slot.held != Held.RETIRED and not _duration_is_allowed(partition.program.symbols[s], slot):
+        drop_pairs(partition, s, slot_id, scratch.floor)
+        _refuse(partition, s, slot_id)
+        return True
+    by_end.insert(slot_id)
+    return True
+
+
+@kernel
+def _begin_row(
+    partition: Partition, columns: Columns, column_row: int, s: int, row: KnownRow
+) -> int:
+    """Put the interval of a row into a slot; there must be one."""
+    program = partition.program
+    symbol = program.symbols[s]
+    ring = partition.ring(s)
+    slot_id = ring.tail
+    ring.tail += 1
+    slot = RowSlot(ring.slot(slot_id))
+    for word in range(ring.width):
+        slot[word] = NONE
+    slot.start = row.start
+    slot.end = row.end
+    slot.number = row.number
+    slot.held = Held.PENDING
+    slot.announced = row.end != OPEN and row.end > row.time
+    for order in range(2):
+        slot.orders[order].count = 0
+    for word in range(symbol.bound, symbol.range_bound_end):
+        slot[word] = NO_MATCH
+    slot.match_bound = NO_MATCH if symbol.bound < symbol.bound_end else UNBOUNDED
+    ring.clear_candidate(slot_id)
+    for number in range(symbol.cell, symbol.cell_end):
+        cell = program.cells[number]
+        words = at_word(slot, cell.word)
+        clear_cell(cell, words)
+        add_rows(cell, words, columns, column_row, column_row + 1)
+    return slot_id
+
+
+@kernel
+def _name_followed(partition: Partition, s: int, slot_id: int, now: int, floor: int) -> None:
+    """Note which ends an interval that becomes known follows, where RELATION tells it."""
+    program = partition.program
+    symbol = program.symbols[s]
+    for number in range(symbol.incident, symbol.incident_end):
+        incident = program.incidents[number]
+        constraint = program.constraints[incident.constraint]
+        if constraint.naming and constraint.automaton == NONE:
+            slot = partition.ring(s).slot(slot_id)
+            end = followed_end(partition, constraint, incident.side, slot_id, now, floor)
+            slot[constraint.sides[incident.side].predecessor] = end
+
+
+@kernel
+def _find(
+    place: Words, program: Program, pool_array: Array, scratch: Scratch, s: int, slot_id: int,
+    passed: bool, only_rows: bool,
+) -> Array:  # fmt: skip
+    """Find the pairs that an endpoint of an interval decides; gives the pool.
+
+    With ``only_rows``, those with intervals that came as rows.
+    """
+    symbol = program.symbols[s]
+    for number in range(symbol.incident, symbol.incident_end):
+        incident = program.incidents[number]
+        c = incident.constraint
+        constraint = program.constraints[c]
+        if constraint.listed == NONE:
+            continue
+        other = constraint.symbols[1 - incident.side]
+        if only_rows and not program.rows >> other & 1:
+            continue
+        pool_array = _with_room_for_pairs(place, program, pool_array, c, other, scratch.floor)
+        partition = Partition(place, program, pointer(pool_array))
+        if passed:
+            scratch.visits += find_passed(
+                partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
+            )
+        else:
+            scratch.visits += find_arrived(
+                partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
+            )
+    return pool_array
+
+
+@kernel
+def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
+    """Find the pairs that the ends of rows' intervals decide which pass now."""
+    rest = scratch.passed
+    time = scratch.time
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if not program.symbols[s].has_lists:
+            continue
+        slot_id = NONE
+        while True:
+            partition = Partition(place, program, pointer(pool_array))
+            order = partition.order(s, BY_END)
+            passing = box_in(order, time, time, scratch.floor, OPEN, NO_MATCH)
+            slot_id = passing.following(slot_id)[0]
+            if slot_id == NONE:
+                break
+            pool_array = _find(place, program, pool_array, scratch, s, slot_id, True, False)
+    return pool_array
+
+
+@kernel
+def _find_of_runs(
+    place: Words, program: Program, pool_array: Array, scratch: Scratch, symbols: int, passed: bool
+) -> Array:
+    """Find the pairs with rows' intervals of the runs of symbols (as bits) that end or start now."""
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        partition = Partition(place, program, pointer(pool_array))
+        slot_id = partition.rings[s].tail - 1
+        if not passed:
+            _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
+        if program.symbols[s].has_lists and partition.ring(s).slot(slot_id).start >= scratch.floor:
+            pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed, True)
+    return pool_array
+
+
+@kernel
+def _arrive(
+    place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
+    number: int, s: int, row: KnownRow,
+) -> Array:  # fmt: skip
+    """Let an interval become known by the row of this number, with the pairs that this decides."""
+    symbol = program.symbols[s]
+    pool_array = _with_room_for_rows(place, program, pool_array, s)
+    partition = Partition(place, program, pointer(pool_array))
+    slot_id = _begin_row(partition, columns, scratch.first_column + number, s, row)
+    slot = RowSlot(partition.ring(s).slot(slot_id))
+    if slot.end != OPEN and not _duration_is_allowed(symbol, slot):
+        if symbol.gone_until == NONE:
+            partition.rings[s].tail = slot_id
+            return pool_array
+        slot.held = Held.REFUSED
+    else:
+        _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
+        pool_array = _find(place, program, pool_array, scratch, s, slot_id, False, False)
+        partition = Partition(place, program, pointer(pool_array))
+        if slot_in(partition, s, slot_id).end != OPEN:
+            partition.order(s, BY_END).insert(slot_id)
+    partition.order(s, BY_START).insert(slot_id)
+    if slot_in(partition, s, slot_id).end <= scratch.time:
+        scratch.passed |= 1 << s
+    return pool_array
+
+
+@kernel
+def slot_in(partition: Partition, s: int, slot_id: int) -> RowSlot:
+    """An interval that came as a row."""
+    return RowSlot(partition.ring(s).slot(slot_id))
+
+
+# -- one event -------------------------------------------------------------------------------------
+@kernel
+def _reach_lengths(partition: Partition, scratch: Scratch, time: int) -> None:
+    """Queue the symbols of which open intervals reach their minimum length; note the next time."""
+    program = partition.program
+    rest = program.valid_at_length & program.rows
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        header = partition.rows_of(s)
+        ring = partition.ring(s)
+        at_least = program.symbols[s].at_least
+        pending = max(header.pending, ring.head)
+        reached = False
+        while pending < ring.tail:
+            slot = slot_in(partition, s, pending)
+            if slot.end == OPEN and slot.held == Held.PENDING:
+                if not lasts(slot.start, time, at_least):
+                    partition.due = min(partition.due, plus(slot.start, at_least))
+                    break
+                if not reached:
+                    reached = True
+                    header.pending = pending
+                    item = scratch.enqueue(ItemKind.REACHED)
+                    item.symbol = s
+            pending += 1
+        if not reached:
+            header.pending = pending
+
+
+@kernel
+def _enqueue_many(partition: Partition, scratch: Scratch) -> None:
+    """Queue what many intervals of rows became or decided: arrivals, then ends, then pairs."""
+    program = partition.program
+    tails = scratch.tails
+    rest = program.rows
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if tails[s] < partition.rings[s].tail:
+            item = scratch.enqueue(ItemKind.ARRIVALS)
+            item.symbol = s
+            item.ids[0] = tails[s]
+            item.last = partition.rings[s].tail - 1
+    rest = scratch.passed
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if program.symbols[s].validity != Validity.AT_START:
+            item = scratch.enqueue(ItemKind.PASSED)
+            item.symbol = s
+            item.last = 0  # there may be more
+            item.ids[0] = NONE
+    for c in range(program.n_constraints):
+        constraint = program.constraints[c]
+        if constraint.listed != NONE:
+            header = partition.rings[constraint.listed]
+            if tails[constraint.listed] < header.tail:
+                item = scratch.enqueue(ItemKind.LISTED)
+                item.constraint = c
+                item.ids[0] = tails[constraint.listed]
+                item.last = header.tail - 1
+
+
+@kernel
+def apply_rows(
+    place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
+    rows: Rows[KnownRow], started: int, kept: int,
+) -> Array:  # fmt: skip
+    """Apply the rows of intervals at an event, whose runs have ended and started already.
+
+    Gives the pool. ``kept`` are the symbols (as bits) whose runs have ended with an allowed duration.
+    """
+    partition = Partition(place, program, pointer(pool_array))
+    time = scratch.time
+    scratch.passed = 0
+    rest = program.rows
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        expire_rows(partition, s, scratch.floor, time)
+    for number in range(program.n_rings):
+        scratch.tails[number] = partition.rings[number].tail
+    first = scratch.known
+    end = first
+    while end < scratch.known_end and rows[end].time == time:
+        end += 1
+    scratch.known = end
+    for at in range(first, end):
+        row = rows[at]
+        if row.end == time:
+            taken = row.symbols
+            while taken:
+                s = trailing_zeros(taken)
+                taken &= taken - 1
+                if _end_row(partition, scratch, s, row):
+                    row.symbols &= ~(1 << s)
+    pool_array = _find_of_passing(place, program, pool_array, scratch)
+    runs = ~program.rows
+    pool_array = _find_of_runs(place, program, pool_array, scratch, kept & runs, True)
+    pool_array = _find_of_runs(place, program, pool_array, scratch, started & runs, False)
+    for at in range(first, end):
+        row = rows[at]
+        taken = row.symbols
+        while taken:
+            s = trailing_zeros(taken)
+            taken &= taken - 1
+            if row.start >= scratch.floor:
+                pool_array = _arrive(place, program, pool_array, scratch, columns, at, s, row)
+            elif program.symbols[s].gone_until != NONE:
+                gone_until = at_word(place, program.symbols[s].gone_until)
+                gone_until[0] = max(gone_until[0], row.end)
+    partition = Partition(place, program, pointer(pool_array))
+    _enqueue_many(partition, scratch)
+    _reach_lengths(partition, scratch, time)
+    keep_alive(pool_array)
+    return pool_array

@@ -1,0 +1,325 @@
+"""The intervals of a symbol that came as rows, ordered by start or by end: a search tree.
+
+Such intervals may overlap, start and end together, and come in any order of their starts. So each is
+in two treaps, whose nodes lie in its slot: by start, then end, then the number of its row, and by
+end, then start, then number. A subtree knows the range of its intervals' other endpoints, and the
+best bound: those in a range of one endpoint whose other endpoint lies beyond a limit are found in
+as many steps as there are of them, and a logarithm.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from piestream.compiled.constants import NONE
+from piestream.compiled.records import Carried, Record, kernel, method
+from piestream.joins.records import NO_MATCH, Held, OrderNode, RowSlot
+from piestream.joins.rings import Ring
+
+#: The orders, by the word of the slot that comes first in their keys.
+BY_START, BY_END = 0, 1
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX_AGAIN = np.uint64(0xBF58476D1CE4E5B9)
+
+
+class _Came(IntEnum):
+    """From where a walk through a tree has come to a node."""
+
+    FROM_ABOVE = 0
+    FROM_LEFT = 1
+    FROM_ITSELF = 2
+
+
+@kernel
+def scattered(number: int) -> np.uint64:
+    """The bits of a number, mixed."""
+    bits = np.uint64(number) * _MIX
+    bits = (bits ^ (bits >> np.uint64(29))) * _MIX_AGAIN
+    return bits ^ (bits >> np.uint64(32))
+
+
+class Order(Record):
+    """The intervals of one symbol of a partition in one of their orders."""
+
+    root: int
+
+    ring: Carried[Ring]
+    by: Carried[int]  # BY_START or BY_END
+    keeps_best: Carried[bool]  # whether somebody asks for the best bounds
+
+    @method
+    def slot(self, slot_id: int) -> RowSlot:
+        """An interval."""
+        return RowSlot(self.ring.slot(slot_id))
+
+    @method
+    def node(self, slot_id: int) -> OrderNode:
+        """Its place in the order."""
+        return RowSlot(self.ring.slot(slot_id)).orders[self.by]
+
+    @method
+    def precedes(self, one: RowSlot, other: RowSlot) -> bool:
+        """Whether one interval comes before another one."""
+        if one[self.by] != other[self.by]:
+            return one[self.by] < other[self.by]
+        if one[1 - self.by] != other[1 - self.by]:
+            return one[1 - self.by] < other[1 - self.by]
+        return one.number < other.number
+
+    @method
+    def summarize(self, slot_id: int) -> bool:
+        """Make a node's summary agree with its subtrees; False if it did."""
+        slot = RowSlot(self.ring.slot(slot_id))
+        node = slot.orders[self.by]
+        count = 1
+        low = slot[1 - self.by]
+        high = low
+        best = NO_MATCH
+        if self.keeps_best and slot.held == Held.VALID:
+            best = min(slot.start, slot.match_bound)
+        for side in range(2):
+            child_id = node.left if side == 0 else node.right
+            if child_id != NONE:
+                child = self.node(child_id)
+                count += child.count
+                low = min(low, child.low)
+                high = max(high, child.high)
+                best = max(best, child.best)
+        if node.count == count and node.low == low and node.high == high and node.best == best:
+            return False
+        node.count = count
+        node.low = low
+        node.high = high
+        node.best = best
+        return True
+
+    @method
+    def refresh(self, slot_id: int) -> None:
+        """Let all summaries above an interval know of its change."""
+        while slot_id != NONE and self.summarize(slot_id):
+            slot_id = self.node(slot_id).parent
+
+    @method
+    def changed(self, slot_id: int) -> None:
+        """Let the summaries know of an interval that has changed, if it is in the order."""
+        if self.node(slot_id).count:
+            self.refresh(slot_id)
+
+    @method
+    def replace_child(self, parent: int, old: int, new: int) -> None:
+        """Let a node, or the root, have another child."""
+        if parent == NONE:
+            self.root = new
+        else:
+            node = self.node(parent)
+            if node.left == old:
+                node.left = new
+            else:
+                node.right = new
+        if new != NONE:
+            self.node(new).parent = parent
+
+    @method
+    def rotate_up(self, slot_id: int) -> None:
+        """Let a node and its parent change places."""
+        node = self.node(slot_id)
+        parent_id = node.parent
+        parent = self.node(parent_id)
+        self.replace_child(parent.parent, parent_id, slot_id)
+        if parent.left == slot_id:
+            moved = node.right
+            node.right = parent_id
+            parent.left = moved
+        else:
+            moved = node.left
+            node.left = parent_id
+            parent.right = moved
+        if moved != NONE:
+            self.node(moved).parent = parent_id
+        parent.parent = slot_id
+        self.summarize(parent_id)
+        self.summarize(slot_id)
+
+    @method
+    def ranks_above(self, one: int, other: int) -> bool:
+        """Whether a node belongs above another one, as chance has it."""
+        return bool(scattered(self.slot(one).number) > scattered(self.slot(other).number))
+
+    @method
+    def insert(self, slot_id: int) -> None:
+        """Put an interval in."""
+        slot = self.slot(slot_id)
+        node = slot.orders[self.by]
+        node.left = NONE
+        node.right = NONE
+        node.parent = NONE
+        node.count = 0
+        self.summarize(slot_id)
+        at = self.root
+        if at == NONE:
+            self.root = slot_id
+            return
+        while True:
+            there = self.node(at)
+            before = self.precedes(slot, self.slot(at))
+            following = there.left if before else there.right
+            if following == NONE:
+                break
+            at = following
+        if before:
+            there.left = slot_id
+        else:
+            there.right = slot_id
+        node.parent = at
+        self.refresh(at)
+        while node.parent != NONE and self.ranks_above(slot_id, node.parent):
+            self.rotate_up(slot_id)
+
+    @method
+    def remove(self, slot_id: int) -> None:
+        """Take an interval out, if it is in."""
+        node = self.node(slot_id)
+        if not node.count:
+            return
+        while node.left != NONE or node.right != NONE:
+            if node.right == NONE or (
+                node.left != NONE and self.ranks_above(node.left, node.right)
+            ):
+                self.rotate_up(node.left)
+            else:
+                self.rotate_up(node.right)
+        parent = node.parent
+        self.replace_child(parent, slot_id, NONE)
+        node.count = 0
+        self.refresh(parent)
+
+    @method
+    def rename(self, slot_id: int, new: int) -> None:
+        """Let an interval, whose slot stays where it is, have another id."""
+        node = self.node(slot_id)
+        if not node.count:
+            return
+        parent = node.parent
+        self.replace_child(parent, slot_id, new)
+        if node.left != NONE:
+            self.node(node.left).parent = new
+        if node.right != NONE:
+            self.node(node.right).parent = new
+
+    @method
+    def find(self, first: int, second: int, number: int) -> int:
+        """The interval with this key, or NONE."""
+        at = self.root
+        while at != NONE:
+            slot = self.slot(at)
+            if slot[self.by] == first and slot[1 - self.by] == second and slot.number == number:
+                return at
+            node = slot.orders[self.by]
+            before = first < slot[self.by]
+            if first == slot[self.by]:
+                before = second < slot[1 - self.by]
+                if second == slot[1 - self.by]:
+                    before = number < slot.number
+            at = node.left if before else node.right
+        return NONE
+
+    @method
+    def highest_before(self, limit: int) -> int:
+        """The greatest other endpoint of those whose first one is less than a limit, else NO_MATCH."""
+        highest = NO_MATCH
+        at = self.root
+        while at != NONE:
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            if slot[self.by] < limit:
+                highest = max(highest, slot[1 - self.by])
+                if node.left != NONE:
+                    highest = max(highest, self.node(node.left).high)
+                at = node.right
+            else:
+                at = node.left
+        return highest
+
+
+class Box(Order):
+    """The intervals of an order of which both endpoints lie in ranges, and the bound is not lower."""
+
+    first: Carried[int]  # of the endpoint that the order is by
+    last: Carried[int]
+    low: Carried[int]  # of the other one
+    high: Carried[int]
+    floor: Carried[int]  # of the bound
+
+    @method
+    def may_hold(self, slot_id: int) -> bool:
+        """Whether a subtree may have one, as far as its summary says."""
+        if slot_id == NONE:
+            return False
+        node = self.node(slot_id)
+        return node.high >= self.low and node.low <= self.high and node.best >= self.floor
+
+    @method
+    def holds(self, slot: RowSlot) -> bool:
+        """Whether an interval is one."""
+        if not self.first <= slot[self.by] <= self.last:
+            return False
+        if not self.low <= slot[1 - self.by] <= self.high:
+            return False
+        if self.floor == NO_MATCH:
+            return True
+        return slot.held == Held.VALID and min(slot.start, slot.match_bound) >= self.floor
+
+    @method
+    def following(self, slot_id: int) -> tuple[int, int]:
+        """The one after an interval of the order, the first after NONE; NONE after the last.
+
+        And how many nodes it took to find it.
+        """
+        at = slot_id
+        came = _Came.FROM_ITSELF
+        looked = 0
+        if at == NONE:
+            at = self.root
+            came = _Came.FROM_ABOVE
+            if not self.may_hold(at):
+                return NONE, 1
+        while True:
+            looked += 1
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            first = slot[self.by]
+            if came == _Came.FROM_ABOVE:
+                if first >= self.first and self.may_hold(node.left):
+                    at = node.left
+                    continue
+                came = _Came.FROM_LEFT
+            if first > self.last:
+                return NONE, looked
+            if came == _Came.FROM_LEFT and self.holds(slot):
+                return at, looked
+            if self.may_hold(node.right):
+                at = node.right
+                came = _Came.FROM_ABOVE
+                continue
+            while True:  # up, to the first that comes after
+                below = at
+                at = self.node(below).parent
+                if at == NONE:
+                    return NONE, looked
+                if self.node(at).left == below:
+                    break
+                looked += 1
+            came = _Came.FROM_LEFT
+
+
+@kernel
+def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int) -> Box:
+    """The intervals of an order with the endpoint that it is by from ``first`` to ``last``.
+
+    The other endpoint is from ``low`` to ``high``; the bound is not lower than ``floor``, unless this
+    is NO_MATCH.
+    """
+    return Box(order, order.ring, order.by, order.keeps_best, first, last, low, high, floor)

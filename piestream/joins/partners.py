@@ -1,0 +1,337 @@
+"""Which pairs of listed constraints an endpoint decides, from what is known of their intervals.
+
+Of an interval is known its start, and its end or that this is later than now. Two ends can be
+compared unless one of them is unknown and the other is later than now. So there are two instants
+at which a pair can be decided: when the later of its intervals becomes known, and when the first of
+their ends passes; from then on its relation is certain. Before, only the order of the starts is, and
+the pair is decided if all three relations of that order are allowed.
+
+Partners are found as boxes of the other symbol's orders: a relation is a range of starts and one of
+ends, of which at most three sides count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
+from piestream.compiled.records import Carried, Record, kernel, method
+from piestream.joins.listed import add_pair, is_held
+from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.pairs import compare_times
+from piestream.joins.partition import Partition
+from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Slot
+from piestream.relations import (
+    ALLEN,
+    ENDPOINT_ORDER,
+    RELATIONS_BY_ORDER,
+    Relation,
+    relations_ordered,
+)
+
+_TOUCHING = [r for r in ALLEN if r not in (Relation.BEFORE, Relation.AFTER)]
+_N_TOUCHING = len(_TOUCHING)
+#: Relations of an interval to its partner that shares an instant or meets it, and how its start and
+#: its end compare with those of the partner: -1 earlier, 0 at the same time, 1 later.
+_RELATIONS = np.array([int(r) for r in _TOUCHING])
+_TS_TS, _TS_TE, _TE_TS, _TE_TE = (
+    np.array([getattr(ENDPOINT_ORDER[r], field) for r in _TOUCHING])
+    for field in ("ts_ts", "ts_te", "te_ts", "te_te")
+)
+#: The relations that two intervals of which neither has ended may turn out to have, by the order of
+#: their starts (-1, 0, 1), and the same for each of the relations that touch.
+_OF_STARTS = np.array([int(relations_ordered(order, -1, 1)) for order in (-1, 0, 1)])
+_OF_SAME_STARTS = np.array([int(_OF_STARTS[order + 1]) for order in _TS_TS.tolist()])
+#: The relation of every order of the endpoints (`EndpointOrder.number`).
+_OF_ORDER = np.array([int(r) for r in RELATIONS_BY_ORDER])
+_FOLLOWS = int(Relation.FOLLOWS)
+_CONTAINS = int(Relation.CONTAINS)
+_DISJOINT = int(Relation.BEFORE | Relation.AFTER)
+
+
+@kernel
+def relations_now(xs: int, xe: int, ys: int, ye: int, now: int) -> int:
+    """Allen's relations that two intervals may turn out to have, as far as is known ``now``."""
+    starts = compare_times(xs, ys)
+    if (xe == OPEN and ye > now) or (ye == OPEN and xe > now):
+        return int(_OF_STARTS[starts + 1])
+    order = (
+        27 * starts
+        + 9 * compare_times(xs, ye)
+        + 3 * compare_times(xe, ys)
+        + compare_times(xe, ye)
+        + 40
+    )
+    return int(_OF_ORDER[order])
+
+
+class Finder(Record):
+    """An interval whose partners in one constraint are looked for. (What it is lies nowhere.)"""
+
+    partition: Carried[Partition]
+    constraint: Carried[Constraint]
+    side: Carried[int]
+    slot_id: Carried[int]
+    start: Carried[int]
+    end: Carried[int]
+    now: Carried[int]
+    floor: Carried[int]
+
+    @method
+    def add(self, other: int) -> None:
+        """Note a partner that was found."""
+        add_pair(self.partition, self.constraint, self.side, self.slot_id, other)
+
+    @method
+    def add_all(self, by: int, first: int, last: int, low: int, high: int) -> int:
+        """Note all partners in a box; gives how many nodes were looked at."""
+        if first > last or low > high:
+            return 0
+        partition = self.partition
+        constraint = self.constraint
+        s_other = constraint.symbols[1 - self.side]
+        order = partition.order(s_other, by)
+        box = box_in(order, first, last, low, high, NO_MATCH)
+        s = constraint.symbols[self.side]
+        number = NONE
+        if partition.program.rows >> s & 1:
+            number = RowSlot(partition.ring(s).slot(self.slot_id)).number
+        other, looked = box.following(NONE)
+        while other != NONE:
+            if box.slot(other).number != number or number == NONE:
+                self.add(other)
+            other, more = box.following(other)
+            looked += more
+        return looked
+
+    @method
+    def add_related(self, r: int, low_end: int, high_end: int) -> int:
+        """Note all partners in a relation, by its number, whose ends lie in a range."""
+        first_start, last_start = self.floor, INT64_MAX
+        if _TS_TS[r] == 0:
+            first_start, last_start = self.start, self.start
+        elif _TS_TS[r] < 0:
+            first_start = self.start + 1
+        else:
+            last_start = self.start - 1
+        if _TE_TS[r] == 0:
+            first_start, last_start = self.end, self.end
+        elif _TE_TS[r] > 0 and self.end != OPEN:
+            last_start = min(last_start, self.end - 1)
+        if _TS_TE[r] == 0:
+            low_end, high_end = self.start, self.start
+        else:
+            low_end = max(low_end, self.start + 1)
+        if _TE_TE[r] == 0:
+            low_end, high_end = max(low_end, self.end), min(high_end, self.end)
+        elif _TE_TE[r] < 0:
+            low_end = max(low_end, self.end + 1)
+        elif self.end != OPEN:
+            high_end = min(high_end, self.end - 1)
+        if first_start > last_start or low_end > high_end:
+            return 0
+        same_start = first_start == last_start
+        ends_later = _TE_TE[r] < 0 and high_end == OPEN
+        if same_start or ends_later:
+            return self.add_all(BY_START, first_start, last_start, low_end, high_end)
+        return self.add_all(BY_END, low_end, high_end, first_start, last_start)
+
+    @method
+    def add_open(self, order: int, low_end: int) -> int:
+        """Note all partners whose starts compare so with this one, and whose ends are not earlier."""
+        if order == 0:
+            return self.add_all(BY_START, self.start, self.start, low_end, OPEN)
+        if order > 0:
+            return self.add_all(BY_START, self.floor, self.start - 1, low_end, OPEN)
+        return self.add_all(BY_START, self.start + 1, INT64_MAX, low_end, OPEN)
+
+    @method
+    def arrive_among_rows(self, allowed: int) -> int:
+        """Find the partners of an interval that becomes known, among intervals that came as rows."""
+        looked = 0
+        ended = self.end <= self.now
+        # of a known end that is still to come: not those whose ends are not known
+        high_end = OPEN if ended else OPEN - 1
+        for r in range(_N_TOUCHING):
+            certain = self.end != OPEN or _TS_TE[r] == 0
+            if allowed & _RELATIONS[r] and certain:
+                looked += self.add_related(r, INT64_MIN, high_end)
+        if not ended:
+            low_end = self.now + 1 if self.end == OPEN else OPEN
+            for order in range(2):  # none has begun later
+                possible = _OF_STARTS[order + 1]
+                if allowed & possible == possible:
+                    looked += self.add_open(order, low_end)
+        return looked
+
+    @method
+    def pass_among_rows(self, allowed: int, announced: bool) -> int:
+        """Find the partners of an interval whose end passes now, among intervals that came as rows.
+
+        Only pairs of which no end had passed, and of which not both were known.
+        """
+        looked = 0
+        for r in range(_N_TOUCHING):
+            possible = _OF_SAME_STARTS[r]
+            if not allowed & _RELATIONS[r] or not possible & _RELATIONS[r]:
+                continue
+            if allowed & possible == possible:  # decided when the later one became known
+                continue
+            if _TE_TE[r] < 0:
+                looked += self.add_related(r, OPEN if announced else self.now + 1, OPEN)
+            elif _TE_TE[r] == 0 and not announced:
+                looked += self.add_ending_together(r)
+        return looked
+
+    @method
+    def add_ending_together(self, r: int) -> int:
+        """Note the partners in a relation whose ends pass too: each pair is found from one side."""
+        partition = self.partition
+        ring = partition.pairs(self.constraint)
+        found = ring.tail
+        looked = self.add_related(r, self.now, self.now)
+        if self.side == 0:
+            return looked
+        s_other = self.constraint.symbols[0]
+        others = partition.ring(s_other)
+        kept = found
+        for pair_id in range(found, ring.tail):
+            other = _pair_ids(ring.slot(pair_id), 0)
+            if RowSlot(others.slot(other)).announced:
+                kept += 1
+                if kept - 1 != pair_id:
+                    _move_pair(ring.slot(pair_id), ring.slot(kept - 1))
+        ring.tail = kept
+        return looked
+
+    @method
+    def arrive_among_runs(self, allowed: int) -> int:
+        """Find the partners of an interval that becomes known, among runs."""
+        partition = self.partition
+        s_other = self.constraint.symbols[1 - self.side]
+        ring = partition.ring(s_other)
+        first = ring.first_ending_from(self.start)
+        last = ring.tail - 1
+        looked = 0
+        contains = allowed & _CONTAINS != 0
+        run_id = first
+        while run_id <= last:
+            looked += 1
+            run = ring.slot(run_id)
+            possible = relations_now(self.start, self.end, run.start, run.end, self.now)
+            decided = allowed & possible == possible and not possible & _DISJOINT
+            if decided and is_held(partition, s_other, run_id, self.floor):
+                self.add(run_id)
+            run_id += 1
+            if not contains and first < run_id < last:  # all between are contained
+                run_id = last
+        return looked
+
+    @method
+    def pass_among_runs(self, allowed: int, announced: bool) -> int:
+        """Find the partner of an interval whose end passes now, among runs."""
+        partition = self.partition
+        s_other = self.constraint.symbols[1 - self.side]
+        ring = partition.ring(s_other)
+        run_id = ring.tail - 1
+        if run_id < ring.head:
+            return 0
+        run = ring.slot(run_id)
+        if run.start >= self.now or run.end < self.now:
+            return 1
+        if run.end == self.now and (announced or self.side):
+            return 1  # found when the run ends
+        possible = int(_OF_STARTS[compare_times(self.start, run.start) + 1])
+        relation = relations_now(self.start, self.end, run.start, run.end, self.now)
+        decided = allowed & possible != possible and allowed & relation == relation
+        if decided and is_held(partition, s_other, run_id, self.floor):
+            self.add(run_id)
+        return 1
+
+    @method
+    def followed_end(self) -> int:
+        """Where the interval ended that this one may follow: the last that either symbol has seen.
+
+        NO_MATCH if one of them reaches this one's start.
+        """
+        partition = self.partition
+        latest = NO_MATCH
+        for side in range(2):
+            s = self.constraint.symbols[side]
+            latest = max(latest, partition.latest_end_before(s, self.start))
+        return latest if latest < self.start else NO_MATCH
+
+    @method
+    def add_followed(self) -> int:
+        """Note the partners that this interval, which becomes known, follows immediately."""
+        end = self.followed_end()
+        if end == NO_MATCH:
+            return 1
+        partition = self.partition
+        s_other = self.constraint.symbols[1 - self.side]
+        if partition.program.rows >> s_other & 1:
+            return 1 + self.add_all(BY_END, end, end, self.floor, end)
+        ring = partition.ring(s_other)
+        run_id = ring.first_ending_from(end)
+        ends_there = run_id < ring.tail and ring.slot(run_id).end == end
+        if ends_there and is_held(partition, s_other, run_id, self.floor):
+            self.add(run_id)
+        return 1
+
+
+@kernel
+def _pair_ids(pair: Slot, side: int) -> int:
+    """The id on one side of a pair."""
+    return pair[side]
+
+
+@kernel
+def _move_pair(source: Slot, target: Slot) -> None:
+    """Let a pair that was found, and not inserted, take another place."""
+    target[0] = source[0]
+    target[1] = source[1]
+
+
+@kernel
+def find_arrived(
+    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+) -> int:
+    """Find the pairs that are decided as an interval becomes known; gives the work it took."""
+    slot = partition.ring(constraint.symbols[side]).slot(slot_id)
+    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
+    allowed = constraint.sides[side].allowed
+    looked = 0
+    if partition.program.rows >> constraint.symbols[1 - side] & 1:
+        looked += finder.arrive_among_rows(allowed)
+    else:
+        looked += finder.arrive_among_runs(allowed)
+    if allowed & _FOLLOWS:
+        looked += finder.add_followed()
+    return looked
+
+
+@kernel
+def find_passed(
+    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+) -> int:
+    """Find the pairs that are decided as the end of an interval passes; gives the work it took."""
+    s = constraint.symbols[side]
+    slot = partition.ring(s).slot(slot_id)
+    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
+    announced = False
+    if partition.program.rows >> s & 1:
+        announced = RowSlot(slot).announced != 0
+    allowed = constraint.sides[side].allowed
+    if partition.program.rows >> constraint.symbols[1 - side] & 1:
+        return finder.pass_among_rows(allowed, announced)
+    return finder.pass_among_runs(allowed, announced)
+
+
+@kernel
+def followed_end(
+    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+) -> int:
+    """Where the intervals ended that one which becomes known follows immediately, or NO_MATCH."""
+    slot = partition.ring(constraint.symbols[side]).slot(slot_id)
+    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
+    return finder.followed_end()

@@ -1,0 +1,141 @@
+"""What intervals that come as rows cost: counted in steps, where most of what is held is no partner.
+
+The work may grow as the intervals, their pairs and the matches do, with a logarithm for the orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log2
+
+import pytest
+
+from tests.joins.rows import Given, Scene, batch_of, detector_of, rows_of
+from tests.joins.test_steps import (
+    CHAIN,
+    LEAVES,
+    STAR,
+    chain_of_nests,
+    leaves_of_which_one_lives,
+    star_whose_leaves_are_dead,
+    star_with_a_dead_arm,
+)
+
+EVER = 10**9
+KINDS = ["end", "start", "both"]
+#: For each interval, pair and match, times the logarithm of the number of intervals.
+MOST = 4
+Spans = Mapping[str, Sequence[tuple[int, int]]]
+
+
+def work_of(
+    clauses: Sequence[str], spans: Spans, kind: str, within: int = EVER
+) -> tuple[int, int, int]:
+    """How many intervals there are, the steps and visits that they took, and the result rows."""
+    rows = [Given(s, e, name, kind) for name, some in spans.items() for s, e in some]
+    times = sorted({t for row in rows for t in (row.start, row.end) if t is not None})
+    scene = Scene(tuple(clauses), within, {}, times, rows, "".join(spans))
+    binding, detector = detector_of(scene)
+    found = detector.detect(batch_of(scene, binding, 0, len(times), rows_of(scene)))
+    return len(rows), detector.work.steps + detector.work.visits, len(found)
+
+
+def allowed(intervals: int, pairs: int, matches: int) -> float:
+    return MOST * (intervals + pairs + matches) * max(1.0, log2(intervals))
+
+
+def nested(n: int) -> list[tuple[int, int]]:
+    """Each holds the next one."""
+    return [(1 + i, 10_000 - i) for i in range(n)]
+
+
+def beside(n: int, first: int) -> list[tuple[int, int]]:
+    return [(first + 4 * i, first + 4 * i + 2) for i in range(n)]
+
+
+#: Hundreds are held that could be looked at in vain: the constraint, the intervals, and the pairs.
+SHAPES = {
+    "long ones over short ones": ("a overlaps b", {"a": nested(300), "b": beside(300, 2_000)}, 0),
+    "short ones in long ones": (
+        "a overlapped-by b",
+        {"a": beside(300, 2_000), "b": nested(300)},
+        0,
+    ),
+    "long ones, the shorter met": ("b contains a", {"a": nested(300), "b": beside(300, 2_000)}, 0),
+    "equal starts": (
+        "a equals b",
+        {"a": [(5, 100 + i) for i in range(300)], "b": [(5, 1_100 + i) for i in range(300)]},
+        0,
+    ),
+    "equal ends": (
+        "a equals b",
+        {"a": [(i + 1, 2_000) for i in range(300)], "b": [(i + 700, 2_000) for i in range(300)]},
+        0,
+    ),
+    "starts of others": (
+        "a starts b",
+        {
+            "a": [(2 * i + 1, 1_000) for i in range(300)],
+            "b": [(2 * i + 2, 2_000) for i in range(300)],
+        },
+        0,
+    ),
+    "one partner each": (
+        "a equals b",
+        {"a": [(5, 100 + i) for i in range(300)], "b": [(5, 100 + i) for i in range(300)]},
+        300,
+    ),
+    "one after all": ("a before b", {"a": beside(300, 5), "b": [(3_000, 3_005)]}, 300),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_is_no_partner_is_not_looked_at(name: str, kind: str) -> None:
+    clause, spans, matches = SHAPES[name]
+    intervals, work, found = work_of([clause], spans, kind)
+    assert found == matches
+    assert work <= allowed(intervals, found, found)
+
+
+DEAD_ENDS = {
+    "star": (STAR, star_with_a_dead_arm, 0),
+    "leaves": (LEAVES, star_whose_leaves_are_dead, 0),
+    "chain": (CHAIN, chain_of_nests, 0),
+    "one": (LEAVES, leaves_of_which_one_lives, 300),
+}
+
+
+@pytest.mark.parametrize("kind", ["end", "start"])
+@pytest.mark.parametrize("name", DEAD_ENDS)
+def test_dead_ends_cost_their_intervals_and_pairs(name: str, kind: str) -> None:
+    """As of runs: what lies three symbols away decides whether anything is entered."""
+    clauses, stream, matches = DEAD_ENDS[name]
+    spans = stream(100)
+    intervals, work, found = work_of(clauses, spans, kind)
+    assert found == matches
+    pairs = sum(
+        work_of([clause], {n: spans[n] for n in clause.split() if n in spans}, kind)[2]
+        for clause in clauses
+        if all(spans[clause.split()[end]] for end in (0, -1))
+    )
+    assert work <= allowed(intervals, pairs, found)
+
+
+@pytest.mark.parametrize("kind", ["start", "both"])
+def test_the_state_is_that_of_the_window(kind: str) -> None:
+    """Ten windows of intervals take no more room than two, though some never end."""
+    sizes = []
+    for windows in (2, 10):
+        rows = [Given(t, t + 3 + t % 40, "ab"[t % 2], kind) for t in range(1, 100 * windows)]
+        rows += [Given(3 * t, None, "a", "start") for t in range(1, 30 * windows)]
+        times = list(range(1, 100 * windows + 60))
+        scene = Scene(("a overlaps b",), 100, {}, times, rows, "ab")
+        binding, detector = detector_of(scene)
+        known = rows_of(scene)
+        for first in range(0, len(times), 50):
+            end = min(first + 50, len(times))
+            detector.detect(batch_of(scene, binding, first, end, known))
+            detector.compact(times[end - 1])
+        sizes.append(detector.pool.size)
+    assert sizes[1] <= 1.5 * sizes[0]

@@ -1,0 +1,156 @@
+"""Intervals that come ready-made, as rows, alone and beside runs: against enumeration.
+
+Random scenes mix symbols of both, rows that are known at their end, at their start and with both
+endpoints at their start, equal endpoints, open ends, bounds, windows and all ways to report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.joins.rows import Given, Scene, expected, found, random_scene
+
+WAYS = ("whole", "pieces", "moved")
+
+
+def check(scene: Scene, seed: int = 0) -> int:
+    """Hold every way against the enumeration; gives how many rows there are."""
+    wanted = expected(scene)
+    for way in WAYS:
+        assert found(scene, way, Random(seed)) == wanted, way
+    return len(wanted)
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_random_scenes(block: int) -> None:
+    met = 0
+    for seed in range(15 * block, 15 * (block + 1)):
+        scene = random_scene(seed)
+        if scene is not None:
+            met += check(scene, seed)
+    assert met > 0
+
+
+def rows_of(kind: str, *spans: tuple[int, int | None], symbols: str) -> list[Given]:
+    return [Given(start, end, symbols, kind) for start, end in spans]
+
+
+def scene_of(
+    *clauses: str, rows: list[Given], of_rows: str = "ab", within: int = 100, **more: object
+) -> Scene:
+    """A scene with an event at each endpoint."""
+    times = sorted({t for row in rows for t in (row.start, row.end) if t is not None})
+    return Scene(clauses, within, {}, times, rows, of_rows, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "detected"), [("end", 9), ("start", 7), ("both", 5)], ids=["end", "start", "both"]
+)
+def test_the_earlier_the_rows_the_earlier_the_match(kind: str, detected: int) -> None:
+    """`overlaps` is certain when both have come, when the first has ended, when the second begins."""
+    rows = [*rows_of(kind, (2, 7), symbols="a"), *rows_of(kind, (5, 9), symbols="b")]
+    scene = scene_of("a overlaps b", rows=rows)
+    (row,) = expected(scene)
+    assert row[0] == detected
+    assert check(scene) == 1
+
+
+def test_an_open_interval_decides_what_any_end_allows() -> None:
+    """At the start of b inside a, whose ends are both to come, the three relations are certain."""
+    rows = [*rows_of("start", (2, 7), symbols="a"), *rows_of("start", (5, None), symbols="b")]
+    scene = scene_of("a overlaps; finished-by; contains b", rows=rows)
+    (row,) = expected(scene)
+    assert row[0] == 5
+    assert check(scene) == 1
+
+
+def test_hundreds_that_start_and_end_together() -> None:
+    spans = [(3, 8)] * 60
+    rows = [
+        *rows_of("start", *spans, symbols="a"),
+        *rows_of("start", *spans, (3, 9), (2, 8), symbols="b"),
+    ]
+    assert check(scene_of("a equals b", rows=rows)) == 60 * 60
+    assert check(scene_of("a starts b", rows=rows)) == 60
+    assert check(scene_of("a finishes b", rows=rows)) == 60
+
+
+def test_two_symbols_never_bind_the_same_row() -> None:
+    rows = rows_of("end", (1, 4), (1, 4), (2, 6), symbols="ab")
+    assert check(scene_of("a equals b", rows=rows)) == 2
+    within = scene_of("a starts; equals; overlaps; during; contains b", rows=rows)
+    assert check(within) == 4
+
+
+def test_rows_of_unconstrained_symbols_are_not_the_same_either() -> None:
+    rows = [
+        *rows_of("end", (1, 4), (2, 6), symbols="ac"),
+        *rows_of("end", (0, 9), symbols="b"),
+    ]
+    scene = scene_of("a during b", "b contains c", rows=rows, of_rows="abc")
+    assert check(scene) == 2
+
+
+@pytest.mark.parametrize("kind", ["start", "both"])
+def test_nothing_of_either_symbol_touches_the_gap_of_followed_by(kind: str) -> None:
+    pair = [*rows_of(kind, (1, 4), symbols="a"), *rows_of(kind, (6, 9), symbols="b")]
+    assert check(scene_of("a followed-by b", rows=pair)) == 1
+    for touching, symbols in (((2, 5), "a"), ((5, 7), "a"), ((0, 8), "b"), ((5, 6), "b")):
+        rows = [*pair, *rows_of(kind, touching, symbols=symbols)]
+        scene = scene_of("a followed-by b", rows=rows)
+        assert (4, 6) not in [(row[2], row[6]) for row in expected(scene)]
+        check(scene)
+    beside = [*pair, *rows_of(kind, (6, 8), symbols="a"), *rows_of(kind, (0, 4), symbols="b")]
+    assert check(scene_of("a followed-by b", rows=beside)) == 1
+
+
+def test_what_began_before_the_window_still_touches_the_gap() -> None:
+    rows = [
+        *rows_of("start", (1, 70), symbols="a"),
+        *rows_of("start", (50, 60), (75, 78), symbols="a"),
+        *rows_of("start", (64, 66), (80, 82), symbols="b"),
+    ]
+    scene = scene_of("a followed-by b", rows=rows, within=30)
+    ((_, start, *_),) = expected(scene)
+    assert start == 75
+    check(scene)
+
+
+def test_refused_durations_are_not_there() -> None:
+    rows = [
+        *rows_of("start", (1, 3), (1, 9), symbols="a"),
+        *rows_of("end", (2, 8), (2, 20), symbols="b"),
+    ]
+    bounds = {"a": "AT LEAST 4", "b": "AT MOST 10"}
+    scene = scene_of("a contains b", rows=rows, bounds=bounds)
+    assert check(scene) == 1
+
+
+@pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION", "BOTH"])
+def test_matches_wait_for_ends_that_come_long_after_the_window(emit: str) -> None:
+    """What still waits keeps its slot, while hundreds come and go behind it."""
+    rows = [
+        *rows_of("start", (1, 900), symbols="a"),
+        *rows_of("start", (2, 4), symbols="b"),
+        *(Given(t, t + 2, "ab", "start") for t in range(60, 800, 3)),
+    ]
+    times = sorted({t for row in rows for t in (row.start, row.end) if t is not None})
+    scene = Scene(("a contains b",), 40, {}, times, rows, "ab", emit)
+    assert check(scene) == {"TRIGGER": 1, "COMPLETION": 0, "BOTH": 2}[emit]
+
+
+def test_the_order_of_rows_within_an_instant_says_nothing() -> None:
+    scene = random_scene(11)
+    assert scene is not None
+    wanted = found(scene, "whole", Random(0))
+    for seed in range(1, 6):
+        assert found(scene, "whole", Random(seed)) == wanted
+
+
+def test_window_edges_count() -> None:
+    rows = [*rows_of("end", (1, 4), symbols="a"), *rows_of("end", (6, 11), symbols="b")]
+    for within, matches in ((10, 1), (9, 0)):
+        assert check(replace(scene_of("a before b", rows=rows), within=within)) == matches
