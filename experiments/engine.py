@@ -262,7 +262,7 @@ class _Ranked(JoinOrders):
             )
             source = self.edges[via].other(target)
             checked = sum(1 << self.edges[e].other(target) for e in others)
-            steps.append(Step(target, via, self.edges[via].side(source), checked))
+            steps.append(Step(target, via, self.edges[via].side(source), checked, 0))
             done.append(target)
         return tuple(steps)
 

@@ -25,6 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
+    from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.sweep import Sweep, sweep
+    from piestream.diagnosis.why import Why
+    from piestream.diagnosis.why_not import WhyNot
     from piestream.engine.statistics import Statistics
     from piestream.engine.warm import warm
     from piestream.errors import (
@@ -45,15 +49,16 @@ if TYPE_CHECKING:
     from piestream.interval_tables.merging import merge
     from piestream.language.builder import pattern
     from piestream.language.model import Query
-    from piestream.language.parser import parse as query
+    from piestream.language.parser import query
     from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
+    from piestream.pictures.timeline import Timeline
     from piestream.show.explain import Explanation
 
 __version__ = "0.1.0"
 
 _PLACES = {
-    "query": ("piestream.language", "parse"),
+    "query": ("piestream.language.parser", "query"),
     "define": ("piestream.language.symbols", "define"),
     "pattern": ("piestream.language.builder", "pattern"),
     "stream": ("piestream.language.stream_builder", "stream"),
@@ -61,7 +66,13 @@ _PLACES = {
     "QueryError": ("piestream.expressions.diagnostics", "QueryError"),
     "Session": ("piestream.adapters.session", "Session"),
     "Statistics": ("piestream.engine.statistics", "Statistics"),
+    "Diagnosis": ("piestream.diagnosis.diagnosis", "Diagnosis"),
+    "Sweep": ("piestream.diagnosis.sweep", "Sweep"),
+    "sweep": ("piestream.diagnosis.sweep", "sweep"),
+    "Why": ("piestream.diagnosis.why", "Why"),
+    "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
+    "Timeline": ("piestream.pictures.timeline", "Timeline"),
     "join": ("piestream.interval_tables.joining", "join"),
     "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
     "relate": ("piestream.interval_tables.joining", "relate"),
@@ -87,6 +98,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Diagnosis",
     "Explanation",
     "FileError",
     "IntervalError",
@@ -100,8 +112,12 @@ __all__ = [
     "StateError",
     "Statistics",
     "StreamError",
+    "Sweep",
     "TieError",
     "TimeError",
+    "Timeline",
+    "Why",
+    "WhyNot",
     "__version__",
     "coverage",
     "define",
@@ -113,6 +129,7 @@ __all__ = [
     "query",
     "relate",
     "stream",
+    "sweep",
     "warm",
 ]
 

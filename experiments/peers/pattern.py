@@ -125,11 +125,14 @@ class Pattern:
                 "two symbols have equal predicates; no other method distinguishes an interval of the one "
                 "from the same interval of the other"
             )
+        if len(query.streams) > 1 or query.streams[0].is_ready_made:
+            raise UnsupportedPatternError("the other methods read one stream of events")
         if query.streams[0].max_gap is not None:
             raise UnsupportedPatternError(
                 "MAX GAP: the other methods know no silences; leave it out"
             )
-
+        if query.where is not None:
+            raise UnsupportedPatternError("WHERE: the other methods have no conditions on matches")
         if any(s.at_least_events or s.at_most_events for s in query.symbols):
             raise UnsupportedPatternError("the other methods do not bound the number of events")
 

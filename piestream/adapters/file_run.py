@@ -99,11 +99,20 @@ def _advised(fault: Diagnostic, advice: Mapping[str, str], source: str | None) -
     """A fault with what the source says of the columns that it is about, or of all if of none."""
     span = fault.span
     text = source[span.start : span.end] if span is not None and source is not None else ""
-    words = set(re.findall(r"\w+", f"{fault.message} {fault.hint} {text}"))
-    about = [what for column, what in advice.items() if set(re.findall(r"\w+", column)) <= words]
-    if not about and span is None:
+    about = _about(f"{fault.message} {text}", advice)
+    if about:
+        return replace(fault, hint="; ".join(about))
+    if fault.hint is not None and "did you mean" in fault.hint:
+        about = [fault.hint, *_about(fault.hint, advice)]
+    elif span is None:
         about = list(advice.values())
     return replace(fault, hint="; ".join(about)) if about else fault
+
+
+def _about(text: str, advice: Mapping[str, str]) -> list[str]:
+    """What is said of the columns that a text names."""
+    words = set(re.findall(r"\w+", text))
+    return [what for column, what in advice.items() if set(re.findall(r"\w+", column)) <= words]
 
 
 def run_files(query: Query, options: FileOptions) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from glob import glob, has_magic
 from typing import BinaryIO, Protocol
@@ -66,15 +66,17 @@ def open_source(
     format: Format | None = None,
     live: bool = False,
     options: FileOptions | None = None,
+    idle: Callable[[], None] | None = None,
 ) -> Source:
     """Files by their names or globs, or standard input (``-``), as one source of rows.
 
     ``format`` says what they hold where the names do not. A ``live`` standard input is handed on as
-    it comes, not in large blocks. Of the options those count that say how text is written.
+    it comes, not in large blocks; ``idle`` is called several times a second while text of it is waited
+    for. Of the options those count that say how text is written.
     """
     options = options or FileOptions()
     if list(names) == ["-"]:
-        return _standard_input(format, live, options)
+        return _standard_input(format, live, options, idle)
     if "-" in names:
         raise ValueError("standard input (-) cannot be read together with files")
     remote = [name for name in names if "://" in name]
@@ -103,7 +105,9 @@ def open_source(
     return _text(list(map(TextFile, files)), kind, options)
 
 
-def _standard_input(format: Format | None, live: bool, options: FileOptions) -> Source:
+def _standard_input(
+    format: Format | None, live: bool, options: FileOptions, idle: Callable[[], None] | None
+) -> Source:
     if format is None:
         raise ValueError(
             "standard input has no name that says what it holds: give the format (--format csv)"
@@ -112,7 +116,7 @@ def _standard_input(format: Format | None, live: bool, options: FileOptions) -> 
         spool = _spooled(sys.stdin.buffer)
         return ScanSource("standard input", pl.scan_parquet(spool), spool)
     _check_text(format, options)
-    return _text([TextPipe(sys.stdin.buffer, live)], format, options)
+    return _text([TextPipe(sys.stdin.buffer, live, idle)], format, options)
 
 
 def _text(parts: Sequence[TextFile | TextPipe], format: Format, options: FileOptions) -> TextSource:

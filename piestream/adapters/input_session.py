@@ -87,7 +87,10 @@ class InputFeed:
         if events is None:
             return as_polars(rows, reader)
         if key in self._schemas:
-            return self.inputs.events(key, events, self._schemas[key]), "events"
+            types = self._schemas[key]
+            if self.bound is not None:  # an end that was NULL has the type of the start
+                types = {name: self.bound.types[key][name] for name in types}
+            return self.inputs.events(key, events, types), "events"
         return self.inputs.frame(key, events)[0], "events"
 
     def _open(self) -> pl.DataFrame:

@@ -48,7 +48,8 @@ class InputBinding:
                 raise SchemaError(
                     f"the rows of {key} have no column {name}, which earlier rows had"
                 )
-            if not _fits(frame.schema[name], dtype):
+            types = (dtype, self.types[key].get(name, dtype))
+            if not any(_fits(frame.schema[name], one) for one in types):
                 late = dtype == pl.Null
                 message = (
                     f"column {name} of {key} has type {frame.schema[name]}; it had {dtype} before"

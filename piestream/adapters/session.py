@@ -37,8 +37,8 @@ from piestream.language.options import (
     BoundedOptions,
     OrderKeywords,
     OrderOptions,
-    takes_options,
 )
+from piestream.language.signatures import takes_options
 from piestream.plan.binding import Binding
 
 T = TypeVar("T")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from piestream.errors import FileError
 
-__all__ = ["BLOCK_BYTES", "TextFile", "TextPipe", "can_read", "count_last_fields", "whole_lines"]
+__all__ = ["BLOCK_BYTES", "TextFile", "TextPipe", "count_last_fields", "whole_lines"]
 
 #: Bytes of text parsed at a time.
 BLOCK_BYTES = 16 << 20
@@ -26,6 +26,9 @@ _CLOSING_QUOTE = re.compile(b'[^"]*+(?:""[^"]*+)*+"')
 
 #: How long a live stream may be silent before the bytes that were read are worked on.
 _PATIENCE_SECONDS = 0.02
+
+#: How often somebody who waits for data may do something else.
+_IDLE_SECONDS = 0.1
 
 
 class TextFile:
@@ -77,13 +80,19 @@ class TextFile:
 
 
 class TextPipe:
-    """Standard input; a ``live`` one hands on what it has instead of waiting for large blocks."""
+    """Standard input; a ``live`` one hands on what it has instead of waiting for large blocks.
+
+    While nothing comes ``idle`` is called several times a second; what it raises ends the wait.
+    """
 
     name = "standard input"
     size: int | None = None
 
-    def __init__(self, stream: BinaryIO, live: bool) -> None:
+    def __init__(
+        self, stream: BinaryIO, live: bool, idle: Callable[[], None] | None = None
+    ) -> None:
         self.position = 0
+        self._idle = idle or (lambda: None)
         self._stream = stream
         self._live = live
 
@@ -96,7 +105,7 @@ class TextPipe:
             n_bytes = 0
             while n_bytes < BLOCK_BYTES:
                 patience = _PATIENCE_SECONDS if self._live and pieces else None
-                if not can_read(self._stream, patience):
+                if not _can_read(self._stream, patience, self._idle):
                     break
                 try:
                     piece: bytes = read(BLOCK_BYTES - n_bytes)
@@ -115,13 +124,19 @@ class TextPipe:
         """Standard input is not ours to close."""
 
 
-def can_read(stream: BinaryIO, patience: float | None) -> bool:
+def _can_read(stream: BinaryIO, patience: float | None, idle: Callable[[], None]) -> bool:
     """Whether a read gets something at once. Without a limit on patience this waits until it does.
 
-    Ctrl-C gets through while it waits here; a read would be restarted after it, by Polars.
+    It waits here because a read would be taken up again after a signal, by Polars.
     """
     try:
-        return bool(select.select([stream], [], [], patience)[0])
+        while True:
+            idle()
+            slice = _IDLE_SECONDS if patience is None else patience
+            if select.select([stream], [], [], slice)[0]:
+                return True
+            if patience is not None:
+                return False
     except (OSError, ValueError):  # not something that can be waited for
         return patience is None
 

@@ -1,4 +1,4 @@
-"""The command line: ``piestream run``, ``check``, ``explain``, ``warm`` and ``demo``.
+"""The command line: ``piestream run``, ``report``, ``check``, ``explain``, ``warm`` and ``demo``.
 
 Nothing heavy is imported here: ``piestream --help`` answers at once.
 """
@@ -12,9 +12,14 @@ def main() -> None:
     """Run the command line with the arguments of this process."""
     import sys
 
-    from piestream.cli.process import flush_standard_output, open_standard_streams
+    from piestream.cli.process import (
+        end_at_once_on_signals,
+        flush_standard_output,
+        open_standard_streams,
+    )
 
     open_standard_streams()
+    end_at_once_on_signals()
     from piestream.cli.app import BAD_INPUT, app
 
     code: object = 0

@@ -6,15 +6,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from piestream.adapters.formats import Format, has_data_suffix
 from piestream.adapters.terminal import printable
 from piestream.cli.process import (
+    DeferredSignals,
     EndedBySignalError,
-    deferred_signals,
     forget_standard_output,
 )
 from piestream.expressions.parameters import ParameterValue, parameters_written
@@ -28,8 +29,21 @@ if TYPE_CHECKING:
 BAD_INPUT, WRONG_USE = 1, 2
 
 
+class _Commands(TyperGroup):
+    """The commands; a query without one is answered with how it is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command that the first argument names."""
+        first = args[0]
+        if self.get_command(ctx, first) is None and (len(first.split()) > 1 or "." in first):
+            call = "-q 'FROM ...'" if len(first.split()) > 1 else first
+            ctx.fail(f"a command comes first: piestream run {call}")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="piestream",
+    cls=_Commands,
     help="Interval temporal patterns in event streams: exact, at the earliest instant, fast.",
     no_args_is_help=True,
     add_completion=False,
@@ -144,13 +158,22 @@ def run(
     encoding: Encoding = None,
     param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why", help="Say where the rows went, step by step, instead of the matches."
+        ),
+    ] = False,
 ) -> None:
     """Find every match of a query in files or in standard input."""
+    from piestream.cli.why import print_why
     from piestream.cli.work import TABLE_ROWS, Input, RunRequest, file_options, work
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
         _refuse(context, "the query and the data cannot both come from standard input")
+    if why and (output is not None or output_format is not None or limit is not None):
+        _refuse(context, "--why prints where the rows went, and gives no matches to write or limit")
     if sort and lateness is not None:
         _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
     types = _types(context, column_type)
@@ -175,7 +198,51 @@ def run(
             sort=sort,
             quiet=quiet,
         )
-        work(_query(text, _parameters(context, param)), request)
+        (print_why if why else work)(_query(text, _parameters(context, param)), request)
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    query_file: QueryFile = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Files and globs, or - for standard input. Without: the files that FROM names.",
+            show_default=False,
+        ),
+    ] = None,
+    query: QueryText = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="The page to write; - is standard output.")
+    ] = "report.html",
+    format: DataFormat = None,
+    delimiter: Delimiter = None,
+    decimal_comma: DecimalComma = None,
+    ties: Annotated[Ties, typer.Option(help=help_of(FileOptions, "ties"))] = _DEFAULTS.ties,
+    at_end: Annotated[AtEnd, typer.Option(help=help_of(FileOptions, "at_end"))] = _DEFAULTS.at_end,
+    column_type: ColumnTypes = None,
+    null: Null = None,
+    encoding: Encoding = None,
+    param: Parameter = None,
+) -> None:
+    """Write a page of HTML about what a query finds: counts, lags, matches on time lines."""
+    text, names = _text(context, query, query_file, data)
+    with _reported(context):
+        from piestream.cli.work import Input, file_options, write_report
+
+        options = file_options(
+            ties=ties,
+            at_end=at_end,
+            delimiter=delimiter,
+            decimal_comma=decimal_comma,
+            null=null,
+            encoding=encoding,
+            types=_types(context, column_type),
+        )
+        wanted = Input(tuple(names), format, options)
+        write_report(_query(text, _parameters(context, param)), wanted, output)
 
 
 @app.command()
@@ -260,9 +327,9 @@ def demo(
         from piestream.demo.command import show_demo, write_matches
 
         matches = show_demo(cars, seconds)
-        with deferred_signals() as check_signals:
+        with DeferredSignals() as signals:
             write_matches(matches, out)
-            check_signals()
+            signals.check()
 
 
 @app.command()

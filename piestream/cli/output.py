@@ -22,7 +22,7 @@ from piestream.language.model import Query
 from piestream.show.exports import ExportFormat, export, is_export
 from piestream.show.table import PAGE_ROWS, table_text
 
-__all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output"]
+__all__ = ["Output", "ParquetOutput", "TableOutput", "TextOutput", "open_output", "write_text"]
 
 _ROW_GROUP = 1 << 18
 
@@ -54,6 +54,18 @@ def open_output(
         if format == "parquet"
         else (TextOutput(target, schema, csv=format == "csv"))
     )
+
+
+def write_text(path: str | None, text: str) -> None:
+    """Write a text to a file as a whole, or to standard output where ``path`` is None."""
+    target: _Target = NamedFile(Path(path)) if path is not None else _Standard()
+    try:
+        with write_faults(target.name):
+            target.file.write(text.encode())
+        target.done()
+    except BaseException:
+        target.undone()
+        raise
 
 
 class _Standard:

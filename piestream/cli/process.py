@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import CodeType, FrameType
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = [
+    "DeferredSignals",
     "EndedBySignalError",
-    "deferred_signals",
+    "end_at_once_on_signals",
     "flush_standard_output",
     "forget_standard_output",
     "open_standard_streams",
@@ -70,43 +75,69 @@ def forget_standard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextmanager
-def deferred_signals(waiting: CodeType | None = None) -> Iterator[Callable[[], None]]:
-    """A signal that asks to end counts when the function that this gives is called, or a second comes.
+def end_at_once_on_signals() -> None:
+    """From now on a signal that asks to end does so where the process stands, and says so.
 
-    Compiled loops and Polars cannot be interrupted safely. The function ``waiting`` only waits for
-    data: while it runs, the first signal counts at once. What the caller has set to be ignored stays so, as
-    under ``nohup``.
+    This is for the time before a command writes anything. An exception is not enough there: one
+    that comes in a callback from C, as while compiled loops are loaded, is dropped. What the caller
+    has set to be ignored stays so, as under ``nohup``.
     """
-    came: int | None = None
-    ending = False
 
-    def end(number: int) -> None:
-        nonlocal ending
-        if not ending:  # what is cleaned up then is not broken off
-            ending = True
-            raise EndedBySignalError(number)
+    def end(number: int, frame: FrameType | None) -> None:
+        asked = EndedBySignalError(number)
+        with suppress(OSError):
+            os.write(2, f"ended by {asked}\n".encode())
+        os._exit(asked.exit_code)
 
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        if came is not None or (frame is not None and frame.f_code is waiting):
-            end(number)
-        came = number
+    _handle_with(end)
 
-    def check() -> None:
-        if came is not None:
-            end(came)
 
+def _handle_with(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Set the handler of the signals that ask to end; gives those that were set before."""
     before = {}
-    try:
+    with suppress(ValueError):  # not the main thread, which alone gets signals
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, note)
-    except ValueError:  # not the main thread, which alone gets signals
-        yield check
-        return
-    try:
-        yield check
-    finally:
-        for number, handler in before.items():
+                before[number] = signal.signal(number, handler)
+    return before
+
+
+class DeferredSignals:
+    """While it is entered, a signal that asks to end counts at the next check, or if a second comes.
+
+    Compiled loops and Polars cannot be interrupted safely. Whoever waits for data calls `check`
+    from time to time; else the wait might begin just after a signal, and be for ever.
+
+    >>> with DeferredSignals() as signals:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     signals.check()
+    Traceback (most recent call last):
+    piestream.cli.process.EndedBySignalError: SIGINT
+    """
+
+    def __init__(self) -> None:
+        self._came: int | None = None
+        self._ending = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = _handle_with(self._note)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._ending:  # what is cleaned up now is not broken off
+            return
+        if self._came is not None:
+            self._ending = True
+            raise EndedBySignalError(number)
+        self._came = number
+
+    def check(self) -> None:
+        """End if a signal has come."""
+        if self._came is not None:  # also if a second one was dropped where it came
+            self._ending = True
+            raise EndedBySignalError(self._came)

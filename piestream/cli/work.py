@@ -6,9 +6,9 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import Any, Literal
@@ -19,9 +19,8 @@ from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.inputs import Inputs
 from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.terminal import printable
-from piestream.adapters.text_blocks import can_read
 from piestream.cli.output import Output, TableOutput, open_output
-from piestream.cli.process import deferred_signals
+from piestream.cli.process import DeferredSignals
 from piestream.engine.statistics import Statistics
 from piestream.errors import FileError, ResultWarning, StreamError
 from piestream.expressions.diagnostics import QueryError
@@ -30,7 +29,16 @@ from piestream.language.options import FileOptions
 from piestream.show.exports import ExportFormat, check_export, is_export
 from piestream.show.matches import with_endpoints
 
-__all__ = ["Input", "RunRequest", "UsageError", "file_options", "opened", "summary", "work"]
+__all__ = [
+    "Input",
+    "RunRequest",
+    "UsageError",
+    "file_options",
+    "opened",
+    "summary",
+    "work",
+    "write_report",
+]
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
@@ -80,14 +88,19 @@ class RunRequest:
         return self.input.options.lateness is not None
 
 
-def opened(query: Query, wanted: Input, live: bool = False) -> Source:
-    """The data that the command line names, or else the files that the query's FROM names."""
+def opened(
+    query: Query, wanted: Input, live: bool = False, idle: Callable[[], None] | None = None
+) -> Source:
+    """The data that the command line names, or else the files that the query's FROM names.
+
+    ``idle`` is called while standard input is waited for.
+    """
     path = query.streams[0].path
     data = wanted.data or ((path,) if path is not None else ())
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     try:
-        return open_source(data, format=wanted.format, live=live, options=wanted.options)
+        return open_source(data, format=wanted.format, live=live, options=wanted.options, idle=idle)
     except FileError:
         raise
     except (FileNotFoundError, ValueError) as error:
@@ -105,12 +118,13 @@ def work(query: Query, request: RunRequest) -> None:
     if query.is_combined:
         files = named_files(query, request.input.data)
         _refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
-        _work(_inputs_run(query, files, request.input), None, request, format)
+        _work(_inputs_run(query, files, request.input), None, request, format, DeferredSignals())
         return
     _refuse_own_input(request.output, request.input.data or own)
-    with closing(opened(query, request.input, request.live)) as source:
+    signals = DeferredSignals()
+    with closing(opened(query, request.input, request.live, signals.check)) as source:
         run = FileRun(query, source, request.input.options, sort=request.sort)
-        _work(run, source, request, format)
+        _work(run, source, request, format, signals)
 
 
 def named_files(query: Query, data: Sequence[str]) -> dict[str, list[str]]:
@@ -149,19 +163,23 @@ def check_inputs(query: Query, wanted: Input) -> None:
 
 
 def _work(
-    run: FileRun | InputsRun, source: Source | None, request: RunRequest, format: OutputFormat
+    run: FileRun | InputsRun,
+    source: Source | None,
+    request: RunRequest,
+    format: OutputFormat,
+    signals: DeferredSignals,
 ) -> None:
     if is_export(format):
         _check_export(run, format)
     started = time.perf_counter()
-    with deferred_signals(can_read.__code__) as check_signals:
+    with signals:
         output = _output(run, request, format)
         try:
             with _progress(source, request.quiet) as tick, plain_warnings():
                 for rows in run.results():
                     output.write(rows)
                     tick(run.stream.progress)
-                    check_signals()
+                    signals.check()
             output.close()
         except BaseException:
             output.abandon()
@@ -169,6 +187,11 @@ def _work(
     if not request.quiet:
         with suppress(OSError):  # the result is complete, whether this can be read or not
             _sum_up(run, request, output, time.perf_counter() - started)
+            seen = run.stream.statistics
+            if isinstance(run, FileRun) and not seen.matches and sys.stderr.isatty():
+                from piestream.cli.why import where_they_went
+
+                print(where_they_went(run.binding.query, request, seen.events), file=sys.stderr)
 
 
 def _check_export(run: FileRun | InputsRun, format: ExportFormat) -> None:
@@ -192,6 +215,8 @@ def _sum_up(run: FileRun | InputsRun, request: RunRequest, output: Output, secon
     if run.limit.cut:
         print(f"stopped at the limit of {run.limit.rows:,} rows; there are more", file=sys.stderr)
     seen = run.stream.statistics
+    if run.limit.cut:  # those that were worked out, but are not in the result, do not count
+        seen = replace(seen, matches=min(seen.matches, run.limit.rows))
     print(summary(seen, seconds), file=sys.stderr)
     if seen.incomplete:
         print(incomplete_rows(seen.incomplete), file=sys.stderr)
@@ -309,3 +334,22 @@ def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
             )
 
         yield tick
+
+
+def write_report(query: Query, wanted: Input, output: str) -> None:
+    """Write the report of a query over data to a file, or to standard output for -."""
+    from piestream.cli.output import write_text
+    from piestream.diagnosis.rows import refuse_combined, rows_of_source
+    from piestream.pictures.report import report_of_rows
+
+    refuse_combined(query)
+    _refuse_own_input(output, wanted.data or (query.streams[0].path or "-",))
+    with closing(opened(query, wanted)) as source:
+        rows = rows_of_source(query, source, wanted.options)
+    page = report_of_rows(rows, wanted.options)
+    try:
+        write_text(None if output == "-" else output, page)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(str(error)) from None
+    if output != "-":
+        print(f"written: {printable(output)}", file=sys.stderr)

@@ -23,23 +23,22 @@ _COLUMNS = ("symbol", "ts", "te", "duration", "valid", "events")
 
 def intervals(query: Query, frame: Any, options: BoundedOptions) -> Any:
     """What `Query.intervals` gives."""
-    rows = read_rows(query, frame, options.ties)
+    rows = read_rows(query, frame, options)
     for name in rows.keys:
         if name in _COLUMNS:
             raise SchemaError(
                 f"the result has a column {name} beside that of PARTITION BY: rename {name}"
             )
-    closes = options.at_end == "close"
-    found = pl.concat([_shown(rows, symbol, closes) for symbol in rows.query.symbols])
+    found = pl.concat([_shown(rows, symbol) for symbol in rows.query.symbols])
     return rows.same_kind(found)
 
 
-def _shown(rows: Rows, symbol: Symbol, closes: bool) -> pl.DataFrame:
+def _shown(rows: Rows, symbol: Symbol) -> pl.DataFrame:
     time = rows.time
     found = runs(rows, symbol)
-    ended = pl.lit(True) if closes else ~pl.col("open")
+    ended = pl.lit(True) if rows.closes else ~pl.col("open")
     found = found.with_columns(
-        bounds_of(rows, symbol).valid(closes).alias("valid"),
+        bounds_of(rows, symbol).valid(rows.closes).alias("valid"),
         pl.when(ended).then("te").alias("te"),
     ).with_columns((pl.col("te") - pl.col("ts")).alias("duration"))
     return found.select(
@@ -59,7 +58,9 @@ def runs(rows: Rows, symbol: Symbol) -> pl.DataFrame:
     The ``te`` of a run that is open at the end of the rows is where ``at_end="close"`` ends it.
     """
     query = runs_of(rows.query, symbol.name)
-    stream = Stream(bound(query, rows.frame.schema), ties=rows.ties, lateness=None, closable=True)
+    stream = Stream(
+        bound(query, rows.frame.schema), ties=rows.options.ties, lateness=None, closable=True
+    )
     ended = [*stream.portions(stream.project(rows.frame)), *stream.last_portions("open")]
     still_open = list(stream.last_portions("close"))
     parts = [

@@ -70,15 +70,18 @@ def runs_of(query: Query, name: str) -> Query:
         within=Duration(0, in_ticks=True),
         returns=(*endpoints([name]), count),
         emit=Emit.BOTH,
+        where=None,
     )
 
 
 def restricted(query: Query, names: Collection[str]) -> Query:
-    """The query of some of its symbols, with what it says of them alone."""
+    """The pattern of some of its symbols, with what the query says of them alone."""
     kept = tuple(symbol for symbol in query.symbols if symbol.name in names)
     return replace(
         query,
         symbols=kept,
         constraints=tuple(c for c in query.constraints if c.x in names and c.y in names),
         returns=endpoints([symbol.name for symbol in kept]),
+        emit=Emit.TRIGGER,
+        where=None,
     )

@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, OPEN
 from piestream.engine import ordering
-from piestream.engine.batches import Batch
+from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
+from piestream.engine.batches import Batch, IntervalRows
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.instants import EventRows, Instants, merged, silences
@@ -27,7 +28,15 @@ from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import tie_error
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
-from piestream.engine.union import NUMBER, STREAM, CombinedProjection, own_column
+from piestream.engine.union import (
+    END,
+    ID,
+    NUMBER,
+    START,
+    STREAM,
+    CombinedProjection,
+    own_column,
+)
 from piestream.engine.validation import damaged
 from piestream.language.model import StreamKind
 from piestream.language.options import AtEnd, OnLate, Ties
@@ -102,6 +111,34 @@ class _Merged:
     columns: dict[int, pl.Series] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _KnownIntervals:
+    """The rows of intervals of a batch, by group and instant."""
+
+    rows: pl.DataFrame  # of the union
+    groups: Words
+    starts: Words
+    ends: Words
+    symbols: Words
+    numbers: Words
+
+    def as_rows(
+        self, some: NDArray[np.bool_], columns: Words, known: NDArray[np.uint8]
+    ) -> IntervalRows:
+        """As the detector takes them, for the groups in which there is some instant."""
+        offsets = np.searchsorted(self.groups, np.arange(len(some) + 1)).astype(np.int64)
+        return IntervalRows(
+            np.concatenate(([0], offsets[1:][some])),
+            self.rows[TIME].to_numpy(),
+            self.starts,
+            self.ends,
+            self.symbols,
+            self.numbers,
+            np.ascontiguousarray(columns),
+            np.ascontiguousarray(known),
+        )
+
+
 class CombinedStream(Stream):
     """The state of one query over several streams of many partitions."""
 
@@ -130,6 +167,11 @@ class CombinedStream(Stream):
             number: self._no_state(number)
             for number, part in enumerate(binding.parts)
             if part.source.kind is StreamKind.EVENTS
+        }
+        self._announced = {
+            number: AnnouncedIntervals(self._union.schema[own_column(number, ID)])
+            for number, part in enumerate(binding.parts)
+            if part.source.id is not None
         }
         self._gaps = self._gap_ticks()
         self._next_silence = INT64_MAX  # no silence ends anything before or at this time
@@ -362,6 +404,9 @@ class CombinedStream(Stream):
                 state = self._carried[number]
                 state.make_room(self.detector.n_partitions)
                 parts.append(state.frame()[used])
+            elif number in self._announced:
+                places = {int(p): place for place, p in enumerate(used.to_list())}
+                parts.append(self._announced[number].frame(places))
             else:
                 parts.append(pl.DataFrame())
         return parts
@@ -379,6 +424,10 @@ class CombinedStream(Stream):
                 if part.schema != expected or len(part) != count:
                     raise damaged("what a stream hands on does not fit its columns")
                 self._carried[number] = self._carried[number].of(part)
+            elif number in self._announced:
+                if part.schema != self._announced[number].frame({}).schema:
+                    raise damaged("the intervals that have begun do not fit their columns")
+                self._announced[number].restore(part)
 
     @property
     def _remembers(self) -> bool:
@@ -392,6 +441,8 @@ class CombinedStream(Stream):
         for state in self._carried.values():
             state.make_room(self.detector.n_partitions)
             state.forget(np.array(free, np.int64))
+        for announced in self._announced.values():
+            announced.forget(now - self.detector.window - 1, set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
@@ -404,8 +455,9 @@ class CombinedStream(Stream):
         self._counts.events += len(rows)
         self._since_compaction += len(rows)
         stored = not self._whole
+        intervals = self._known_intervals(rows, numbers, group_of)
         found = self._merge(rows, numbers, group_of, limit, stored)
-        batch = self._batch(found, numbers)
+        batch = self._batch(found, numbers, intervals)
         if self._whole:
             closes = self._at_end == "close"
             if closes:
@@ -424,9 +476,8 @@ class CombinedStream(Stream):
             state = self._carried[number]
             is_open = np.flatnonzero(state.bits.any(axis=0))
             times = state.last_times[is_open]
-            over = (times < limit) & (
-                limit - times.astype(np.float64) >= gap  # roughly: what is due is found exactly
-            )
+            passed = np.array(limit).astype(np.uint64) - times.astype(np.uint64)  # without sign
+            over = (times < limit) & (passed > np.uint64(gap))
             due.append(is_open[over])
             if len(times[~over]):
                 following = min(following, int(times[~over].min()) + gap)
@@ -602,13 +653,74 @@ class CombinedStream(Stream):
                 None, len(found.instants.times), dtype=dtype, eager=True
             )
 
-    def _batch(self, found: _Merged, numbers: Words) -> Batch:
+    def _known_intervals(
+        self, rows: pl.DataFrame, numbers: Words, group_of: Words
+    ) -> _KnownIntervals | None:
+        """The rows of intervals among these, told apart; None where no stream has any."""
+        ready = np.array([part.source.is_ready_made for part in self.binding.parts])
+        if not ready.any():
+            return None
+        streams = rows[STREAM].to_numpy()
+        at = np.flatnonzero(ready[streams])
+        rows, groups, streams = rows[at], group_of[at], streams[at]
+        starts = rows[START].to_numpy().copy()
+        is_open = rows[END].is_null().to_numpy()
+        own_numbers = rows[NUMBER].fill_null(0).to_numpy().copy()
+        symbols = np.zeros(len(rows), np.int64)
+        keep = np.ones(len(rows), np.bool_)
+        for number in np.flatnonzero(ready):
+            mine = np.flatnonzero(streams == number)
+            symbols[mine] = self._symbols_of(int(number), rows[mine])
+            announced = self._announced.get(int(number))
+            if announced is None:
+                continue
+            times = rows[TIME].to_numpy()[mine]
+            mine = mine[np.lexsort((is_open[mine], times, groups[mine]))]
+            ids = rows[own_column(int(number), ID)].gather(pl.Series(mine)).to_list()
+            of_rows = AnnouncedRows(
+                numbers[groups[mine]], starts[mine], is_open[mine], ids, symbols[mine]
+            )
+            found = announced.number(of_rows, self._take_number)
+            own_numbers[mine], starts[mine] = found.numbers, found.starts
+            symbols[mine], keep[mine] = found.symbols, found.keep
+        self._counts.ties += int(keep.size - keep.sum())
+        ends = rows[END].fill_null(OPEN).to_numpy()
+        return _KnownIntervals(
+            rows.filter(pl.Series(keep)),
+            groups[keep],
+            starts[keep],
+            ends[keep],
+            symbols[keep],
+            own_numbers[keep],
+        )
+
+    def _symbols_of(self, number: int, rows: pl.DataFrame) -> Words:
+        """A bit for each symbol whose predicate holds of a row of intervals."""
+        part = self.binding.parts[number]
+        own = self._union.own_rows(number, rows)
+        taken = np.zeros(len(rows), np.uint64)
+        bits = iter(part.binding.bit_of_symbol)
+        for symbol, one in enumerate(self.binding.query.symbols):
+            if one.stream == number:
+                holds = own[f"{PREDICATE}{next(bits)}"].fill_null(False).to_numpy()
+                taken |= holds.astype(np.uint64) << np.uint64(symbol)
+        return taken.view(np.int64)
+
+    def _take_number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
+
+    def _batch(self, found: _Merged, numbers: Words, intervals: _KnownIntervals | None) -> Batch:
         instants = found.instants
         n_attributes = len(self.binding.attributes)
         values = pl.DataFrame(
             {f"{ATTRIBUTE}{number}": found.columns[number] for number in range(n_attributes)}
         )
+        if n_attributes and intervals is not None:
+            names = {self._attribute_column(n): f"{ATTRIBUTE}{n}" for n in range(n_attributes)}
+            values = pl.concat([values, intervals.rows.select(list(names)).rename(names)])
         columns, known = self._attributes(values)
+        n_instants = len(instants.times)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
@@ -616,8 +728,11 @@ class CombinedStream(Stream):
             offsets,
             instants.times,
             stack_bits(found.bits),
-            columns,
-            known,
+            np.ascontiguousarray(columns[:, :n_instants]),
+            np.ascontiguousarray(known[:, :n_instants]),
+            None
+            if intervals is None
+            else intervals.as_rows(some, columns[:, n_instants:], known[:, n_instants:]),
         )
 
 

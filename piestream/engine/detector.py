@@ -375,6 +375,9 @@ class Detector:
         self.partitions.rows[:] = state.partitions.reshape(self.partitions.rows.shape)
         self.pool = state.pool
         self.waiting = state.waiting
+        if self.compiled.keys:
+            words = self.partitions.words
+            _maintenance().index_all_keys(self.program, words, self.n_partitions, self.pool)
         self.timers.earliest = state.next_timeout
         return partitions
 

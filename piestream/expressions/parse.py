@@ -8,6 +8,7 @@ is a fault. Classes of its tree are named by strings, because importing sqlglot 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -41,6 +42,7 @@ from piestream.expressions.refusals import (
     DURATIONS,
     foreign_fault,
     interval_fault,
+    name_hint,
     refusal,
     syntax_fault,
 )
@@ -155,7 +157,9 @@ def read_predicate(
         reading = _Reading(places, whole, qualifiers, symbols)
         node = reading.node(tree)
     except SqlglotError as error:
-        return None, [syntax_fault(error, sql, places, whole)]
+        fault = syntax_fault(error, sql, places, whole)
+        hint = name_hint(tokens, fault.span or whole) or fault.hint
+        return None, [replace(fault, hint=hint)]
     except RecursionError:
         return None, [Diagnostic(whole, TOO_DEEP)]
     except Exception:  # sqlglot reads many dialects, and stumbles over some mixtures of them

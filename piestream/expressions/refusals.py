@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import rewritten, unit_named
+from piestream.expressions.keywords import EXPRESSION_WORDS
 from piestream.expressions.tokens import Kind, Token
 
 __all__ = [
@@ -63,6 +66,10 @@ def foreign_fault(tokens: list[Token]) -> Diagnostic | None:
                 "interval stand in RETURN"
             )
             return Diagnostic(token.span, message, hint)
+        if token.kind is Kind.NUMBER and re.fullmatch(r"(_\d{3})+", after.text):
+            hint = f"write {token.text}{after.text.replace('_', '')}"
+            span = token.span.joined(after.span)
+            return Diagnostic(span, "a number has no groups of digits", hint)
         if token.upper == "FOR" and ends and after.kind is not Kind.SIGN:
             written = " ".join(t.text for t in tokens[index + 1 : -1])
             duration = rewritten(written)
@@ -147,3 +154,17 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
     if description.startswith("Expecting )"):
         return Diagnostic(span, "a bracket is not closed: ) is missing")
     return Diagnostic(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")
+
+
+def name_hint(tokens: list[Token], place: Span) -> str | None:
+    """What to write where a name holds a blank, or is quoted otherwise, near a fault."""
+    for index, (one, two) in enumerate(pairwise(tokens)):
+        after = tokens[min(index + 2, len(tokens) - 1)]
+        if not one.span.start <= place.start <= after.span.start:
+            continue
+        words = one.kind is Kind.WORD and two.kind is Kind.WORD
+        if words and not {one.upper, two.upper} & EXPRESSION_WORDS:
+            return f'a name that contains a blank stands in double quotes: "{one.text} {two.text}"'
+        if one.is_sign("`", "[") and two.kind is Kind.WORD and after.is_sign("`", "]"):
+            return f'a name is quoted by double quotes: "{two.text}"'
+    return None

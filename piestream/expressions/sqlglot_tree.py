@@ -21,16 +21,26 @@ class TreeReading:
         self.places = places
         self.whole = whole
         self.diagnostics: list[Diagnostic] = []
+        self._covered: dict[int, tuple[Any, Span | None]] = {}  # the trees are kept, so are ids
 
     def span(self, tree: Any) -> Span:
         """What a subtree covers: sqlglot knows the places of its names and literals."""
-        found: Span | None = None
-        for part in tree.walk():
-            start, end = part.meta.get("start"), part.meta.get("end")
-            if start is not None and end is not None:
-                here = Span(self.places[start], self.places[end] + 1)
-                found = here if found is None else found.joined(here)
-        return found or self.whole
+        covered = self._covered
+        for part in reversed(list(tree.walk(prune=lambda part: id(part) in covered))):
+            if id(part) not in covered:
+                below = (covered[id(child)][1] for child in part.iter_expressions())
+                found = self._own_place(part)
+                for here in below:
+                    if here is not None:
+                        found = here if found is None else found.joined(here)
+                covered[id(part)] = part, found
+        return covered[id(tree)][1] or self.whole
+
+    def _own_place(self, part: Any) -> Span | None:
+        start, end = part.meta.get("start"), part.meta.get("end")
+        if start is None or end is None:
+            return None
+        return Span(self.places[start], self.places[end] + 1)
 
     def fault(self, tree: Any, message: str, hint: str | None = None) -> Literal:
         """Report what is wrong at a subtree; the result takes its place."""

@@ -130,7 +130,7 @@ def _with_room_for_rows(place: Words, program: Program, pool_array: Array, s: in
 
 @kernel
 def _with_room_for_pairs(
-    place: Words, program: Program, pool_array: Array, c: int, s: int, floor: int
+    place: Words, program: Program, pool_array: Array, scratch: Scratch, c: int, s: int
 ) -> Array:
     """The pool with room for pairs of one interval with all those of symbol ``s``."""
     partition = Partition(place, program, pointer(pool_array))
@@ -140,13 +140,14 @@ def _with_room_for_pairs(
     most = others.tail - others.head
     if header.tail - header.head + most <= header.capacity:
         return pool_array
-    expire_pairs(partition, constraint, floor)
+    inserted = scratch.tails[constraint.listed]
+    expire_pairs(partition, constraint, inserted, scratch.floor)
     if header.tail - header.head + most <= header.capacity:
         return pool_array
     while header.tail - header.head + most > header.capacity:
         pool_array = grow_ring(header, pool_array, _PAIR_WORDS)
     if constraint.checked:
-        chain_again(Partition(place, program, pointer(pool_array)), constraint)
+        chain_again(Partition(place, program, pointer(pool_array)), constraint, inserted)
     return pool_array
 
 
@@ -266,7 +267,7 @@ def _find(
         other = constraint.symbols[1 - incident.side]
         if only_rows and not program.rows >> other & 1:
             continue
-        pool_array = _with_room_for_pairs(place, program, pool_array, c, other, scratch.floor)
+        pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
         partition = Partition(place, program, pointer(pool_array))
         if passed:
             scratch.visits += find_passed(

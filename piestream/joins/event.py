@@ -13,6 +13,7 @@ from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import is_held, link, pair_at
 from piestream.joins.orders import BY_END, box_in
 from piestream.joins.pairs import add_partner
@@ -24,6 +25,7 @@ from piestream.joins.records import (
     Held,
     Item,
     ItemKind,
+    Pair,
     RowSlot,
     Scratch,
     Slot,
@@ -207,6 +209,9 @@ def apply_event(
         s = trailing_zeros(rest)
         rest &= rest - 1
         open_interval(partition, s, time, event)
+        symbol = program.symbols[s]
+        if symbol.key != symbol.key_end:
+            add_keys(partition, s, columns, row)
         scratch.aggregated[s] = row
 
     # the endpoint index: which ended before those that start, and where those that end leave off
@@ -247,6 +252,23 @@ def _insert_end(partition: Partition, item: Item) -> None:
 
 
 @kernel
+def _latest_with_key(partition: Partition, constraint: Constraint, item: Item) -> int:
+    """The last partner with the key of an interval that starts; NONE if there is none."""
+    mine = constraint.sides[item.side]
+    theirs = constraint.sides[1 - item.side]
+    slot = partition.ring(constraint.symbols[item.side]).latest()
+    others = partition.ring(constraint.symbols[1 - item.side])
+    if slot[mine.key] != 1 or not others.capacity:
+        return NONE
+    latest = partition.pool[bucket_of(others, mine.key, slot, theirs.bucket)] - 1
+    while latest > item.last and latest >= others.head:
+        latest = others.slot(latest)[theirs.chain] - 1
+    key = slot[mine.key + 1]
+    found, _ = next_with_key(others, theirs.key, theirs.chain, latest, others.head, key)
+    return found
+
+
+@kernel
 def _insert_range(partition: Partition, item: Item, floor: int) -> int:
     """Insert the range of partners that ended before an interval starts.
 
@@ -258,6 +280,8 @@ def _insert_range(partition: Partition, item: Item, floor: int) -> int:
     ring = partition.ring(s)
     slot = ring.latest()
     slot[mine.last_ended_before] = item.last
+    if mine.latest_with_key != NONE:
+        slot[mine.latest_with_key] = _latest_with_key(partition, constraint, item)
     increased = False
     if mine.bound != NONE:
         bound = partition[mine.bound_by_ended]
@@ -371,6 +395,17 @@ def _insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int)
 
 
 @kernel
+def _have_equal_keys(partition: Partition, constraint: Constraint, pair: Pair) -> bool:
+    """Whether a pair may be in a match, as far as a join key says."""
+    word = constraint.sides[0].key
+    if word == NONE:
+        return True
+    x_slot = partition.ring(constraint.symbols[0]).slot(pair.ids[0])
+    y_slot = partition.ring(constraint.symbols[1]).slot(pair.ids[1])
+    return equal_keys(x_slot, word, y_slot, constraint.sides[1].key)
+
+
+@kernel
 def _insert_listed(
     partition: Partition, scratch: Scratch, constraint: Constraint, pair_id: int, floor: int
 ) -> int:
@@ -380,6 +415,9 @@ def _insert_listed(
         if not is_held(partition, constraint.symbols[side], pair.ids[side], floor):
             pair.ids[0] = NONE
             return NONE
+    if not _have_equal_keys(partition, constraint, pair):
+        pair.ids[0] = NONE
+        return NONE
     link(partition, constraint, pair_id, floor)
     for side in range(2):
         scratch.visits += _raise_listed(partition, constraint, pair_id, side, floor)
@@ -468,6 +506,8 @@ def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int)
         return NONE
     add_partner(x_slot.partners(x_side.partners), item.ids[1])
     add_partner(y_slot.partners(y_side.partners), item.ids[0])
+    if x_side.key != NONE and not equal_keys(x_slot, x_side.key, y_slot, y_side.key):
+        return NONE
     scratch.visits += _raise_bound(partition, item, 0, x_slot, y_slot, floor)
     scratch.visits += _raise_bound(partition, item, 1, y_slot, x_slot, floor)
     for side in range(2):

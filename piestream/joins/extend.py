@@ -11,6 +11,7 @@ from enum import IntEnum
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
+from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
 from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
@@ -28,6 +29,7 @@ from piestream.joins.records import (
     Scratch,
     Seed,
     Slot,
+    Step,
 )
 from piestream.joins.rings import Ring
 
@@ -73,9 +75,11 @@ class Matches(Record):
 def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
+    if join.key != NONE and source[join.key] != 1:
+        return False  # NULL is equal to nothing
     while cursor.range < ScanRange.LATER:
         cursor.range += 1
-        cursor.mode = ScanMode.ALL
+        cursor.mode = ScanMode.ALL if join.bucket == NONE else ScanMode.BY_KEY
         if cursor.range == ScanRange.PAIRS:
             partners = source.partners(join.partners)
             lo = partners.lo
@@ -93,11 +97,20 @@ def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> boo
                 continue
             cursor.next = head
             cursor.last = source[join.last_ended_before]
+            if join.bucket != NONE:
+                cursor.next = min(source[join.latest_with_key], ring.tail - 1)
+                cursor.lo = head
+                cursor.last = ring.tail - 1
             return True
         if join.first_starting_after == NONE or source[join.first_starting_after] == NONE:
             continue  # the source has not ended
         cursor.next = ring.first_after(source, join.first_starting_after)
         cursor.last = ring.tail - 1
+        if join.bucket != NONE:
+            if cursor.next > cursor.last:
+                continue
+            cursor.lo = cursor.next
+            cursor.next = ring.pool[bucket_of(ring, join.key, source, join.bucket)] - 1
         return True
     return False
 
@@ -119,10 +132,10 @@ def _is_listed_pair(
 
 
 @kernel
-def _passes(
+def _fits(
     partition: Partition, target: int, checked: int, slot: Slot, slot_id: int, bound: Rows[Bound]
 ) -> bool:
-    """Whether a candidate fits the symbols (as bits) that close a cycle."""
+    """Whether a candidate fits symbols (as bits) that are bound: so cycles close."""
     program = partition.program
     first = target * program.n_symbols
     while checked:
@@ -142,6 +155,37 @@ def _passes(
         ):
             return False
     return True
+
+
+@kernel
+def _has_equal_keys(
+    partition: Partition, join: Join, keyed: int, slot: Slot, bound: Rows[Bound]
+) -> bool:
+    """Whether the keys of a candidate are those of symbols (as bits) that are bound."""
+    program = partition.program
+    first = join.target * program.n_symbols
+    while keyed:
+        s = trailing_zeros(keyed)
+        keyed &= keyed - 1
+        check = program.checks[first + s]
+        other = Slot(at_word(partition.pool, bound[s].place))
+        mine = 0 if join.target < s else 1
+        # by the first key of its partners the source has found them
+        for number in range(check.keys + (s == join.source), check.keys_end):
+            words = program.equal_keys[number].words
+            if not equal_keys(slot, words[mine], other, words[1 - mine]):
+                return False
+    return True
+
+
+@kernel
+def _passes(
+    partition: Partition, join: Join, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]
+) -> bool:
+    """Whether a candidate fulfils what the step checks of it."""
+    if step.checked and not _fits(partition, join.target, step.checked, slot, slot_id, bound):
+        return False
+    return not step.keyed or _has_equal_keys(partition, join, step.keyed, slot, bound)
 
 
 @kernel
@@ -233,7 +277,7 @@ def _next_listed(
 
 @kernel
 def _scan_listed(
-    partition: Partition, scratch: Scratch, join: Join, checked: int, cursor: ScanCursor,
+    partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
     matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """What `_scan` does, of a constraint of intervals that came as rows."""
@@ -250,7 +294,9 @@ def _scan_listed(
                 return _Scanned.EXHAUSTED
             continue
         slot = ring.slot(candidate)
-        if not _passes(partition, target, checked, slot, candidate, bound):
+        if join.key != NONE and not equal_keys(slot, join.target_key, source, join.key):
+            continue
+        if not _passes(partition, join, step, slot, candidate, bound):
             continue
         bound[target].slot_id = candidate
         bound[target].place = ring.place(candidate)
@@ -264,7 +310,7 @@ def _scan_listed(
 
 @inline_kernel
 def _scan(
-    partition: Partition, scratch: Scratch, join: Join, checked: int, cursor: ScanCursor,
+    partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
     matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """Bind the step's next candidate to its target; of the last step, write down all the matches.
@@ -277,6 +323,8 @@ def _scan(
     source_id = bound[join.source].slot_id
     source = Slot(at_word(partition.pool, bound[join.source].place))
     has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
+    has_checks = step.checked | step.keyed != 0
+    has_key = join.key != NONE
     outcome = _Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
@@ -287,6 +335,13 @@ def _scan(
         if mode == ScanMode.ALL and candidate < last:
             candidate, looked = ring.next_candidate(candidate, last)
             steps += looked
+        elif mode == ScanMode.BY_KEY and candidate <= last:
+            candidate, looked = next_with_key(
+                ring, join.target_key, join.chain, candidate, cursor.lo, source[join.key + 1]
+            )
+            steps += looked
+            if candidate == NONE:
+                candidate = last + 1
         if candidate > last:
             if (cursor.range == ScanRange.PAIRS and not has_ranges) or not _next_range(
                 ring, join, source, cursor
@@ -305,6 +360,10 @@ def _scan(
 
         place = ring.place(candidate)
         slot = Slot(at_word(partition.pool, place))
+        if mode == ScanMode.BY_KEY:
+            following = slot[join.chain] - 1
+        elif has_key and not equal_keys(slot, join.target_key, source, join.key):
+            continue
         if min(slot.match_bound, slot.start) < floor:
             if mode == ScanMode.ALL:  # it is none until its bound increases
                 ring.clear_candidate(candidate)
@@ -314,11 +373,11 @@ def _scan(
                 continue
             if cursor.range == ScanRange.LATER and slot[join.target_last_ended_before] < source_id:
                 continue
-        if mode >= ScanMode.ALL_CHECKED:
+        if mode == ScanMode.ALL_CHECKED or mode == ScanMode.ENDS_CHECKED:
             possible = possible_relations(source.start, source.end, slot.start, slot.end)
             if possible & join.allowed != possible:
                 continue
-        if checked and not _passes(partition, target, checked, slot, candidate, bound):
+        if has_checks and not _passes(partition, join, step, slot, candidate, bound):
             continue
         bound[target].slot_id = candidate
         bound[target].place = place
@@ -405,11 +464,9 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
             _begin_scan(partition, join, cursor, floor)
         is_last = depth + 1 == n_steps
         if join.listed:
-            scanned = _scan_listed(
-                partition, scratch, join, step.checked, cursor, matches, is_last, floor
-            )
+            scanned = _scan_listed(partition, scratch, join, step, cursor, matches, is_last, floor)
         else:
-            scanned = _scan(partition, scratch, join, step.checked, cursor, matches, is_last, floor)
+            scanned = _scan(partition, scratch, join, step, cursor, matches, is_last, floor)
         if scanned == _Scanned.FULL:
             scratch.depth = n_steps
             return False

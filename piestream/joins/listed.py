@@ -83,12 +83,15 @@ def _unchain(ring: Ring, pair_id: int) -> None:
 
 
 @kernel
-def chain_again(partition: Partition, constraint: Constraint) -> None:
-    """Put all pairs into their buckets, as their ring has another capacity."""
+def chain_again(partition: Partition, constraint: Constraint, end: int) -> None:
+    """Put all pairs before ``end`` into their buckets, as their ring has another capacity.
+
+    Those behind it are to be inserted.
+    """
     ring = partition.pairs(constraint)
     for place in range(ring.capacity):
         Pair(ring.slot(place)).bucket = 0
-    for pair_id in range(ring.head, ring.tail):
+    for pair_id in range(ring.head, end):
         if Pair(ring.slot(pair_id)).ids[0] != NONE:
             _chain(ring, pair_id)
 
@@ -258,11 +261,14 @@ def drop_pairs(partition: Partition, s: int, slot_id: int, floor: int) -> None:
 
 
 @kernel
-def expire_pairs(partition: Partition, constraint: Constraint, floor: int) -> int:
-    """Forget the oldest pairs, as far as no match may hold them any more; gives how many are left."""
+def expire_pairs(partition: Partition, constraint: Constraint, end: int, floor: int) -> int:
+    """Forget the oldest pairs, as far as no match may hold them any more; gives how many are left.
+
+    Those from ``end`` on are to be inserted: they are in no list and no bucket yet.
+    """
     ring = partition.pairs(constraint)
     head = ring.head
-    while head < ring.tail:
+    while head < end:
         pair = Pair(ring.slot(head))
         if pair.ids[0] != NONE:
             x_held = is_held(partition, constraint.symbols[0], pair.ids[0], floor)

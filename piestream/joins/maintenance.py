@@ -10,6 +10,7 @@ from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
 from piestream.joins.arrivals import expire_rows
+from piestream.joins.keys import index_keys
 from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
 from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.partition import Partition
@@ -60,7 +61,8 @@ def _expire_all(partition: Partition, floor: int, now: int) -> int:
     for c in range(program.n_constraints):
         constraint = program.constraints[c]
         if constraint.listed != NONE and partition.rings[constraint.listed].capacity:
-            expire_pairs(partition, constraint, latest_floor)
+            tail = partition.rings[constraint.listed].tail
+            expire_pairs(partition, constraint, tail, latest_floor)
     return alive
 
 
@@ -96,13 +98,15 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
     program = partition.program
     for s in range(program.n_symbols):
         to += _move_compacted(partition.ring(s), target, to)
+        index_keys(Partition(partition, program, target), s)
     for c in range(program.n_constraints):
         constraint = program.constraints[c]
         if constraint.listed == NONE:
             continue
         to += _move_compacted(partition.pairs(constraint), target, to)
         if constraint.checked and partition.rings[constraint.listed].capacity:
-            chain_again(Partition(partition, program, target), constraint)
+            tail = partition.rings[constraint.listed].tail
+            chain_again(Partition(partition, program, target), constraint, tail)
     return to
 
 
@@ -191,6 +195,22 @@ def _remap_waiting(
 
 
 @kernel
+def index_all_keys(
+    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array
+) -> None:
+    """Make all indexes by keys anew, as the state comes from elsewhere or values have other codes."""
+    program = Program(pointer(program_array))
+    for number in range(n_partitions):
+        partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
+        if partition.used:
+            for s in range(program.n_symbols):
+                index_keys(partition, s)
+    keep_alive(program_array)
+    keep_alive(partitions_array)
+    keep_alive(pool_array)
+
+
+@kernel
 def remap_codes(
     program_array: Array, state: tuple[Array, Array, Array], n_partitions: int, column: int,
     moved: Array, held: Array, rename: bool,
@@ -215,6 +235,8 @@ def remap_codes(
                 )
                 _remap_slots(partition, s, word, moved, held, rename)
             _remap_waiting(waiting, s, word, moved, held, rename)
+    if rename:
+        index_all_keys(program_array, partitions_array, n_partitions, pool_array)
     keep_alive(program_array)
     keep_alive(state)
 

@@ -37,6 +37,7 @@ class ScanMode(IntEnum):
     ENDS = 1  # they are not: only the lowest and the highest
     ALL_CHECKED = 2  # followed-by may leave a hole: look at the endpoints
     ENDS_CHECKED = 3  # two at either end, checked
+    BY_KEY = 4  # of a range: those with the same key, from the latest back (keys.py)
 
 
 class ScanRange(IntEnum):
@@ -185,6 +186,9 @@ class Symbol(Record):
     """A symbol of the query. Words are words of its slots."""
 
     width: int  # words of a slot
+    buckets: int  # first of the words that are no part of the slot's interval: of its key indexes
+    key: int  # first of its entries in the table of keys
+    key_end: int
     at_least: int  # ticks or NONE
     at_most: int
     at_least_events: int  # or NONE
@@ -204,6 +208,21 @@ class Symbol(Record):
     at_passing: int  # 1: no interval is valid before its end has passed
     has_lists: int  # 1: some of its constraints are listed
     gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
+
+
+class Key(Record):
+    """A value that intervals of a symbol have from their start, and their index by it, if any."""
+
+    cell: int  # that has it: FIRST of a column
+    word: int  # the first of the cell's words
+    bucket: int  # NONE: it has no index
+    chain: int
+
+
+class EqualKeys(Record):
+    """Values of two symbols that are equal in every match."""
+
+    words: Annotated[Words, 2]  # first of the words of each, of the lower symbol first
 
 
 class Incident(Record):
@@ -227,6 +246,10 @@ class Side(Record):
     bound_by_earlier: int  # of those that ended before this one began
     bound_by_later: int  # of those that begin after this one ended
     bound_by_ended: int  # word of the partition: of all that have ended, for one that begins
+    key: int  # first of the words of the value that must be equal to the partner's
+    bucket: int  # of the index by it of this side's intervals: in which partners are looked up
+    chain: int
+    latest_with_key: int  # the last partner with this one's key that ended before this one began
     allows_earlier: int  # 1: partners may have ended before this one began
     allows_later: int  # 1: they may begin after it ended
 
@@ -264,7 +287,8 @@ class Step(Record):
     """Bind one more symbol."""
 
     join: int  # how its candidates are found
-    checked: int  # the symbols bound before that they must fit (as bits)
+    checked: int  # the symbols bound before (as bits) that they must fit
+    keyed: int  # and whose keys theirs must be equal to
 
 
 class Join(Record):
@@ -279,6 +303,11 @@ class Join(Record):
     scan: int
     allowed: int
     target_last_ended_before: int  # of the target's Side
+    key: int  # of the source's Side
+    latest_with_key: int
+    target_key: int  # of the target's Side, as the next two are
+    bucket: int
+    chain: int
     constraint: int
     side: int  # the source's
     listed: int  # 1: the constraint is listed
@@ -291,6 +320,8 @@ class Check(Record):
 
     constraint: int  # NONE: only that the two are not the same interval
     side: int  # of the first one; of no constraint: the word that tells intervals apart
+    keys: int  # the first of their equal keys; a constraint looks partners up by it
+    keys_end: int
 
 
 class Output(Record):
@@ -333,6 +364,8 @@ class Program(Record):
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
+    keys: Table[Key]
+    equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
 
 
 # -- results ---------------------------------------------------------------------------------------

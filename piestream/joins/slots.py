@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from piestream.compiled.constants import NONE, OPEN
-from piestream.compiled.primitives import at_word, trailing_zeros
+from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import minus
+from piestream.joins.keys import drop_keys, index_keys
 from piestream.joins.listed import drop_pairs
 from piestream.joins.pairs import drop_partner
 from piestream.joins.partition import Partition
@@ -22,6 +23,11 @@ def drop_interval(partition: Partition, s: int) -> None:
     ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
+    floor = minus(slot.end, program.window)
+    if symbol.has_lists and slot.start < floor:
+        # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
+        partition.valid |= 1 << s
+        return
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
         constraint = program.constraints[incident.constraint]
@@ -34,8 +40,10 @@ def drop_interval(partition: Partition, s: int) -> None:
             continue
         for other in range(max(mine.lo, others.head), mine.hi + 1):
             drop_partner(others.slot(other).partners(theirs.partners), theirs.scan, slot_id)
+    if symbol.key != symbol.key_end:
+        drop_keys(partition, s, slot_id)
     if symbol.has_lists:
-        drop_pairs(partition, s, slot_id, minus(slot.end, program.window))
+        drop_pairs(partition, s, slot_id, floor)
     if symbol.gone_until != NONE:
         partition[symbol.gone_until] = slot.end
     ring.tail = slot_id
@@ -69,6 +77,8 @@ def grow_full_rings(partition: Partition, pool_array: Array, started: int) -> Ar
         header = partition.rings[s]
         if header.tail - header.head == header.capacity:
             pool_array = grow_ring(header, pool_array, partition.program.symbols[s].width)
+            index_keys(Partition(partition, partition.program, pointer(pool_array)), s)
+            keep_alive(pool_array)
     return pool_array
 
 
@@ -89,7 +99,7 @@ def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
     ring = partition.ring(s)
     slot_id = ring.tail
     slot = ring.slot(slot_id)
-    for word in range(ring.width):
+    for word in range(symbol.buckets):
         slot[word] = NONE
     slot.start = time
     slot.end = OPEN

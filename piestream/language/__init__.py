@@ -10,7 +10,7 @@ from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate, compile_mask
 from piestream.language.builder import as_query, pattern
 from piestream.language.model import Emit, Query
-from piestream.language.parser import parse
+from piestream.language.parser import query as parse
 from piestream.language.symbols import define
 
 __all__ = [

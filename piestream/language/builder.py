@@ -320,7 +320,7 @@ def as_query(given: str | Query | QueryBuilder) -> Query:
     if isinstance(given, QueryBuilder):
         return given.query
     if isinstance(given, str):
-        from piestream.language.parser import parse
+        from piestream.language.parser import query as parse
 
         return parse(given)
     raise QueryError(f"this is not a query: {given!r}")

@@ -33,8 +33,8 @@ _FOREIGN = {
     "SELECT": _RETURNED,
     "MEASURES": _RETURNED,
     "HAVING": "a condition on a match stands in WHERE, as WHERE AVG(a.speed) > 70",
-    "LIMIT": "every match is found; query.run(frame).head(10) keeps the first ten rows, and the "
-    "command line prints as many as --limit says",
+    "LIMIT": "query.run(frame, limit=10) stops after ten rows, and so does --limit 10 on the command "
+    "line",
     "GROUP": "PARTITION BY makes a stream of its own of each key",
     "JOIN": "the intervals of two streams are related in PATTERN: WITH names another stream",
     "UNION": "put the events of both into one frame, or name another stream by WITH",

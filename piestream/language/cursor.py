@@ -29,7 +29,10 @@ _AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "AS"})
 
 #: What a bound on the number of events is written with.
 _EVENTS = ("EVENTS", "EVENT")
-#: What others call them.
+#: Units that a calendar has and time has not.
+_CALENDAR = frozenset(["month", "months", "mon", "quarter", "quarters", "year", "years", "y", "yr"])
+
+#: What others call events.
 _ROWS = ("row", "rows", "tick", "ticks", "times", "points", "samples", "records")
 
 _EXAMPLE = "write it like 5 s or 5 minutes"
@@ -120,6 +123,10 @@ class Cursor:
                 near = did_you_mean(unit, (*UNIT_SPELLINGS, *_EVENTS))
                 if unit.lower() in _ROWS:
                     near = f"write {what} {number.text} EVENTS"
+                if unit.lower() in _CALENDAR:
+                    near = (
+                        f"how long that is depends on the calendar: write days, as in {what} 30 d"
+                    )
                 units = near or "the units are ns, us, ms, s, min, h, d, w"
                 hint = units if hint == _EXAMPLE else hint
                 self.report(after, f"{unit} is not a unit of time", hint)
@@ -172,11 +179,11 @@ class Cursor:
         written = rewritten(" ".join(token.text for token in rest[:stop]))
         return _EXAMPLE if written is None else f"write it as {written}"
 
-    def expect_end(self, what: str) -> None:
+    def expect_end(self, what: str, hint: str | None = None) -> None:
         """Report what is left over at the end of a clause or item."""
         if not self.at_end:
             token = self.peek()
-            self.report(token, f"{token.text or 'this'} does not belong after {what}")
+            self.report(token, f"{token.text or 'this'} does not belong after {what}", hint)
             self.position = len(self.tokens)
 
     def split(self, *separators: str) -> Iterator[Cursor]:

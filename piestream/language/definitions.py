@@ -140,6 +140,11 @@ def _predicate(
     return predicate
 
 
+#: One for the duration, one for the events; a third is reported as given twice, and what stands
+#: before it need not be read again and again.
+_MOST_BETWEEN = 3
+
+
 def _bounds_begin(tokens: list[Token], text: str) -> int:
     """Where the bounds of the duration begin behind the predicate."""
     depth = depths(tokens)
@@ -151,7 +156,10 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
         if following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST")):
             end = index
             break
-    while (start := _between(tokens[:end], depth, text)) is not None:
+    for _ in range(_MOST_BETWEEN):
+        start = _between(tokens[:end], depth, text)
+        if start is None:
+            break
         end = start
     return end
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
@@ -27,8 +28,8 @@ from piestream.language.options import (
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
-    takes_options,
 )
+from piestream.language.signatures import takes_options
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 
     from piestream import show
     from piestream.adapters.session import Session
+    from piestream.diagnosis.diagnosis import Diagnosis
+    from piestream.diagnosis.why import Why
+    from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
+    from piestream.pictures.timeline import Timeline
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -582,6 +587,68 @@ class Query:
 
         return intervals(self, frame, BoundedOptions.of(options))
 
+    @takes_options(BoundedOptions)
+    def why(self, match: Any, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Why:
+        """Why a match is one: its intervals, what each pair read, when it was decided, what came last.
+
+        ``match`` is a row of what `run` gave for the same rows: a dict, a frame of one row, a row of
+        pandas. It has the columns of PARTITION BY, and enough others to tell it from other matches.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
+        >>> rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})
+        >>> query.why(query.run(rows), rows).waited_for
+        ('a to be valid',)
+        """
+        from piestream.diagnosis.why import why
+
+        return why(self, match, frame, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def why_not(
+        self,
+        frame: Any = None,
+        *,
+        partition: Mapping[str, Any] | None = None,
+        between: Sequence[Any] | None = None,
+        near: Mapping[str, Sequence[Any]] | None = None,
+        most: int = 5,
+        **options: Unpack[BoundedKeywords],
+    ) -> WhyNot:
+        """Why there is no match where one was expected: what would have to change, the least first.
+
+        ``partition`` has the values of PARTITION BY; ``between`` the two times between which all
+        intervals of the match start; ``near`` for some symbols the start and the end of an interval
+        that the expected one shares an instant with. Each change names one threshold, duration or
+        relation, or the window, and has been tried.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9")
+        >>> print(query.why_not(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})))
+        1. a lasted 2 from 1 (AT LEAST 3); with AT LEAST 2 it matches
+        """
+        from piestream.diagnosis.why_not import why_not
+
+        return why_not(
+            self, frame, partition or {}, between, near or {}, most, BoundedOptions.of(options)
+        )
+
+    @takes_options(BoundedOptions)
+    def diagnose(self, frame: Any = None, **options: Unpack[BoundedKeywords]) -> Diagnosis:
+        """Where the rows went: from events to intervals, pairs and matches, step by step.
+
+        ``print`` it, or take its ``summary``, its ``tables`` or its numbers. The frame is of any kind
+        that `run` takes, but Spark's; left out, the files that FROM names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
+        >>> print(query.diagnose(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).summary)
+        0 matches: a (x > 9) never holds
+        """
+        from piestream.diagnosis.funnel import diagnose
+
+        return diagnose(self, frame, BoundedOptions.of(options))
+
     def explain(self) -> show.Explanation:
         """How the query will be executed: predicates, automata, decision points, join plan, state.
 
@@ -627,3 +694,71 @@ class Query:
         from piestream import show
 
         return show.export(self, matches, format, path)
+
+    @takes_options(BoundedOptions)
+    def timeline(
+        self,
+        frame: Any = None,
+        matches: Any = None,
+        *,
+        partition: Any = None,
+        width: int = 900,
+        **options: Unpack[BoundedKeywords],
+    ) -> Timeline:
+        """An interactive picture of one partition: its intervals, its matches, its columns.
+
+        It has a lane for each symbol, and the columns that predicates compare below, with what they
+        are compared with. Notebooks show it; ``save("found.html")`` writes a page that works offline,
+        and ``.svg`` and ``.png`` a picture.
+
+        Parameters
+        ----------
+        frame
+            What `run` takes, but for Spark frames. Left out, the files that FROM names are read.
+        matches
+            What `run` gave, with the start and the end of every symbol in RETURN. Left out, the
+            matches are looked for.
+        partition
+            The value of the PARTITION BY column, or a tuple or dict of several; left out, the
+            partition with the most matches.
+        width
+            In pixels.
+
+        Raises
+        ------
+        ImportError
+            Altair is not installed: it comes with ``piestream[plot]``.
+        ValueError
+            The partition has no events, or the matches lack an endpoint.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> query.timeline(pl.DataFrame({"t": [1, 2, 3], "x": [5, 0, 7]}))
+        <Timeline of a: 2 intervals, 2 matches>
+        """
+        from piestream.pictures.timeline import timeline
+
+        return timeline(self, frame, matches, partition, width, BoundedOptions.of(options))
+
+    @takes_options(BoundedOptions)
+    def report(
+        self, frame: Any = None, path: str | Path | None = None, **options: Unpack[BoundedKeywords]
+    ) -> str:
+        """A page of HTML about what a query finds, as a text that is also written to ``path``.
+
+        It has the query, the funnel, the counts by partition and over time, the lags, and matches on
+        time lines, to search and to filter. The page needs nothing else and works offline. The frame
+        is of any kind that `run` takes, but Spark's; left out, the files that FROM names are read.
+
+        >>> import polars as pl, piestream as ps
+        >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+        >>> page = query.report(pl.DataFrame({"t": [1, 2, 3], "x": [5, 0, 7]}))
+        >>> "<title>s: 2 matches</title>" in page
+        True
+        """
+        from piestream.pictures.report import report
+
+        return report(self, frame, path, BoundedOptions.of(options))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

@@ -29,10 +29,10 @@ from piestream.language.returns import names_of, read_returns
 from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
 
-__all__ = ["parse"]
+__all__ = ["query"]
 
 
-def parse(text: str, /, **parameters: Any) -> Query:
+def query(text: str, /, **parameters: Any) -> Query:
     """The query of a text. Its ``run`` finds every match in a frame, ``open`` those of a stream.
 
     Parameters
@@ -101,13 +101,13 @@ def parse(text: str, /, **parameters: Any) -> Query:
     if unfilled:
         raise QueryError([located(diagnostic, text) for diagnostic in unfilled], text)
     clauses = clauses_of(tokens, diagnostics)
-    query = _Parser(text, clauses, diagnostics, is_whole).query()
-    if query is None:
+    read = _Parser(text, clauses, diagnostics, is_whole).query()
+    if read is None:
         unique = dict.fromkeys(diagnostics)
         ordered = sorted(unique, key=lambda d: (d.span.start, d.span.end) if d.span else (0, 0))
         shown = [located(diagnostic, text) for diagnostic in ordered[:MOST_FAULTS]]
         raise QueryError(shown, text, len(ordered) - len(shown))
-    return query
+    return read
 
 
 #: How a parameter is given.
@@ -293,8 +293,11 @@ class _Parser:
         where = part_of(number, stream.name, "time_unit")
         stream.time_unit = read_unit(cursor, where, self.draft.spans)
         if cursor.peek().upper in ("ASC", "DESC"):
-            cursor.report(cursor.take(), "events are always processed in order of time")
-        cursor.expect_end("ORDER BY")
+            direction = cursor.take()
+            message = "events are always processed in order of time"
+            cursor.report(direction, message, f"leave {direction.text} out")
+        hint = "one column is the time; of events with the same time `ties` says which counts"
+        cursor.expect_end("ORDER BY", hint if cursor.peek().is_sign(",") else None)
 
     def max_gap(self, cursor: Cursor, number: int) -> None:
         stream = self.draft.streams[number]

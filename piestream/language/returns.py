@@ -17,6 +17,11 @@ __all__ = ["FUNCTIONS", "Names", "bare_name_fault", "names_of", "read_item", "re
 
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 
+#: Aggregates that are none of these, though their names are near.
+_NOT_HERE = frozenset({"MEDIAN", "MODE"})
+
+#: Other words for the ends of an interval.
+_ENDS = {"start": "ts", "begin": "ts", "beginning": "ts", "end": "te", "stop": "te", "finish": "te"}
 _OTHER_SPELLINGS = {
     spelling: function.name
     for function in AGGREGATES.values()
@@ -101,10 +106,14 @@ def read_item(
         return Value(symbol.text, which.text, alias)
     if end not in ("ts", "te"):
         operand = f"{symbol.text}.{which.text}"
+        meant = _ENDS.get(end)
+        of_interval = (
+            f"the {end} of the interval is {symbol.text}.{meant}; of a column " if meant else ""
+        )
         item.report(
             symbol.span.joined(which.span),
             f"an interval has many values of {which.text}: one must be chosen",
-            f"write FIRST({operand}), LAST({operand}), AVG({operand}) or another of "
+            f"{of_interval}write FIRST({operand}), LAST({operand}), AVG({operand}) or another of "
             + ", ".join(AGGREGATES),
         )
         return None
@@ -161,10 +170,14 @@ def _call(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names)
     if name not in FUNCTIONS:
         meant = _OTHER_SPELLINGS.get(name)
         near = f"did you mean {meant}?" if meant else did_you_mean(name, FUNCTIONS)
-        hint = near or f"the functions are {', '.join(FUNCTIONS)}"
+        known = None if name in _NOT_HERE else near
+        hint = known or f"the functions are {', '.join(FUNCTIONS)}"
         item.report(function, f"{names.clause} has no function {function.text}", hint)
         return None
     item.take_sign("(")
+    if item.peek().is_sign("*"):
+        item.report(item.peek(), f"{name} takes no *", f"write COUNT({names.example}), its events")
+        return None
     symbol = item.take_name("a symbol")
     if symbol is None:
         return None

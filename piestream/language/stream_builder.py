@@ -16,7 +16,7 @@ from piestream.expressions.durations import (
 )
 from piestream.language.draft import StreamDraft
 from piestream.language.model import Emit, Query, Source
-from piestream.language.options import named_options
+from piestream.language.signatures import named_options
 
 if TYPE_CHECKING:
     from piestream.language.builder import QueryBuilder

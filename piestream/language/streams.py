@@ -63,6 +63,7 @@ class Scope:
                 continue
             if number in self._reading:
                 around = [str(self.streams[n].name) for n in self._reading]
+                self.read_inside.add(number)
                 way = " reads ".join([*around[around.index(name) :], name])
                 message = f"the stream {name} is made of itself: {way}"
                 cursor.report(place or cursor.span(), message, "a query reads other streams")
@@ -80,6 +81,14 @@ class Scope:
         self._reading.append(number)
         self.streams[number].query = self._read(number)
         self._reading.pop()
+
+
+def _path_hint(cursor: Cursor, name: str | None, keyword: str) -> str | None:
+    """A path without quotes, with them, if what is left over goes on as one."""
+    if name is None or not cursor.peek().is_sign("-", ".", "/", "*"):
+        return None
+    rest = "".join(token.text for token in cursor.tokens[cursor.position :])
+    return f"a path stands in quotes: {keyword} '{name}{rest}'"
 
 
 def read_stream(
@@ -115,7 +124,7 @@ def read_stream(
         cursor.report(first, message, f"write {keyword} … AS name")
     if cursor.take_word("FROM"):
         _endpoints(cursor, stream, number, spans)
-    cursor.expect_end(keyword)
+    cursor.expect_end(keyword, _path_hint(cursor, stream.name, keyword))
     if stream.is_query and stream.start is not None:
         message = "the matches of a query have their own starts and ends"
         cursor.report(first, message, "leave FROM … TO … out")

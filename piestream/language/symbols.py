@@ -18,8 +18,8 @@ from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
 from piestream.language.model import DurationOf, RelationOf, Value
-from piestream.language.options import named_options
 from piestream.language.printer import alias_of
+from piestream.language.signatures import named_options
 from piestream.language.stream_builder import StreamBuilder
 from piestream.relations import ALL_NAMES, Relation, inverse, names, relation_named
 

@@ -92,7 +92,7 @@ class _Pairs:
 
 
 def _report_unknown_gap(validation: Validation, spec: ConstraintSpec) -> None:
-    """Whether nothing touches a gap is never known of rows that become known at their ends."""
+    """Whether nothing touches a gap is never known where rows may become known at their ends only."""
     if not spec.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS):
         return
     draft = validation.draft
@@ -100,14 +100,14 @@ def _report_unknown_gap(validation: Validation, spec: ConstraintSpec) -> None:
         stream = draft.streams[symbol.stream]
         if symbol.name not in (spec.x, spec.y) or not stream.is_ready_made:
             continue
-        if stream.id is None and not stream.known_at_start:
+        if not stream.known_at_start:
             message = (
                 f"{spec.x} and {spec.y}: whether an interval of {symbol.name} lies between is not "
-                f"known while rows of {stream.name} come at their ends"
+                f"known while rows of {stream.name} may come at their ends"
             )
             hint = "take before or after"
             if not stream.is_query:
-                hint += ", or give the rows an ID or KNOWN AT START"
+                hint += ", or KNOWN AT START if the rows come at their starts"
             validation.report(spec.span, message, hint)
             return
 

@@ -19,7 +19,7 @@ from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
-from piestream.plan.conditions import MatchCondition, match_condition
+from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
 from piestream.plan.program import CompiledQuery, Ticks
 
@@ -120,6 +120,13 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
 
     ``as_stream``: its rows are intervals of another query, and have their starts and ends.
     """
+    if query.is_combined:
+        listed = ", ".join(input_key(stream) for stream in query.inputs)
+        raise query.fault(
+            ("source",),
+            f"rows of one kind are not enough for this query: it reads {listed}",
+            "give run or a session the rows of each by its name; Spark frames are not taken yet",
+        )
     columns = InputColumns(query, dict(schema))
     errors = Errors()
     time = errors.attempt(columns.time)
@@ -152,7 +159,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         time=time,
         attributes=attributes,
         outputs=outputs,
-        compiled=compile_query(query, ticks, words),
+        compiled=compile_query(query, ticks, words, join_keys(condition)),
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         previous=previous,

@@ -17,7 +17,7 @@ from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
 from piestream.plan.columns import Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
-from piestream.plan.conditions import match_condition
+from piestream.plan.conditions import join_keys, match_condition
 from piestream.plan.outputs import (
     MATCH_END,
     MATCH_START,
@@ -46,8 +46,6 @@ def unified(query: Query, schemas: Schemas) -> dict[str, dict[str, pl.DataType]]
 def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) -> Binding:
     """Bind a query of several streams to their `unified` columns."""
     errors = Errors()
-    if any(stream.is_ready_made for stream in query.streams):
-        raise query.fault(("source",), "streams of intervals cannot be run yet")
     inner = [_inner(query, stream, schemas, errors) for stream in query.streams]
     errors.raise_all()
     query = _with_endpoints(query, inner)
@@ -87,7 +85,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
     words = tuple(w for o in outputs for w in o.words)
     if condition is not None:
         words += condition.words
-    compiled = compile_query(query, ticks, words)
+    compiled = compile_query(query, ticks, words, join_keys(condition))
     whole = Binding(
         query=query,
         schema={name: columns[0].schema[name] for name in query.partition_by},
@@ -184,7 +182,7 @@ class _Inputs:
     """The columns of time and of partitions, of all inputs of a query and of those inside it."""
 
     def __init__(self, schemas: Schemas) -> None:
-        self.schemas = schemas
+        self.schemas = {key: dict(schema) for key, schema in schemas.items()}
         self.errors = Errors()
         self.times: dict[tuple[str, str], pl.DataType] = {}
         self.keys: dict[str, dict[str, pl.DataType]] = {}
@@ -201,7 +199,10 @@ class _Inputs:
                 )
                 where = query.part(number, "source")
                 raise query.fault(where, f"there are no rows for the stream {key}", hint)
-            columns = InputColumns(query, dict(self.schemas[key]), number)
+            schema = self.schemas[key]
+            if stream.start in schema and schema.get(str(stream.end)) == pl.Null:
+                schema[str(stream.end)] = schema[str(stream.start)]  # no interval has ended so far
+            columns = InputColumns(query, schema, number)
             for time in self.errors.attempt(_times, columns) or ():
                 self.times[key, time.name] = time.dtype
             if stream.kind is StreamKind.EVENTS and (key, stream.order_by) in self.times:

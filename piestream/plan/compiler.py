@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, groupby
 
 import numpy as np
 
@@ -37,7 +37,15 @@ from piestream.plan.join_order import (
     bounded_sides,
     spanning_tree,
 )
-from piestream.plan.program import Cell, CompiledQuery, OutputWord, Ticks, Words, write_join_orders
+from piestream.plan.program import (
+    Cell,
+    CompiledQuery,
+    JoinKey,
+    OutputWord,
+    Ticks,
+    Words,
+    write_join_orders,
+)
 from piestream.relations import Relation, inverse
 
 #: The longest length a word can hold: without sign, and apart from NONE.
@@ -47,9 +55,11 @@ _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
-def compile_query(query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> CompiledQuery:
-    """Everything that the loops need to know of a query."""
-    return _Compiler(query, ticks, outputs).compiled()
+def compile_query(
+    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], keys: Sequence[JoinKey] = ()
+) -> CompiledQuery:
+    """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``."""
+    return _Compiler(query, ticks, outputs, keys).compiled()
 
 
 def scan_mode(relations: Relation) -> ScanMode:
@@ -63,6 +73,16 @@ def scan_mode(relations: Relation) -> ScanMode:
 def _length(ticks: int | None) -> int:
     """A length in ticks as a word. It may exceed 63 bits: it has no sign."""
     return NONE if ticks is None else _signed(min(ticks, _LONGEST))
+
+
+def _lower_first(key: JoinKey) -> JoinKey:
+    """A key with its lower symbol first."""
+    return JoinKey(*sorted((key.x, key.y), key=lambda cell: cell.symbol))
+
+
+def _symbols_of(key: JoinKey) -> tuple[int, int]:
+    """The symbols of a key."""
+    return key.x.symbol, key.y.symbol
 
 
 def _bits(symbols: Iterable[int]) -> int:
@@ -126,8 +146,15 @@ class _Constraint:
 class _Compiler:
     """Compiles one query: first its constraints, then what of them each symbol keeps."""
 
-    def __init__(self, query: Query, ticks: Ticks, outputs: Sequence[OutputWord]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        ticks: Ticks,
+        outputs: Sequence[OutputWord],
+        keys: Sequence[JoinKey] = (),
+    ) -> None:
         self.query = query
+        self.keys = tuple(sorted(map(_lower_first, keys), key=_symbols_of))
         self.ticks = ticks
         #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
         self.rows = {
@@ -142,7 +169,10 @@ class _Compiler:
             Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
             for c in query.constraints
         ]
-        self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs())
+        self.join_orders = JoinOrders(
+            self.edges, self._same_predicate_pairs(), [*map(frozenset, map(_symbols_of, self.keys))]
+        )
+        self.key_rows: list[list[int]] = []
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
@@ -169,11 +199,13 @@ class _Compiler:
         self._add_bounds()
         for symbol in range(len(self.symbols)):
             self._add_report_words(symbol)
+        self._add_keys()
+        for symbol in range(len(self.symbols)):
             self.symbols[symbol]["width"] = self.slots.widths[symbol]
         program = self._assembled()
         write_join_orders(program, self.join_orders, Estimate())
         output_words = {word: column for column, word in enumerate(self.outputs)}
-        return CompiledQuery(program, output_words, self.ticks, self.join_orders)
+        return CompiledQuery(program, output_words, self.ticks, self.join_orders, self.keys)
 
     # -- constraints ------------------------------------------------------------------------------
 
@@ -367,6 +399,55 @@ class _Compiler:
                 self.cells.append(packed)
         fields["cell_end"] = len(self.cells)
 
+    # -- join keys --------------------------------------------------------------------------------
+
+    def _looked_up(self) -> Iterator[tuple[JoinKey, _Constraint]]:
+        """The constraints that can look partners up by a key, with the first key of their symbols."""
+        first = {frozenset(_symbols_of(key)): key for key in reversed(self.keys)}
+        for number, edge in enumerate(self.edges):
+            key = first.get(frozenset((edge.x, edge.y)))
+            if key is not None:
+                yield key, self.constraints[number]
+
+    def _add_keys(self) -> None:
+        """Words for the indexes of symbols by their keys; the buckets come last in slots."""
+        indexed: dict[Cell, int] = {}  # word of the chain
+        for key, constraint in self._looked_up():
+            for mine, theirs in ((key.x, key.y), (key.y, key.x)):
+                side = constraint.side_of(mine.symbol)
+                side["key"] = self.cell_words[mine]
+                if constraint.listed != NONE:
+                    continue
+                earlier = side["last_ended_before"] != NONE
+                if earlier:
+                    side["latest_with_key"] = self.slots.take(mine.symbol)
+                if theirs not in indexed and (earlier or side["first_starting_after"] != NONE):
+                    indexed[theirs] = self.slots.take(theirs.symbol)
+        cells = dict.fromkeys(cell for key in self.keys for cell in (key.x, key.y))
+        for symbol, fields in enumerate(self.symbols):
+            fields["buckets"] = self.slots.widths[symbol]
+            fields["key"] = len(self.key_rows)
+            for cell in cells:
+                if cell.symbol != symbol:
+                    continue
+                chain = indexed.get(cell, NONE)
+                bucket = NONE if chain == NONE else self.slots.take(symbol)
+                word = self.cell_words[cell]
+                packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
+                number = self.cells.index(packed, fields["cell"], fields["cell_end"])
+                self.key_rows.append(
+                    records.Key.packed(cell=number, word=word, bucket=bucket, chain=chain)
+                )
+                self._look_up_by(cell, bucket, chain)
+            fields["key_end"] = len(self.key_rows)
+
+    def _look_up_by(self, cell: Cell, bucket: int, chain: int) -> None:
+        """Let the constraints of a key find partners by its index."""
+        for key, constraint in self._looked_up():
+            if cell in (key.x, key.y):
+                side = constraint.side_of(cell.symbol)
+                side["bucket"], side["chain"] = bucket, chain
+
     # -- results and the whole --------------------------------------------------------------------
 
     def _output(self, word: OutputWord) -> list[int]:
@@ -404,6 +485,11 @@ class _Compiler:
             scan=source["scan"],
             allowed=source["allowed"],
             target_last_ended_before=target["last_ended_before"],
+            key=source["key"],
+            latest_with_key=source["latest_with_key"],
+            target_key=target["key"],
+            bucket=target["bucket"],
+            chain=target["chain"],
             constraint=number,
             side=side,
             listed=constraint.listed != NONE,
@@ -414,14 +500,21 @@ class _Compiler:
     def _checks(self) -> Words:
         """Of each two symbols the record of how they are checked to fit."""
         n_symbols = len(self.symbols)
-        rows = np.zeros((n_symbols * n_symbols, records.Check.size), np.int64)
+        rows = np.zeros((n_symbols, n_symbols, records.Check.size), np.int64)
         for symbol in range(n_symbols):
             identity = records.RowSlot.offset("number" if symbol in self.rows else "start")
-            rows[symbol::n_symbols] = records.Check.packed(constraint=NONE, side=identity)
+            rows[:, symbol] = records.Check.packed(
+                constraint=NONE, side=identity, keys=0, keys_end=0
+            )
+        side, constraint = records.Check.offset("side"), records.Check.offset("constraint")
         for number, edge in enumerate(self.edges):
             for symbol in (edge.x, edge.y):
-                row = rows[symbol * n_symbols + edge.other(symbol)]
-                row[:] = records.Check.packed(constraint=number, side=edge.side(symbol))
+                rows[symbol, edge.other(symbol), [constraint, side]] = number, edge.side(symbol)
+        keys = records.Check.offset("keys")
+        for symbols, of_pair in groupby(enumerate(self.keys), lambda each: _symbols_of(each[1])):
+            numbers = [number for number, _ in of_pair]
+            for pair in (symbols, symbols[::-1]):
+                rows[*pair, keys : keys + 2] = numbers[0], numbers[-1] + 1
         return rows
 
     @property
@@ -488,4 +581,9 @@ class _Compiler:
             all_after=_bits(s for s in symbols if self._follows_all(s)),
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
+            keys=self.key_rows,
+            equal_keys=[
+                records.EqualKeys.packed(words=[self.cell_words[key.x], self.cell_words[key.y]])
+                for key in self.keys
+            ],
         )

@@ -6,7 +6,7 @@ BOTH follows its trigger row, so result rows then hold the words that were known
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +14,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.expressions import syntax
 from piestream.expressions.types import TickLength
-from piestream.language.model import Emit, Query
-from piestream.plan.columns import Errors, TimeColumn
-from piestream.plan.outputs import IntervalDuration, Output, ResultRows, of_type
-from piestream.plan.program import OutputWord
+from piestream.intervals.aggregates import CellKind
+from piestream.language.model import Condition, Emit, Query
+from piestream.plan.aggregates import Selection
+from piestream.plan.columns import FLOAT, INTEGER, Errors, TimeColumn
+from piestream.plan.outputs import IntervalDuration, Output, ResultRows, SelectedValue, of_type
+from piestream.plan.program import Cell, JoinKey, OutputWord
 
-__all__ = ["MatchCondition", "match_condition"]
+__all__ = ["MatchCondition", "equalities", "join_key_texts", "join_keys", "match_condition"]
 
 
 #: A column that a frame has also where the condition reads nothing.
@@ -35,6 +38,7 @@ class MatchCondition:
     lengths: Mapping[str, int]  # the lengths of time in it, in ticks
     expression: pl.Expr
     at_trigger: bool  # whether a match has rows after the one at which it is judged
+    keys: tuple[JoinKey, ...] = ()  # its equalities of values that are known from the start
 
     @property
     def words(self) -> tuple[OutputWord, ...]:
@@ -76,7 +80,59 @@ def match_condition(
     errors.raise_all()
     assert expression is not None
     ticks = {text: found for text, found in lengths.items() if found is not None}
-    return MatchCondition(outputs, ticks, expression, query.emit is Emit.BOTH)
+    keys = tuple(_join_keys(where, {output.name: output for output in outputs}))
+    return MatchCondition(outputs, ticks, expression, query.emit is Emit.BOTH, keys)
+
+
+def join_keys(condition: MatchCondition | None) -> tuple[JoinKey, ...]:
+    """The join keys of a condition, which may not be there."""
+    return () if condition is None else condition.keys
+
+
+def join_key_texts(where: Condition, condition: MatchCondition) -> list[str]:
+    """The equalities of a condition that are join keys, as explanations show them."""
+    outputs = {output.name: output for output in condition.outputs}
+    return [
+        f"{x} = {y}"
+        for _, x, y in equalities(where)
+        if x in outputs and y in outputs and _join_key(outputs[x], outputs[y]) is not None
+    ]
+
+
+def equalities(where: Condition) -> Iterator[tuple[syntax.Comparison, str, str]]:
+    """The equalities that are true wherever the condition is, and the texts of both sides."""
+    tree = where.predicate.tree
+    for part in tree.operands if isinstance(tree, syntax.And) else (tree,):
+        match part:
+            case syntax.Comparison("=", syntax.Column(x), syntax.Column(y)):
+                yield part, x, y
+
+
+def _join_keys(where: Condition, outputs: Mapping[str, Output]) -> Iterator[JoinKey]:
+    for _, x, y in equalities(where):
+        if x in outputs and y in outputs:
+            key = _join_key(outputs[x], outputs[y])
+            if key is not None:
+                yield key
+
+
+def _join_key(x: Output, y: Output) -> JoinKey | None:
+    """The join key that an equality is, if both values are final from the start, and comparable.
+
+    They are compared as the words that hold them: codes must be of one dictionary.
+    """
+    first = Selection(CellKind.FIRST)
+    if not isinstance(x, SelectedValue) or not isinstance(y, SelectedValue):
+        return None
+    if x.selection != first or y.selection != first or x.symbol == y.symbol:
+        return None
+    forms = {x.attribute.form, y.attribute.form}
+    of_one_kind = x.dtype == y.dtype or (x.dtype.is_integer() and y.dtype.is_integer())
+    comparable = forms == {FLOAT} or (forms == {INTEGER} and of_one_kind)
+    if not comparable and x.number != y.number:
+        return None
+    cells = [Cell(one.symbol, CellKind.FIRST, one.number) for one in (x, y)]
+    return JoinKey(*cells)
 
 
 def _values(output: Output, found: ResultRows) -> pl.Series:

@@ -44,13 +44,15 @@ class Step(NamedTuple):
     """Bind ``target`` to the partners that ``constraint`` gives for the symbol on ``side``.
 
     They must fit the symbols of ``checked``, a bit each: all others bound before it to which a
-    constraint leads, or that may not be the same interval.
+    constraint leads, or that may not be the same interval. And their keys must be equal to those
+    of ``keyed``.
     """
 
     target: int
     constraint: int
     side: int
     checked: int
+    keyed: int
 
 
 #: Steps as rows, their fields as columns.
@@ -115,10 +117,14 @@ class JoinOrders:
     """All seeds of a query, and the steps that complete a match from each, for any estimate."""
 
     def __init__(
-        self, edges: Sequence[Edge], same_predicate_pairs: Sequence[frozenset[int]]
+        self,
+        edges: Sequence[Edge],
+        same_predicate_pairs: Sequence[frozenset[int]],
+        equal_keys: Sequence[frozenset[int]] = (),
     ) -> None:
         self.edges = edges
         self.same_predicate_pairs = same_predicate_pairs
+        self.equal_keys = equal_keys
         self.seeds: dict[str, tuple[int, ...]] = {}
         #: Without ranges and cycles the semijoin reduction leaves nothing to try in vain, whatever
         #: the order.
@@ -140,7 +146,8 @@ class JoinOrders:
 
     def tables(self, estimate: Estimate) -> list[StepTable]:
         """The steps of every seed as rows."""
-        return steps_from([*self.seeds.values()], self.edges, self.same_predicate_pairs, estimate)
+        graph = JoinGraph(self.edges, self.same_predicate_pairs, self.equal_keys)
+        return steps_from([*self.seeds.values()], graph, estimate)
 
     def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
         """The steps of every seed."""
@@ -148,11 +155,19 @@ class JoinOrders:
         return {name: tuple(map(Step._make, r)) for name, r in zip(self.seeds, rows, strict=True)}
 
 
-class _Graph:
-    """Constraints as a graph of symbols."""
+class JoinGraph:
+    """Constraints as a graph of symbols.
+
+    ``same_predicate_pairs`` are pairs of symbols that no constraint prevents from binding the same
+    interval. ``equal_keys`` are pairs that have equal keys in every match; one that has several is
+    there as often, and a constraint between the two looks partners up by the first.
+    """
 
     def __init__(
-        self, edges: Sequence[Edge], same_predicate_pairs: Sequence[frozenset[int]]
+        self,
+        edges: Sequence[Edge],
+        same_predicate_pairs: Sequence[frozenset[int]] = (),
+        equal_keys: Sequence[frozenset[int]] = (),
     ) -> None:
         self.edges = edges
         #: By symbol the numbers of its constraints.
@@ -166,6 +181,13 @@ class _Graph:
         for x, y in map(tuple, same_predicate_pairs):
             self.neighbours[x] |= 1 << y
             self.neighbours[y] |= 1 << x
+        #: By symbol those that have a key in common with it, a bit each; and those that have several.
+        self.keyed: dict[int, int] = defaultdict(int)
+        self.keyed_again: dict[int, int] = defaultdict(int)
+        for x, y in map(tuple, equal_keys):
+            for symbol, other in ((x, y), (y, x)):
+                self.keyed_again[symbol] |= self.keyed[symbol] & 1 << other
+                self.keyed[symbol] |= 1 << other
 
     @property
     def any_order_is_as_good(self) -> bool:
@@ -180,17 +202,9 @@ class _Graph:
 
 
 def steps_from(
-    seeds: Sequence[tuple[int, ...]],
-    edges: Sequence[Edge],
-    same_predicate_pairs: Sequence[frozenset[int]],
-    estimate: Estimate,
+    seeds: Sequence[tuple[int, ...]], graph: JoinGraph, estimate: Estimate
 ) -> list[StepTable]:
-    """Of each seed the steps that bind all remaining symbols, at the least estimated work.
-
-    ``same_predicate_pairs`` are pairs of symbols that no constraint prevents from binding the same
-    interval.
-    """
-    graph = _Graph(edges, same_predicate_pairs)
+    """Of each seed the steps that bind all remaining symbols, at the least estimated work."""
     far = [bound for bound in dict.fromkeys(seeds) if graph.is_far(bound)]
     greedy = dict(zip(far, greedy_steps(far, graph, estimate), strict=True))
     found = []
@@ -207,7 +221,7 @@ def steps_from(
 
 
 def greedy_steps(
-    seeds: Sequence[tuple[int, ...]], graph: _Graph, estimate: Estimate
+    seeds: Sequence[tuple[int, ...]], graph: JoinGraph, estimate: Estimate
 ) -> list[StepTable]:
     """For each seed the steps of an order that always takes the symbol of fewest bindings.
 
@@ -245,9 +259,12 @@ def greedy_steps(
             return [table[:length] for table, length in zip(steps, lengths, strict=True)]
         targets = targets[which]
         taken = via[which, targets]
-        checked = costs.neighbours[targets] & done[which] & ~costs.source_bits[taken]
+        source = costs.source_bits[taken]
+        others_bound = done[which] & ~source
+        checked = costs.neighbours[targets] & others_bound
+        keyed = costs.keyed[targets] & others_bound | costs.keyed_again[targets] & source
         for number, column in enumerate(
-            (targets, costs.constraints[taken], costs.sides[taken], checked)
+            (targets, costs.constraints[taken], costs.sides[taken], checked, keyed)
         ):
             steps[which, lengths[which], number] = column
         lengths[which] += 1
@@ -257,7 +274,7 @@ def greedy_steps(
 class _Costs:
     """Each edge and direction has a rank by what it costs to join along it, the best one 0."""
 
-    def __init__(self, graph: _Graph, estimate: Estimate) -> None:
+    def __init__(self, graph: JoinGraph, estimate: Estimate) -> None:
         self.n_symbols = 1 + max(graph.incident, default=-1)
         directions = [
             (estimate.partners_of(edge, number, side, of_seed), edge.ranged, number, side, of_seed)
@@ -284,15 +301,16 @@ class _Costs:
         ]
         self.bits = np.uint64(1) << np.arange(self.n_symbols, dtype=np.uint64)
         self.source_bits = self.bits[sources]
-        self.neighbours = np.array(
-            [graph.neighbours[symbol] for symbol in range(self.n_symbols)], np.uint64
+        self.neighbours, self.keyed, self.keyed_again = (
+            np.array([others[symbol] for symbol in range(self.n_symbols)], np.uint64)
+            for others in (graph.neighbours, graph.keyed, graph.keyed_again)
         )
 
 
 class _Search:
     """Costs orders: the work of a step is the partners tried, for every binding that got there."""
 
-    def __init__(self, graph: _Graph, estimate: Estimate, seed: Sequence[int]) -> None:
+    def __init__(self, graph: JoinGraph, estimate: Estimate, seed: Sequence[int]) -> None:
         self.graph = graph
         self.edges = graph.edges
         self.incident = graph.incident
@@ -307,9 +325,10 @@ class _Search:
         for target in order:
             via, _, _, _ = self.cost(target, done)
             source = self.edges[via].other(target)
-            bits = sum(1 << symbol for symbol in done if symbol != source)
-            checked = self.graph.neighbours[target] & bits
-            found.append(Step(target, via, self.edges[via].side(source), checked))
+            others = sum(1 << symbol for symbol in done if symbol != source)
+            checked = self.graph.neighbours[target] & others
+            keyed = self.graph.keyed[target] & others | self.graph.keyed_again[target] & 1 << source
+            found.append(Step(target, via, self.edges[via].side(source), checked, keyed))
             done.add(target)
         return tuple(found)
 

@@ -265,7 +265,8 @@ class RelationName(Output):
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
         now = found.times
-        unknown = ((xe == OPEN) & (ye > now)) | ((ye == OPEN) & (xe > now))
+        x_end, y_end = (found.ends(_endpoints(symbol)[1]) for symbol in (self.x, self.y))
+        unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
         return column.set(pl.Series(unknown), None) if unknown.any() else column
 
 
@@ -286,8 +287,10 @@ class MatchBound(Output):
         return self.time.name
 
     def column(self, found: ResultRows) -> pl.Series:
-        ticks = np.stack([found[word] for word in self.words])
-        bound = ticks.min(axis=0) if self.which == "ts" else ticks.max(axis=0)
+        if self.which == "ts":
+            bound = np.stack([found[word] for word in self.words]).min(axis=0)
+        else:
+            bound = np.stack([found.ends(word) for word in self.words]).max(axis=0)
         return self.time.as_times(_nullable(bound))
 
 

@@ -57,6 +57,14 @@ class OutputWord:
     at_trigger: bool = False  # the word as it was at the trigger, also when the match is complete
 
 
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """An equality of values of two symbols that their intervals have from their start."""
+
+    x: Cell  # FIRST of a column of one symbol
+    y: Cell
+
+
 @dataclass(frozen=True)
 class CompiledQuery:
     """A query's program, and where in a result row each output word is."""
@@ -65,6 +73,7 @@ class CompiledQuery:
     output_words: Mapping[OutputWord, int]
     ticks: Ticks
     join_orders: JoinOrders = field(repr=False)
+    keys: tuple[JoinKey, ...] = ()
 
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
@@ -98,13 +107,14 @@ def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimat
     """Put the steps that suit an estimate into a program; their number is always the same."""
     tables = join_orders.tables(estimate)
     rows = np.concatenate([np.zeros((0, len(Step._fields)), np.uint64), *tables])
-    targets, constraints, sides, checked = np.ascontiguousarray(rows.T)
+    targets, constraints, sides, checked, keyed = np.ascontiguousarray(rows.T)
     steps = Program.table_of(program, "steps").reshape(-1, records.Step.size)
     records.Step.column_of(steps, "join")[:] = 2 * constraints + sides
     records.Step.column_of(steps, "checked")[:] = checked.view(np.int64)
+    records.Step.column_of(steps, "keyed")[:] = keyed.view(np.int64)
     ends = np.cumsum([0, *map(len, tables)])
     sources = np.array([(edge.x, edge.y) for edge in join_orders.edges], np.uint64)
-    needed = checked | np.uint64(1) << sources.reshape(-1, 2)[constraints, sides]
+    needed = checked | keyed | np.uint64(1) << sources.reshape(-1, 2)[constraints, sides]
     seeds = Program.table_of(program, "seeds").reshape(-1, records.Seed.size)
     records.Seed.column_of(seeds, "step")[:] = ends[:-1]
     records.Seed.column_of(seeds, "step_end")[:] = ends[1:]

@@ -14,9 +14,11 @@ from piestream.automata import (
     decision_points,
     read_by_automaton,
 )
-from piestream.language.model import Constraint, Emit, Query, Symbol
+from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
+from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
+from piestream.show.example import drawn_examples
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,12 +37,12 @@ class Explanation:
     """How a query will be executed, before any event is seen. ``print`` it.
 
     ``sections`` holds titles and texts: the query, its predicates, what each constraint is decided
-    by, what the constraints imply, the join plan, and how large the state is.
+    by, what the constraints imply, an example, the join plan, and how large the state is.
 
     >>> import piestream as ps
     >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 9")
     >>> [title for title, _ in query.explain().sections]
-    ['Query', 'Predicates', 'Constraints', 'Join plan', 'State']
+    ['Query', 'Predicates', 'Constraints', 'Example', 'Join plan', 'State']
     """
 
     query: Query
@@ -135,6 +137,11 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
         implied = "\n".join(_implied(query))
         if implied:
             sections.append(("Implied", implied))
+    if query.where is not None:
+        sections.append(("Where", "\n".join(_where(query.where, binding))))
+    drawn = drawn_examples(query)
+    if drawn is not None:
+        sections.append(("Example", drawn))
     sections.append(("Join plan", "\n".join(_plan(query, binding))))
     sections.append(("State", "\n".join(_state(query, binding))))
     return Explanation(query, tuple(sections))
@@ -254,6 +261,14 @@ def _set_text(relations: Relation) -> str:
     return "; ".join(names(relations))
 
 
+def _where(where: Condition, binding: Binding) -> Iterator[str]:
+    """The condition on a match, and which of its equalities are join keys."""
+    yield f"{where}: judged at the report of a match"
+    assert binding.condition is not None
+    for text in join_key_texts(where, binding.condition):
+        yield f"{text}: a join key, known from the start of an interval"
+
+
 # -- join plan and state ---------------------------------------------------------------------------
 
 
@@ -290,6 +305,9 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
     if fits:
         text += f" if it fits {' and '.join(fits)}"
     apart = [symbol for symbol in symbols if symbol in checked - related]
+    keyed = [symbol for n, symbol in enumerate(symbols) if step.keyed >> n & 1]
+    if keyed:
+        text += f" if its key is that of {' and '.join(keyed)}"
     if apart:
         text += f" if it is not the interval of {' or '.join(apart)}"
     return text
@@ -300,6 +318,11 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
     compiled = binding.compiled
     ticks = " ticks" * query.within.in_ticks
     yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
+    yield "  why: a match is reported no later than that after its earliest start"
+    seeds = binding.compiled.join_orders.seeds
+    waits = [f"the pair {name}" if len(bound) == 2 else name for name, bound in seeds.items()]
+    if len(query.symbols) > 1:
+        yield f"waited for: whichever comes last of {'; '.join(waits)}"
     yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
     yield f"a partition: {_words(compiled.partition_words)}"
     for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):

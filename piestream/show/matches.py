@@ -26,7 +26,9 @@ __all__ = [
     "MatchInterval",
     "Matches",
     "TimeScale",
+    "checked_matches",
     "key_text",
+    "matches_frame",
     "read_matches",
     "with_endpoints",
 ]
@@ -195,6 +197,21 @@ def read_matches(query: Query, matches: Any) -> Matches:
         ...
     ValueError: the start of a is missing: let RETURN give a.ts too, or leave RETURN out
     """
+    frame, report, columns = checked_matches(query, matches)
+    scale = TimeScale.of(query, frame.schema[report])
+    return Matches(query, scale, tuple(_read(query, frame, scale, report, columns)))
+
+
+def checked_matches(
+    query: Query, matches: Any
+) -> tuple[pl.DataFrame, str, dict[tuple[str, str], str]]:
+    """A row for each match, the column of the report, and the columns of the endpoints.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> checked_matches(query, [])[2]
+    {('a', 'te'): 'a_te', ('a', 'ts'): 'a_ts'}
+    """
     columns = _endpoint_columns(query)
     for symbol in query.symbols:
         for which, what in (("ts", "start"), ("te", "end")):
@@ -204,20 +221,24 @@ def read_matches(query: Query, matches: Any) -> Matches:
                     f"{symbol.name}.{which} too, or leave RETURN out"
                 )
     report = _REPORT[query.emit is Emit.COMPLETION]
-    frame = _as_frame(matches)
+    frame = matches_frame(matches)
     needed = [*query.partition_by, report, *columns.values()]
     if frame.width == 0 and not len(frame):
         frame = pl.DataFrame(schema=dict.fromkeys(needed, pl.Int64))
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise ValueError(f"these are no matches of this query: there is no column {missing[0]}")
-    scale = TimeScale.of(query, frame.schema[report])
     if query.emit is Emit.BOTH and "phase" in frame.columns:
         frame = _last_known(frame, query, columns)
-    return Matches(query, scale, tuple(_read(query, frame, scale, report, columns)))
+    return frame, report, columns
 
 
-def _as_frame(matches: Any) -> pl.DataFrame:
+def matches_frame(matches: Any) -> pl.DataFrame:
+    """A result of any kind as a Polars frame.
+
+    >>> matches_frame([{"a_ts": 1}, {"a_ts": 2}])["a_ts"].to_list()
+    [1, 2]
+    """
     if isinstance(matches, pl.LazyFrame):
         return matches.collect()
     if isinstance(matches, list):

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
-from piestream.language.model import Aggregate, Query, Source, Symbol, Value
+from piestream.expressions.syntax import And, Literal
+from piestream.language.model import Aggregate, Condition, Query, Source, Symbol, Value
 from piestream.plan.binding import Binding, bind, input_key
 from piestream.plan.combined import bind_combined, unified
+from piestream.plan.conditions import equalities
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,10 +54,17 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
         for key, columns in below.items():
             schemas[key] = {**schemas.get(key, {}), **columns}
     symbols = tuple(_symbol(query, symbol) for symbol in query.symbols)
-    changed = replace(
-        query, symbols=symbols, streams=tuple(streams), returns=query.items, where=None
+    where = None if query.where is None else _equalities_of(query.where)
+    return replace(query, symbols=symbols, streams=tuple(streams), where=where), schemas
+
+
+def _equalities_of(where: Condition) -> Condition:
+    """Of a condition the equalities of one column's values: those that may be join keys."""
+    columns = {item.alias: getattr(item, "column", None) for item in where.items}
+    kept = tuple(
+        comparison for comparison, x, y in equalities(where) if columns.get(x) == columns.get(y)
     )
-    return changed, schemas
+    return replace(where, predicate=replace(where.predicate, tree=And(kept or (Literal(True),))))
 
 
 def _clock(query: Query, number: int) -> tuple[Source, dict[str, pl.DataType]]:

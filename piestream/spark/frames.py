@@ -10,8 +10,8 @@ from piestream.language.options import (
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
-    takes_options,
 )
+from piestream.language.signatures import takes_options
 
 __all__ = ["run", "run_frame"]
 

@@ -347,3 +347,17 @@ def test_options_of_text_are_refused_where_there_is_none(tmp_path: Path) -> None
             run(path, WHERE, **options)
         with pytest.raises(TypeError, match="FROM names, not for a frame"):
             ps.query(f"FROM s {WHERE}").run(pl.read_parquet(path), **options)  # type: ignore[call-overload]
+
+
+def test_advice_on_a_column_goes_with_the_faults_that_are_about_it(
+    tmp_path: Path, piestream: Any
+) -> None:
+    (tmp_path / "rows.csv").write_text("Date,price\n1/4/1999,9\n")
+    query = "FROM s ORDER BY date DEFINE a AS low > 1 PATTERN a WITHIN 9 d"
+    of_time, of_column = piestream("run", "-q", query, tmp_path / "rows.csv").stderr.split("\n\n")[
+        1:
+    ]
+    assert "did you mean Date?; column Date: '1/4/1999' may begin with" in of_time
+    assert of_column.rstrip().endswith(
+        "the columns are Date, price; a text stands in single quotes"
+    )

@@ -29,6 +29,7 @@ def test_a_limit_stops_the_run_and_says_so(rows: Path, piestream: Any, tmp_path:
     assert result.stdout.count("\n") == 5
     assert result.stderr.splitlines()[0] == "stopped at the limit of 3 rows; there are more"
     assert "the first" not in result.stderr
+    assert ", 3 matches in " in result.stderr
     for name in ("out.csv", "out.parquet", "out.ndjson"):
         piestream("run", "-q", GOOD, rows, "--limit", 3, "-o", tmp_path / name)
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 4

@@ -15,7 +15,7 @@ from piestream.joins.records import ResultRow
 from piestream.plan.binding import Binding, bind
 from piestream.plan.columns import FLOAT
 
-__all__ = ["batch_of", "by_partition", "detector_of", "masks_of", "one_by_one"]
+__all__ = ["batch_of", "by_partition", "detector_of", "found_whole", "masks_of", "one_by_one"]
 
 
 def detector_of(query: ps.Query, frame: pl.DataFrame, partitions: int) -> tuple[Binding, Detector]:
@@ -91,3 +91,8 @@ def by_partition(rows: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, ...
     for row in rows:
         parts.setdefault(row[ResultRow.offset("partition")], []).append(tuple(row))
     return parts
+
+
+def found_whole(detector: Detector, batch: Batch, now: int, threads: int = 1) -> np.ndarray:
+    """What a detector finds in whole partitions, in one array."""
+    return np.concatenate(list(detector.detect_whole(batch, now, threads)))

@@ -11,7 +11,7 @@ from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
 from piestream.joins.records import ResultRow
 from piestream.plan.binding import bind
-from tests.engine.batches import batch_of, by_partition, detector_of, one_by_one
+from tests.engine.batches import batch_of, by_partition, detector_of, found_whole, one_by_one
 from tests.joins.reference import expected
 from tests.joins.streams import Pattern, noise
 
@@ -82,10 +82,10 @@ def test_all_ways_into_the_detector_agree(name: str, gap: str, bounds: str) -> N
         assert places == sorted(places)
 
         # the whole input, on any number of threads: the same array
-        whole = detector_of(query, frame, 0)[1].detect_whole(batch, now)
+        whole = found_whole(detector_of(query, frame, 0)[1], batch, now)
         assert_same(whole, wanted)
         for threads in (2, 3, 40):
-            other = detector_of(query, frame, 0)[1].detect_whole(batch, now, threads)
+            other = found_whole(detector_of(query, frame, 0)[1], batch, now, threads)
             assert np.array_equal(other, whole), threads
         if not gap:
             assert np.array_equal(whole, wanted)
@@ -125,7 +125,7 @@ def test_shares_of_threads_are_whole_partitions() -> None:
         batch = batch_of(binding, pieces)
         wanted = [(number, *row) for number, piece in pieces for row in expected(query, piece)]
         for threads in (1, 2, 3, 4, 16):
-            found = detector.detect_whole(batch, 10**6, threads)
+            found = found_whole(detector, batch, 10**6, threads)
             assert len(found) == len(wanted)
             assert found[:, :2].tolist() == [[row[0], row[1]] for row in wanted]
 
@@ -140,7 +140,7 @@ def test_work_is_counted_alike_on_any_number_of_threads() -> None:
     works = [detector.work]
     for threads in (1, 2, 3):
         binding, detector = detector_of(query, pieces[0][1], 0)
-        detector.detect_whole(batch_of(binding, pieces), 10**6, threads)
+        found_whole(detector, batch_of(binding, pieces), 10**6, threads)
         works.append(detector.work)
     assert works[0] == works[1] == works[2] == works[3]
     assert works[0].steps > 0

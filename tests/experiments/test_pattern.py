@@ -10,7 +10,8 @@ from experiments.peers import PEERS, run
 from experiments.peers.pattern import Pattern, UnsupportedPatternError, sorted_matches
 from experiments.streams import bits
 from piestream.expressions.durations import Duration
-from piestream.language.model import Constraint, Endpoint, Query, Symbol
+from piestream.language import parse
+from piestream.language.model import Constraint, Endpoint, Query, Source, Symbol
 from piestream.relations import Relation
 
 
@@ -33,12 +34,16 @@ def test_a_query_becomes_a_pattern_in_ticks() -> None:
     )
 
 
-def test_equal_predicates_and_gaps_are_refused() -> None:
+def test_what_the_other_methods_do_not_know_is_refused() -> None:
     same = (Symbol("a", "p"), Symbol("b", "p"))  # type: ignore[arg-type]
     with pytest.raises(UnsupportedPatternError, match="equal predicates"):
         Pattern.of(query(symbols=same), 1)
     with pytest.raises(UnsupportedPatternError, match="MAX GAP"):
-        Pattern.of(query(max_gap=Duration(1, in_ticks=True)), 1)
+        Pattern.of(query(streams=(Source(max_gap=Duration(1, in_ticks=True)),)), 1)
+    with pytest.raises(UnsupportedPatternError, match="one stream"):
+        Pattern.of(query(streams=(Source("s"), Source("t"))), 1)
+    with pytest.raises(UnsupportedPatternError, match="WHERE"):
+        Pattern.of(parse("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE MAX(a.x) > 2"), 1)
 
 
 def test_constraints_of_one_pair_are_intersected_whichever_way_round() -> None:

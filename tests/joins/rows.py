@@ -22,11 +22,13 @@ from piestream.engine.bits import stack_bits
 from piestream.engine.detector import Detector
 from piestream.engine.state import DetectorState
 from piestream.engine.validation import limits_of
+from piestream.intervals.aggregates import CellKind
 from piestream.joins.validation import Damage, check_state
 from piestream.language.model import Emit, Source
 from piestream.plan.binding import Binding, bind
 from piestream.plan.compiler import compile_query
 from piestream.plan.outputs import ResultRows, result_frame
+from piestream.plan.program import Cell, JoinKey
 from piestream.relations import Relation, inverse, names
 
 __all__ = ["Given", "Interval", "Scene", "detector_of", "expected", "found", "random_scene"]
@@ -61,6 +63,7 @@ class Scene:
     of_rows: str  # the symbols whose intervals come as rows
     emit: str = "TRIGGER"
     bounds: Mapping[str, str] = field(default_factory=dict)
+    keys: Sequence[tuple[str, str]] = ()  # symbols whose first values are equal in every match
 
     @property
     def symbols(self) -> list[str]:
@@ -356,7 +359,9 @@ def detector_of(scene: Scene) -> tuple[Binding, Detector]:
             for symbol in scene.query.symbols
         ),
     )
-    compiled = compile_query(query, binding.compiled.ticks, words)
+    cell = {n: Cell(k, CellKind.FIRST, 0) for k, n in enumerate(s.name for s in query.symbols)}
+    keys = [JoinKey(cell[x], cell[y]) for x, y in scene.keys]
+    compiled = compile_query(query, binding.compiled.ticks, words, keys)
     binding = replace(
         binding,
         compiled=compiled,

@@ -65,7 +65,7 @@ def test_forgetting_at_any_moment_changes_nothing(name: str, bounds: str, emit: 
         again = detector_of(pattern.query, frame, 0)[1].detect_whole(
             batch_of(binding, [(0, frame)]), 10**6
         )
-        assert found == [row for portion in again for row in portion.tolist()]
+        assert found == [row for rows in again for row in rows.tolist()]
 
 
 def test_what_is_held_is_what_the_window_holds() -> None:

@@ -7,6 +7,7 @@ endpoints at their start, equal endpoints, open ends, bounds, windows and all wa
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -32,6 +33,36 @@ def test_random_scenes(block: int) -> None:
         if scene is not None:
             met += check(scene, seed)
     assert met > 0
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_random_scenes_with_join_keys(block: int) -> None:
+    met = 0
+    for seed in range(25 * block, 25 * (block + 1)):
+        scene = random_scene(seed)
+        if scene is None or len(scene.symbols) < 2:
+            continue
+        rng = Random(f"keys {seed}")
+        pairs = list(combinations(scene.symbols, 2))
+        keyed = replace(scene, keys=rng.sample(pairs, rng.randint(1, min(2, len(pairs)))))
+        wanted = [row for row in expected(scene) if has_equal_keys(keyed, row)]
+        for way in WAYS:
+            assert found(keyed, way, Random(seed)) == wanted, (seed, way)
+        met += len(wanted)
+    assert met > 0
+
+
+def has_equal_keys(scene: Scene, row: tuple[object, ...]) -> bool:
+    """Whether the first values that a row holds of the symbols of each key are equal, and known."""
+    values = row[-5 * len(scene.symbols) - len(scene.clauses) :]
+    first = {name: values[5 * n + 2] for n, name in enumerate(scene.symbols)}
+    return all(first[x] is not None and first[x] == first[y] for x, y in scene.keys)
+
+
+def test_a_run_that_is_refused_after_its_window_takes_no_pairs_along() -> None:
+    scene = random_scene(2165)
+    assert scene is not None
+    check(scene, 2165)
 
 
 def rows_of(kind: str, *spans: tuple[int, int | None], symbols: str) -> list[Given]:
@@ -127,6 +158,32 @@ def test_refused_durations_are_not_there() -> None:
     bounds = {"a": "AT LEAST 4", "b": "AT MOST 10"}
     scene = scene_of("a contains b", rows=rows, bounds=bounds)
     assert check(scene) == 1
+
+
+def test_a_ring_grows_while_pairs_wait_to_be_inserted() -> None:
+    """They are in no bucket yet, when the others are put into those of the larger ring."""
+    rows = [
+        *rows_of("both", (6, 20), (7, 20), (10, 20), (10, 21), symbols="a"),
+        *rows_of("start", *[(10, 15)] * 4, *[(10, 17)] * 4, symbols="b"),
+        *rows_of("start", *[(10, 16)] * 4, *[(10, 18)] * 4, symbols="c"),
+    ]
+    earlier = "a overlaps; finished-by; contains b"
+    either = "a overlaps; finished-by; contains; starts; equals; started-by c"
+    scene = scene_of(earlier, either, "b starts c", rows=rows, of_rows="abc")
+    assert check(scene) == 2 * (4 * 8 + 4 * 4)
+
+
+def test_partners_of_what_is_refused_may_come_together() -> None:
+    """Their pairs are in no list yet, and in no bucket, when room is made for more of them."""
+    rows = [
+        *rows_of("both", (5, 100), (6, 20), symbols="a"),
+        *rows_of("start", *[(10, 15)] * 4, symbols="b"),
+        *rows_of("start", *[(10, 16)] * 4, symbols="c"),
+    ]
+    clauses = [f"a overlaps; finished-by; contains; followed-by {other}" for other in "bc"]
+    bounds = {"a": "AT MOST 20"}
+    scene = scene_of(*clauses, "b starts c", rows=rows, of_rows="abc", bounds=bounds)
+    assert check(scene) == 4 * 4
 
 
 @pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION", "BOTH"])

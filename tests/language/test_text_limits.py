@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,39 @@ def test_a_hostile_text_is_refused_soon(text: str) -> None:
         parse(text)
     assert len(str(raised.value)) < 100_000
     assert time.process_time() - before < 5
+
+
+#: Texts of so many repeated parts; the parts are such that each could be read with all before it.
+REPEATED = {
+    "BETWEEN after conditions": lambda n: "x IN (x > 1)" + " OR TRUE" * n + " BETWEEN 1 AND 2" * n,
+    "BETWEEN with units": lambda n: "x > 1" + " BETWEEN 1 s AND 2 s" * n,
+    "faults": lambda n: "x > 1" + " AND (x > 1) + 's' = TRUE" * n,
+}
+
+
+def calls_of(text: str) -> int:
+    """How many functions are called while a text is read."""
+    calls = 0
+
+    def count(_frame: Any, event: str, _what: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        parse(text)
+    except QueryError:
+        pass
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("repeated", REPEATED.values(), ids=REPEATED)
+def test_the_work_grows_no_faster_than_the_text(repeated: Callable[[int], str]) -> None:
+    calls_of(query(repeated(5)))
+    once, eight = calls_of(query(repeated(100))), calls_of(query(repeated(800)))
+    assert eight < 12 * once
 
 
 def test_at_most_fifty_faults_are_printed() -> None:

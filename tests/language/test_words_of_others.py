@@ -94,7 +94,7 @@ def test_the_time_between_two_events_is_answered_with_the_gap(
     ("clause", "answer"),
     [
         ("HAVING AVG(a.x) > 3", "WHERE AVG(a.speed) > 70"),
-        ("LIMIT 10", "query.run(frame).head(10)"),
+        ("LIMIT 10", "query.run(frame, limit=10)"),
         ("GROUP BY k", "PARTITION BY makes a stream of its own of each key"),
         ("SELECT a.ts", "stands in RETURN"),
         ("MEASURES a.ts", "stands in RETURN"),
@@ -197,3 +197,47 @@ def test_check_warns_of_a_predicate_that_is_never_true(tmp_path: Path) -> None:
     assert "^^^^^^^^^^^^^^^" in checked.stderr
     path.write_text("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 60")
     assert CliRunner().invoke(app, ["check", str(path)]).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("predicate", "answer"),
+    [
+        ("Adj Close > 3", 'a name that contains a blank stands in double quotes: "Adj Close"'),
+        ("x > 1 AND Adj Close > 3", 'stands in double quotes: "Adj Close"'),
+        ("[Adj Close] > 3", '"Adj Close"'),
+        ("`Adj Close` > 3", '"Adj Close"'),
+        ("`Close` > 3", 'a name is quoted by double quotes: "Close"'),
+        ("x > 1_000_000", "write 1000000"),
+    ],
+)
+def test_names_and_numbers_of_another_style_are_answered(predicate: str, answer: str) -> None:
+    assert fault(f"FROM s ORDER BY t DEFINE a AS {predicate} PATTERN a WITHIN 9").endswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("FROM a-b.csv DEFINE a AS x PATTERN a WITHIN 3", "FROM 'a-b.csv'"),
+        ("FROM s ORDER BY t, u DEFINE a AS x PATTERN a WITHIN 3", "one column is the time"),
+        ("FROM s ORDER BY t DESC DEFINE a AS x PATTERN a WITHIN 3", "leave DESC out"),
+        ("FROM s DEFINE a AS x PATTERN a WITHIN 2 months", "write days, as in WITHIN 30 d"),
+        ("FROM s DEFINE a AS x PATTERN a WITHIN 3 RETURN a.start", "of the interval is a.ts"),
+        ("FROM s DEFINE a AS x PATTERN a WITHIN 3 RETURN a.end", "of the interval is a.te"),
+        ("FROM s DEFINE a AS x PATTERN a WITHIN 3 RETURN COUNT(*)", "write COUNT(a)"),
+        ("FROM s DEFINE a AS x PATTERN a WITHIN 3 RETURN MEDIAN(a.x)", "the functions are FIRST"),
+    ],
+)
+def test_clauses_of_another_style_are_answered(text: str, answer: str) -> None:
+    assert answer in fault(text)
+
+
+def test_a_query_without_a_command_is_answered_with_how_it_is_run() -> None:
+    done = CliRunner().invoke(app, ["dry.sql", "rows.csv"])
+    assert done.exit_code == 2
+    assert "piestream run dry.sql" in done.stderr
+
+
+def test_help_and_errors_call_the_function_by_its_public_name() -> None:
+    assert ps.query.__qualname__ == "query"
+    with pytest.raises(TypeError, match=r"^query\(\)"):
+        ps.query("FROM s DEFINE a AS x > ? PATTERN a WITHIN 3", 8)  # type: ignore[call-arg]

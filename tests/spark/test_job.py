@@ -9,16 +9,19 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from piestream.cli.app import app
 from piestream.demo.fleet import fleet
 from piestream.errors import StateError
 from piestream.language import Query, parse
 from piestream.language.options import SparkStreamOptions
+from piestream.spark.job import command
 from piestream.spark.job.checkpoint import RECORD
 from piestream.spark.job.connectors import parse_connector
 from piestream.spark.job.job import Job, run_job
@@ -304,3 +307,52 @@ def test_a_signal_stops_a_job_after_its_micro_batch(tmp_path: Path) -> None:
     offsets = sorted(p.name for p in (tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))
     assert commits == offsets, "the micro-batch that was running came to its end"
     assert commits[0] == "0"
+
+
+def _asked_of_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *params: str
+) -> tuple[Any, list[Query]]:
+    """What the command line says, and the queries of the jobs that it would run."""
+    (tmp_path / "query.sql").write_text(
+        "FROM cars ORDER BY ts DEFINE a AS city = :city AT LEAST :hold PATTERN a WITHIN 5 min"
+    )
+    queries: list[Query] = []
+    monkeypatch.setattr(
+        command, "_session", lambda master, conf: SimpleNamespace(stop=lambda: None)
+    )
+    monkeypatch.setattr(
+        "piestream.spark.job.job.run_job", lambda spark, job: queries.append(job.query)
+    )
+    given = [part for param in params for part in ("--param", param)]
+    asked = ["stream", str(tmp_path / "query.sql"), "--source", "parquet:in", "--sink", "console",
+             "--checkpoint", str(tmp_path / "c"), *given]  # fmt: skip
+    return CliRunner().invoke(app, asked), queries
+
+
+def test_parameters_of_the_command_fill_the_query_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, queries = _asked_of_spark(tmp_path, monkeypatch, "city=L'Aquila", "hold=5 s")
+    assert done.exit_code == 0
+    text = (
+        "FROM cars ORDER BY ts DEFINE a AS city = 'L''Aquila' AT LEAST 5 s PATTERN a WITHIN 5 min"
+    )
+    assert queries == [parse(text)]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (["city=Rome"], "the parameter :hold has no value"),
+        (["city=Rome", "hold=5 s", "town=Rome"], "there is no parameter :town in the text"),
+        (["city"], "--param city: write NAME=VALUE"),
+    ],
+)
+def test_wrong_parameters_of_the_command_are_told_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, params: list[str], message: str
+) -> None:
+    done, queries = _asked_of_spark(tmp_path, monkeypatch, *params)
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert queries == []

@@ -7,10 +7,12 @@ Spark reads the same text in different ways, depending on settings of the sessio
 * With ``spark.sql.variable.substitute`` on (the default), ``${name}`` is replaced by a setting or
   by an environment variable before the text is parsed, inside literals and quoted names too. What
   it is replaced by is then parsed as SQL.
+* With ``spark.sql.parser.quotedRegexColumnNames`` on, a quoted name of more than letters, digits
+  and ``_`` is a pattern of names.
 
 So the text written here never holds a backslash, an escaped quote or a ``$``: a string is put
-together from literals and ``chr()``, and a name with a ``$`` becomes ``IDENTIFIER('…')`` of such a
-string. Spark folds both into constants. There is no such form for the name after ``AS``: name the
+together from literals and ``chr()``, and a name of more than letters, digits and ``_`` becomes
+``IDENTIFIER('…')`` of such a string. Spark folds both into constants. There is no such form for the name after ``AS``: name the
 columns of a result with ``DataFrame.toDF``, which parses nothing.
 """
 
@@ -22,6 +24,8 @@ from datetime import date, datetime
 
 __all__ = ["column", "literal", "string"]
 
+#: Names that no setting makes a pattern or a variable of.
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
 #: Characters that no literal holds: they are written by their numbers.
 _BY_NUMBER = re.compile(r"(['\\$])")
 
@@ -30,12 +34,12 @@ def column(*path: str) -> str:
     """A column, or a field of a struct column.
 
     >>> print(column("speed"), column("position", "x"), column("a`b"))
-    `speed` `position`.`x` `a``b`
+    `speed` `position`.`x` IDENTIFIER('`a``b`')
     >>> print(column("${HOME}"))
     IDENTIFIER(concat('`', chr(36), '{HOME}`'))
     """
     text = ".".join("`" + name.replace("`", "``") + "`" for name in path)
-    return f"IDENTIFIER({string(text)})" if "$" in text else text
+    return text if all(map(_PLAIN.fullmatch, path)) else f"IDENTIFIER({string(text)})"
 
 
 def string(value: str) -> str:

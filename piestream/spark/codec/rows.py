@@ -147,7 +147,7 @@ class ResultCodec(RowCodec):
         values: dict[int, pl.Series] = {}
         masks = [np.zeros(len(rows), np.int64) for _ in range(self.words)]
         for name, codec in self.columns:
-            codec.encode(rows[name], values, masks)
+            codec.encode(rows[name].alias(""), values, masks)  # Polars reads "^x$" as a pattern
         columns = [values[wire].alias(f"v{wire}") for wire in sorted(values)]
         return pl.DataFrame(columns + [pl.Series(f"m{w}", mask) for w, mask in enumerate(masks)])
 

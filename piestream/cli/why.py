@@ -1,0 +1,43 @@
+"""``piestream run --why``, and the line for a run without rows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from contextlib import closing
+
+import typer
+
+from piestream.adapters.terminal import printable
+from piestream.cli.work import RunRequest, opened
+from piestream.diagnosis.diagnosis import Diagnosis
+from piestream.diagnosis.funnel import diagnose_rows
+from piestream.diagnosis.rows import refuse_combined, rows_of_source
+from piestream.language.model import Query
+
+__all__ = ["print_why", "where_they_went"]
+
+#: Up to so many events a run without rows is looked into by itself, which takes a few times as long.
+_BY_ITSELF = 5_000_000
+
+
+def print_why(query: Query, request: RunRequest) -> None:
+    """Print where the rows went."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    typer.echo(printable(_diagnosed(query, request).text(width)))
+
+
+def _diagnosed(query: Query, request: RunRequest) -> Diagnosis:
+    refuse_combined(query)
+    with closing(opened(query, request.input)) as source:
+        return diagnose_rows(rows_of_source(query, source, request.input.options))
+
+
+def where_they_went(query: Query, request: RunRequest, events: int) -> str:
+    """One line for a run that gave no rows: which step left nothing, and how to see all of them."""
+    advice = "run it with --why to see each step"
+    data = request.input.data
+    if request.live or "-" in data or events > _BY_ITSELF:
+        what = "keep the data in a file and " if "-" in data else ""
+        return f"no rows: {what}{advice}"
+    return printable(f"{_diagnosed(query, request).summary}; {advice}")

@@ -1,0 +1,47 @@
+"""What leaves out matches of the pattern: one entry a clause. A new clause that filters adds its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from piestream.diagnosis.parts import forever
+from piestream.language.model import Emit, Query
+from piestream.plan.columns import TimeColumn
+
+__all__ = ["FILTERS", "Filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A clause that leaves out matches: how it is written, and the query without it.
+
+    Filters are put back in the order of the registry, each on what those before it left.
+    """
+
+    name: str
+    is_used: Callable[[Query], bool]
+    written: Callable[[Query], str]
+    lifted: Callable[[Query, TimeColumn], Query]
+
+
+FILTERS = (
+    Filter(
+        "window",
+        is_used=lambda query: True,
+        written=lambda query: f"WITHIN {query.within}",
+        lifted=lambda query, time: replace(query, within=forever(time)),
+    ),
+    Filter(
+        "completion",
+        is_used=lambda query: query.emit is Emit.COMPLETION,
+        written=lambda query: "EMIT ON COMPLETION",
+        lifted=lambda query, time: replace(query, emit=Emit.TRIGGER),
+    ),
+    Filter(
+        "condition",
+        is_used=lambda query: query.where is not None,
+        written=lambda query: f"WHERE {query.where}",
+        lifted=lambda query, time: replace(query, where=None),
+    ),
+)

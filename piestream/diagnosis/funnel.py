@@ -1,0 +1,159 @@
+"""The funnel: how many events, intervals, pairs, partial matches and matches there are, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from piestream.diagnosis.counting import MOST, Count, count, some_matches
+from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
+from piestream.diagnosis.filters import FILTERS
+from piestream.diagnosis.intervals import bounds_of, runs
+from piestream.diagnosis.pairs import Pairs, pairs_of
+from piestream.diagnosis.parts import START, endpoints, restricted
+from piestream.diagnosis.rows import Rows, read_rows
+from piestream.language.model import Query, Symbol
+from piestream.language.options import BoundedOptions
+from piestream.plan.join_order import Step as JoinStep
+
+__all__ = ["diagnose", "diagnose_rows"]
+
+#: The end of what is open: after all others.
+_LATEST = 1 << 62
+
+_QUANTILES = {"shortest": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "longest": 1.0}
+
+
+def diagnose(query: Query, frame: Any, options: BoundedOptions) -> Diagnosis:
+    """What `Query.diagnose` gives."""
+    return diagnose_rows(read_rows(query, frame, options))
+
+
+def diagnose_rows(rows: Rows) -> Diagnosis:
+    """The funnel of a query in rows."""
+    query = rows.query
+    found = {symbol.name: _table(rows, symbol) for symbol in query.symbols}
+    tables = _numbered(found, rows.keys)
+    times = rows.frame[rows.time.name]
+    filters = tuple(_filters(rows))
+    return Diagnosis(
+        query=query,
+        events=len(rows.frame),
+        partitions=rows.frame.select(pl.struct(rows.keys).n_unique()).item() if rows.keys else 1,
+        first=times.min(),
+        last=times.max(),
+        symbols=tuple(_counts(rows, s, found[s.name]) for s in query.symbols),
+        pairs=tuple(_pairs(rows, tables)),
+        steps=tuple(_steps(rows)),
+        filters=filters,
+        matches=filters[-1].left,
+    )
+
+
+def _table(rows: Rows, symbol: Symbol) -> pl.DataFrame:
+    """The runs of a symbol, which of them are valid, and which bounds the others do not keep."""
+    bounds, closes = bounds_of(rows, symbol), rows.closes
+    found = runs(rows, symbol)
+    found = found.with_columns(
+        bounds.valid(closes).alias("valid"),
+        *(kept.alias(fault) for fault, kept in bounds.kept(closes).items()),
+    )
+    if closes:
+        return found.with_columns(pl.lit(False).alias("open"))
+    return found.with_columns(pl.when("open").then(_LATEST).otherwise("te").alias("te"))
+
+
+def _numbered(found: dict[str, pl.DataFrame], keys: list[str]) -> dict[str, pl.DataFrame]:
+    """The tables of all symbols, with a number of the partition in place of its keys."""
+    columns = ["ts", "te", "open", "valid"]
+    if not keys:
+        number = pl.lit(0).alias("partition")
+        return {name: table.select(number, *columns) for name, table in found.items()}
+    known = pl.concat([table.select(keys) for table in found.values()]).unique(maintain_order=True)
+    known = known.with_row_index("partition")
+    return {
+        name: table.join(known, on=keys, nulls_equal=True, maintain_order="left").select(
+            "partition", *columns
+        )
+        for name, table in found.items()
+    }
+
+
+def _counts(rows: Rows, symbol: Symbol, table: pl.DataFrame) -> SymbolCounts:
+    ended = table.filter(~pl.col("open"))
+    lengths = (ended["te"] - ended["ts"]).alias("length")
+    quantiles = [lengths.quantile(at, "nearest") for at in _QUANTILES.values()]
+    of = rows.time.as_lengths(
+        pl.Series([None if q is None else int(q) for q in quantiles], dtype=pl.Int64)
+    )
+    return SymbolCounts(
+        symbol=symbol,
+        runs=len(table),
+        valid=int(table["valid"].sum()),
+        faults={
+            fault: len(table.filter(pl.col(fault).eq(False)))
+            for fault in bounds_of(rows, symbol).kept(rows.closes)
+        },
+        still_open=int(table["open"].sum()),
+        lengths=dict(zip(_QUANTILES, of.to_list(), strict=True)),
+    )
+
+
+def _pairs(rows: Rows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
+    window = min(rows.binding.compiled.ticks.within, _LATEST >> 1)
+    for constraint in rows.query.constraints:
+        x, y = rows.query.symbol(constraint.x), rows.query.symbol(constraint.y)
+        same = rows.query.same_predicate(x, y)
+        yield pairs_of(constraint, tables[x.name], tables[y.name], window, same)
+
+
+def _steps(rows: Rows) -> Iterator[Step]:
+    """The matches of the pattern as it grows in join order, within the window, when triggered."""
+    query = rows.query
+    if len(query.symbols) == 1:
+        return
+    orders = rows.binding.compiled.join_orders
+    seed = next(
+        name for name, bound in orders.seeds.items() if len(bound) == 2 or len(orders.seeds) == 1
+    )
+    bound = list(orders.seeds[seed])
+    joined: tuple[JoinStep, ...] = rows.binding.compiled.steps[seed]
+    targets = [step.target for step in joined]
+    if len(bound) == 1:
+        bound.append(targets.pop(0))
+    names = [query.symbols[number].name for number in bound]
+    for number in [None, *targets]:
+        if number is not None:
+            names.append(query.symbols[number].name)
+        part = restricted(query, names)
+        yield Step(tuple(names), count(rows, part))
+
+
+def _filters(rows: Rows) -> Iterator[FilterLoss]:
+    """The matches of the pattern alone, then what each filter leaves of them."""
+    query, used = rows.query, [f for f in FILTERS if f.is_used(rows.query)]
+    for number in range(len(used) + 1):
+        left = query
+        for filter in used[number:]:
+            left = filter.lifted(left, rows.time)
+        if number == 0:
+            starts = endpoints([s.name for s in query.symbols])[::2]
+            found = some_matches(rows, left, starts)
+            yield FilterLoss(
+                "pattern", "", Count(len(found), len(found) == MOST), _shortest(rows, found)
+            )
+        else:
+            filter = used[number - 1]
+            yield FilterLoss(filter.name, filter.written(query), count(rows, left))
+
+
+def _shortest(rows: Rows, found: pl.DataFrame) -> Any:
+    """The least window in which one of these matches is reported."""
+    starts = [pl.col(f"{START}{symbol.name}") for symbol in rows.query.symbols]
+    waits = found.select(
+        pl.col("detected_at").to_physical().cast(pl.Int64)
+        - pl.min_horizontal(starts).to_physical().cast(pl.Int64)
+    ).to_series()
+    return rows.time.as_lengths(pl.Series([waits.min()], dtype=pl.Int64))[0]

@@ -1,0 +1,107 @@
+"""The pairs of a constraint: in which relation its two symbols' intervals are, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import polars as pl
+
+from piestream.diagnosis.counting import MOST, Count
+from piestream.interval_tables.joining import join_pieces
+from piestream.language.model import Constraint
+from piestream.relations import (
+    ALL_NAMES,
+    ANY,
+    PRECISE_FORM,
+    Relation,
+    intersect,
+    names,
+    relation_named,
+    relations_ordered,
+)
+
+__all__ = ["Pairs", "pairs_of"]
+
+#: Pairs that are looked at at a time.
+_PIECE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of a constraint whose starts lie no further apart than the window is long.
+
+    ``of`` counts them by the name of the relation that holds. ``undecided`` pairs are of intervals
+    that are both open at the end, whose relation may become an allowed one or not.
+    """
+
+    constraint: Constraint
+    of: dict[str, int]
+    undecided: int = 0
+    is_more: bool = False
+
+    @property
+    def allowed(self) -> Count:
+        """Those in a relation that the constraint allows."""
+        allowed = (n for name, n in self.of.items() if self.allows(name))
+        return Count(sum(allowed), self.is_more)
+
+    @property
+    def total(self) -> Count:
+        """All of them."""
+        return Count(sum(self.of.values()) + self.undecided, self.is_more)
+
+    def allows(self, name: str) -> bool:
+        """Whether the constraint allows the relation of this name."""
+        relation = relation_named(name)
+        assert relation is not None
+        return bool(intersect(relation, self.constraint.relations))
+
+    @property
+    def instead(self) -> dict[str, int]:
+        """The relations that are not allowed, by how many pairs are in each."""
+        return {name: n for name, n in self.of.items() if not self.allows(name)}
+
+
+def _sorted(found: Counter[str]) -> dict[str, int]:
+    """The most frequent first, and of equally many in the order of the relations."""
+    return {name: found[name] for name in sorted(ALL_NAMES, key=lambda n: -found[n]) if found[name]}
+
+
+def pairs_of(
+    constraint: Constraint, x: pl.DataFrame, y: pl.DataFrame, window: int, same_runs: bool
+) -> Pairs:
+    """The pairs of two tables of runs: ``partition``, ``ts``, ``te``, ``open`` and ``valid``.
+
+    ``same_runs``: both symbols have the same runs, and never bind one.
+    """
+    precise = constraint.relations & Relation(sum(PRECISE_FORM.values()))
+    # what follows immediately is judged among all runs, whether they are valid or not
+    x_table, y_table = (t if precise else t.filter(pl.col("valid")) for t in (x, y))
+    found: Counter[str] = Counter()
+    undecided = looked_at = 0
+    bound = f"y.ts - x.ts BETWEEN -{window} AND {window}"
+    # an open interval ends after every other
+    for pairs in join_pieces(
+        x_table, y_table, ANY | precise, rows=_PIECE, on="partition", where=bound, relation="how"
+    ):
+        looked_at += len(pairs)
+        pairs = pairs.filter("valid_x", "valid_y")
+        if same_runs:
+            pairs = pairs.filter(pl.col("ts_x") != pl.col("ts_y"))
+        both_open = pairs.filter("open_x", "open_y")
+        for sign in (-1, 0, 1):
+            starts = pl.col("ts_x") - pl.col("ts_y")
+            number = len(both_open.filter(starts.sign() == sign))
+            possible = relations_ordered(ts_ts=sign, ts_te=-1, te_ts=1)
+            if number and not possible & ~constraint.relations:
+                # whichever it will be, it is allowed: counted as the first of them
+                found[names(possible)[0]] += number
+            else:
+                undecided += number
+        settled = pairs.filter(~(pl.col("open_x") & pl.col("open_y")))
+        for name, number in settled["how"].value_counts().iter_rows():
+            found[name] += number
+        if looked_at >= 20 * MOST:
+            return Pairs(constraint, _sorted(found), undecided, is_more=True)
+    return Pairs(constraint, _sorted(found), undecided)

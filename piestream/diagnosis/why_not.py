@@ -1,0 +1,141 @@
+"""Why there is no match where one was expected: near misses, and what would have to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.diagnosis.changes import CHANGES, Proposal
+from piestream.diagnosis.partition import of_partition, stretch
+from piestream.diagnosis.rows import Rows, read_rows
+from piestream.diagnosis.target import Target
+from piestream.expressions.diagnostics import did_you_mean
+from piestream.language.model import Query
+from piestream.language.options import BoundedOptions
+from piestream.show.html import html_page
+
+__all__ = ["NearMiss", "WhyNot", "why_not"]
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """A change with which a match appears.
+
+    ``kind`` is threshold, duration, window or relation; ``size`` says how large the change is, 0
+    being none, by which near misses are ranked; ``query`` is the changed query, which matches.
+    """
+
+    kind: str
+    text: str
+    size: float
+    query: Query = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """The near misses where a match was expected, the nearest first: ``print`` it.
+
+    ``matches`` is how many matches there are after all. ``near_misses`` each change one thing in
+    the query; there is none if more than one thing would have to change.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
+    >>> print(query.why_not(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})))
+    1. x reached 7 (needs > 9) at 2; with x >= 7 it matches
+    """
+
+    query: Query
+    matches: int
+    near_misses: tuple[NearMiss, ...]
+
+    def _lines(self) -> Iterator[str]:
+        if self.matches:
+            yield f"there is a match: {self.matches} where one is expected; query.why says more"
+        elif not self.near_misses:
+            yield (
+                "no single change of a threshold, a duration, the window or a relation makes a match "
+                "appear; query.diagnose shows what is there"
+            )
+        for number, miss in enumerate(self.near_misses, 1):
+            yield f"{number}. {miss.text}"
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The near misses as a frame: kind, size, text."""
+        rows = [(miss.kind, miss.size, miss.text) for miss in self.near_misses]
+        schema = {"kind": pl.String, "size": pl.Float64, "text": pl.String}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def _repr_html_(self) -> str:
+        if not self.near_misses:
+            return html_page([("why not", None, str(self))])
+        return html_page([("why not", self.table, "")])
+
+
+def why_not(
+    query: Query, frame: Any, partition: Mapping[str, Any], between: Sequence[Any] | None,
+    near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
+) -> WhyNot:  # fmt: skip
+    """What `Query.why_not` gives."""
+    rows = of_partition(read_rows(query, frame, options), partition, "why_not")
+    names = [symbol.name for symbol in query.symbols]
+    for name in near:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"its symbols are {', '.join(names)}"
+            raise ValueError(f"near names {name}, which the query has not: {hint}")
+    spans = {name: _ticks(rows, given, f"near[{name!r}]") for name, given in near.items()}
+    first, last = (INT64_MIN, INT64_MAX) if between is None else _ticks(rows, between, "between")
+    target = Target(_around(rows, first, last, spans), first, last, spans)
+    found = len(target.matches(rows.query))
+    misses = () if found else tuple(_near_misses(target))
+    return WhyNot(rows.query, found, misses[:most])
+
+
+def _ticks(rows: Rows, given: Sequence[Any], what: str) -> tuple[int, int]:
+    """Two times as ticks."""
+    if isinstance(given, str) or len(given) != 2:
+        raise ValueError(f"{what} is two times: from when, and until when")
+    dtype = rows.time.dtype
+    times = pl.Series(list(given))
+    if times.dtype == pl.String:
+        times = times.str.to_datetime() if dtype != pl.Date else times.str.to_date()
+    if (
+        isinstance(dtype, pl.Datetime)
+        and dtype.time_zone
+        and not getattr(times.dtype, "time_zone", None)
+    ):
+        times = times.dt.replace_time_zone(dtype.time_zone)
+    start, end = times.cast(dtype).to_physical().cast(pl.Int64)
+    if start > end:
+        raise ValueError(f"{what} ends before it begins")
+    return start, end
+
+
+def _around(rows: Rows, first: int, last: int, near: Mapping[str, tuple[int, int]]) -> Rows:
+    """The rows in which an expected match can be, with some windows of others around."""
+    if near:
+        first = max(first, min(start for start, _ in near.values()))
+        last = min(last, max(end for _, end in near.values()))
+    if first == INT64_MIN and last == INT64_MAX:
+        return rows
+    room = 3 * rows.binding.compiled.ticks.within + 1
+    return stretch(rows, max(first - room, INT64_MIN), min(last + room, INT64_MAX))
+
+
+def _near_misses(target: Target) -> Iterator[NearMiss]:
+    """The proposals that do make a match appear, those of the smallest changes first."""
+    proposals: list[Proposal] = [p for change in CHANGES for p in change(target)]
+    seen = set()
+    for proposal in sorted(proposals, key=lambda p: p.size):
+        if proposal.query in seen:
+            continue
+        seen.add(proposal.query)
+        if len(target.matches(proposal.query)):
+            yield NearMiss(proposal.kind, proposal.text, proposal.size, proposal.query)

@@ -1,0 +1,109 @@
+"""Rows of intervals that come twice: the row of an end finds that of its beginning by an ID."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+__all__ = ["AnnouncedIntervals", "AnnouncedRows", "Numbered"]
+
+Words = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Rows whose intervals are told apart: the symbols are also those that took their beginnings."""
+
+    numbers: Words
+    starts: Words
+    symbols: Words
+    keep: NDArray[np.bool_]  # not a beginning that has come already
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedRows:
+    """Rows of one stream, by partition and instant."""
+
+    partitions: Words
+    starts: Words
+    is_open: NDArray[np.bool_]  # the row of a beginning
+    ids: list[Any]
+    symbols: Words  # a bit for each that takes the row
+
+
+@dataclass(slots=True)
+class _Begun:
+    number: int
+    start: int
+    symbols: int
+
+
+class AnnouncedIntervals:
+    """The intervals of one stream that have begun and not ended, by partition and ID."""
+
+    def __init__(self, dtype: pl.DataType) -> None:
+        self.dtype = dtype
+        self._begun: dict[tuple[int, Any], _Begun] = {}
+
+    def __len__(self) -> int:
+        return len(self._begun)
+
+    def number(self, rows: AnnouncedRows, next_number: Callable[[], int]) -> Numbered:
+        """Number rows, given in order of their instants, ends before beginnings.
+
+        A second beginning of what has begun and not ended is left out, and where the row of an end
+        says another start than that of its beginning, the first counts: sources may repeat rows.
+        """
+        starts = rows.starts.copy()
+        numbers = np.zeros(len(starts), np.int64)
+        symbols = rows.symbols.copy()
+        keep = np.ones(len(starts), np.bool_)
+        begun = self._begun
+        keys = zip(rows.partitions.tolist(), rows.ids, strict=True)
+        for row, (key, is_open) in enumerate(zip(keys, rows.is_open.tolist(), strict=True)):
+            known = begun.get(key) if key[1] is not None else None
+            if is_open and known is not None:
+                keep[row] = False
+            elif is_open:
+                numbers[row] = next_number()
+                begun[key] = _Begun(int(numbers[row]), int(starts[row]), int(symbols[row]))
+            elif known is None:
+                numbers[row] = next_number()
+            else:
+                numbers[row], starts[row] = known.number, known.start
+                symbols[row] |= known.symbols
+                del begun[key]
+        return Numbered(numbers, starts, symbols, keep)
+
+    def forget(self, before: int, partitions: set[int]) -> None:
+        """Drop what began too long ago to be in a match, and what partitions have that are gone."""
+        self._begun = {
+            key: one
+            for key, one in self._begun.items()
+            if one.start >= before and key[0] not in partitions
+        }
+
+    def frame(self, places: dict[int, int]) -> pl.DataFrame:
+        """All of it as columns; ``places`` are those of the partitions in a stored state."""
+        some = [(places[p], name, one) for (p, name), one in self._begun.items() if p in places]
+        return pl.DataFrame(
+            [
+                pl.Series("partition", [place for place, _, _ in some], dtype=pl.Int64),
+                pl.Series("id", [name for _, name, _ in some], dtype=self.dtype),
+                pl.Series("number", [one.number for _, _, one in some], dtype=pl.Int64),
+                pl.Series("start", [one.start for _, _, one in some], dtype=pl.Int64),
+                pl.Series("symbols", [one.symbols for _, _, one in some], dtype=pl.Int64),
+            ]
+        )
+
+    def restore(self, frame: pl.DataFrame) -> None:
+        """Take over what `frame` gave."""
+        self._begun = {
+            (partition, name): _Begun(number, start, symbols)
+            for partition, name, number, start, symbols in frame.rows()
+        }

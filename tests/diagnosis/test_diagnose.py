@@ -1,0 +1,200 @@
+"""The funnel counts what the oracle lists, and says in one line which step left nothing."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.language.model import Emit
+from piestream.relations import names
+from tests import oracle
+from tests.engines import parse
+from tests.randoms import allen_relation, scenario
+from tests.scenario import Scenario
+
+
+def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
+    query = drawn.query()
+    until = max((row["ts"] for row in drawn.rows), default=0)
+    rows: dict[tuple[Any, ...], list[Any]] = {}
+    for row in drawn.rows:
+        rows.setdefault(tuple(row[name] for name in drawn.keys), []).append(row)
+    max_gap = query.streams[0].max_gap
+    gap = None if max_gap is None else drawn.clock.ticks(max_gap)
+    return {
+        tuple(zip(drawn.keys, key, strict=True)): oracle._Partition(
+            query,
+            drawn.clock,
+            oracle._moments(oracle._untied(some, "ts", drawn.ties), "ts", gap, until),
+            drawn.stream.truth,
+        )
+        for key, some in rows.items()
+    }
+
+
+def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
+    """The pairs of two symbols by their relation, and those of which both are open."""
+    found: Counter[str] = Counter()
+    both_open = 0
+    window = drawn.clock.ticks(drawn.query().within)
+    for partition in _partitions(drawn).values():
+        times = [moment.time for moment in partition.moments]
+        for i in partition.intervals[x]:
+            for j in partition.intervals[y]:
+                same = drawn.stream.truth[x] == drawn.stream.truth[y]
+                if abs(times[i.start] - times[j.start]) > window or (same and i.start == j.start):
+                    continue
+                if i.end is None and j.end is None:
+                    both_open += 1
+                    continue
+                ends = [math.inf if one.end is None else times[one.end] for one in (i, j)]
+                relation = allen_relation(times[i.start], ends[0], times[j.start], ends[1])
+                for one, other, wide, precise in (
+                    (i, j, "before", "followed-by"),
+                    (j, i, "after", "follows"),
+                ):
+                    if relation == wide:
+                        between = range(one.end or 0, other.start)
+                        quiet = not any(partition.true[n][k] for n in (x, y) for k in between)
+                        relation = precise if quiet else wide
+                found[relation] += 1
+    return found, both_open
+
+
+def test_the_funnel_counts_what_the_oracle_lists(few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = scenario(seed)
+        stream = drawn.stream
+        query = parse(drawn.text())
+        found = query.diagnose(stream.frame(), ties=stream.ties)
+        emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
+        assert found.matches.number == len(drawn.having(emit=emit).expected()), str(drawn)
+        partitions = _partitions(drawn).values()
+        for counts in found.symbols:
+            valid = [p.intervals[counts.symbol.name] for p in partitions]
+            if counts.symbol.at_most is None and counts.symbol.at_most_events is None:
+                assert counts.valid == sum(map(len, valid)), str(drawn)
+        for pairs in found.pairs:
+            wanted, both_open = _pairs(drawn, pairs.constraint.x, pairs.constraint.y)
+            allowed = names(pairs.constraint.relations)
+            plain: Counter[str] = Counter()
+            for name, number in wanted.items():  # the precise form is named where it is allowed
+                wide = {"followed-by": "before", "follows": "after"}.get(name, name)
+                plain[name if name in allowed else wide] += number
+            if both_open == 0:
+                assert pairs.of == plain, f"{drawn} {pairs.constraint}"
+            assert pairs.total.number == plain.total() + both_open, str(drawn)
+        if found.steps:
+            triggers = drawn.having(emit=Emit.TRIGGER, where=None).expected()
+            assert found.steps[-1].matches.number == len(triggers), str(drawn)
+
+
+def test_pairs_of_open_intervals_are_counted_where_every_outcome_is_allowed() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 5, 5], "y": [0, 5, 5]})
+
+    def pairs(relations: str) -> tuple[int, int]:
+        text = f"DEFINE a AS x > 1, b AS y > 1 PATTERN a {relations} b WITHIN 9"
+        (found,) = ps.query(f"FROM s ORDER BY t {text}").diagnose(rows).pairs
+        return found.allowed.number, found.undecided
+
+    assert pairs("overlaps; contains; finished-by") == (1, 0)
+    assert pairs("overlaps; contains") == (0, 1)
+
+
+SUMMARIES = [
+    ("DEFINE a AS x > 99 PATTERN a WITHIN 9", "a (x > 99) never holds"),
+    (
+        "DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9",
+        "of the 2 runs of a none is valid: 2 too short (AT LEAST 3)",
+    ),
+    (
+        "DEFINE a AS x > 1 AT LEAST 3 EVENTS PATTERN a WITHIN 9",
+        "of the 2 runs of a none is valid: 2 too few events (AT LEAST 3 EVENTS)",
+    ),
+    (
+        "DEFINE a AS x > 1, b AS y > 1 PATTERN a contains b WITHIN 9",
+        "no a contains b; instead meets 1, after 1",
+    ),
+    (
+        "DEFINE a AS x > 1, b AS z > 1 PATTERN a overlaps b WITHIN 1",
+        "WITHIN 1 leaves out all 1; the shortest takes 2",
+    ),
+    (
+        "DEFINE a AS x > 1, b AS y > 1, c AS x > 6 PATTERN a meets b AND a equals c WITHIN 9",
+        "a, b fit together, but never with c",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pattern", "summary"), SUMMARIES)
+def test_the_summary_says_which_step_left_nothing(pattern: str, summary: str) -> None:
+    x, y, z = [5, 5, 0, 0, 7, 0], [0, 0, 5, 0, 0, 0], [0, 5, 5, 5, 5, 0]
+    rows = pl.DataFrame({"t": [1, 2, 3, 4, 5, 6], "x": x, "y": y, "z": z})
+    found = ps.query(f"FROM s ORDER BY t {pattern}").diagnose(rows)
+    assert found.summary == f"0 matches: {summary}"
+    assert summary in str(found)
+
+
+def test_matches_that_are_longer_than_the_window_are_lost_to_it_not_to_the_pairs() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 7, 8], "x": [5, 0, 0, 0], "y": [0, 0, 5, 0]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a before b WITHIN 2")
+    found = query.diagnose(rows)
+    assert found.summary == "0 matches: WITHIN 2 leaves out all 1; the shortest takes 6"
+
+
+def test_completion_is_a_filter_of_its_own() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 5, 5]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON COMPLETION")
+    found = query.diagnose(rows)
+    assert [(f.name, f.left.number) for f in found.filters] == [
+        ("pattern", 1),
+        ("window", 1),
+        ("completion", 0),
+    ]
+    assert found.summary == "0 matches: EMIT ON COMPLETION leaves out all 1"
+    assert query.diagnose(rows, at_end="close").matches.number == 1
+
+
+def test_a_condition_is_a_filter_of_its_own() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 5, 0]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE MAX(a.x) > 6")
+    found = query.diagnose(rows)
+    assert found.summary == "0 matches: WHERE MAX(a.x) > 6 leaves out all 1"
+    assert found.tables["filters"].rows()[-1] == ("condition", "WHERE MAX(a.x) > 6", 0, 1)
+
+
+def test_without_events_that_is_what_is_said() -> None:
+    query = ps.query("FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    schema = {"t": pl.Int64, "k": pl.String, "x": pl.Float64}
+    assert query.diagnose(pl.DataFrame(schema=schema)).summary == "0 matches: there are no events"
+
+
+def test_a_notebook_gets_tables_whose_text_is_escaped() -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x < 1 PATTERN a WITHIN 9")
+    html = query.diagnose(pl.DataFrame({"t": [1], "x": [5]}))._repr_html_()
+    assert "<td>x &lt; 1</td>" in html
+    assert html.count("<table>") == html.count("</table>") == 2
+
+
+def test_very_many_matches_are_not_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from piestream.diagnosis import counting, funnel
+
+    monkeypatch.setattr(counting, "MOST", 3)
+    monkeypatch.setattr(funnel, "MOST", 3)
+    rows = pl.DataFrame({"t": range(20), "x": [5, 0] * 10})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    found = query.diagnose(rows)
+    assert str(found.matches) == "3 or more"
+    assert "counting ended early" in str(found)
+
+
+def test_a_query_with_both_phases_counts_a_match_once() -> None:
+    rows = pl.DataFrame({"t": [1, 2], "x": [5, 0]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    assert replace(query, emit=Emit.BOTH).diagnose(rows).summary == "1 match"

@@ -1,0 +1,117 @@
+"""`Query.why_not` ranks what was planted first, and what it names makes the match appear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from tests.diagnosis.planted import appears, is_first, looked_into, planted
+
+
+def test_planted_near_misses_are_ranked_first_and_every_change_makes_a_match() -> None:
+    first = total = 0
+    for case in planted(40, seed=7):
+        found = looked_into(case)
+        total += 1
+        first += is_first(case, found)
+        assert all(appears(case, miss.query) for miss in found.near_misses), str(found)
+    assert first >= 0.99 * total
+
+
+def _said(definitions: str, pattern: str = "a", rest: str = "WITHIN 99", **where: Any) -> list[str]:
+    rows = pl.DataFrame(
+        {
+            "t": [1, 2, 3, 4, 5, 6, 7],
+            "x": [0.0, 6.5, 7.5, 0, 0, 0, 0],
+            "y": [0, 0, 0, 0, 5, 5, 0],
+        }
+    )
+    query = ps.query(f"FROM s ORDER BY t DEFINE {definitions} PATTERN {pattern} {rest}")
+    found = query.why_not(rows, **where)
+    for miss in found.near_misses:
+        assert len(miss.query.run(rows)), miss
+    return [miss.text for miss in found.near_misses]
+
+
+def test_a_threshold_that_is_missed() -> None:
+    assert _said("a AS x > 8")[0] == "x reached 7.5 (needs > 8) at 3; with x >= 7.5 it matches"
+    assert _said("a AS 8 <= x")[0] == "x reached 7.5 (needs >= 8) at 3; with x >= 7.5 it matches"
+    assert _said("a AS x BETWEEN 7.75 AND 9")[0] == (
+        "x reached 7.5 (needs >= 7.75) at 3; with x >= 7.5 it matches"
+    )
+    assert _said("a AS NOT (x < 8)")[0] == "a is x < 8; with x < 7.5 it matches"
+
+
+def test_a_threshold_that_is_met_too_long() -> None:
+    said = _said("a AS x > 6, b AS y > 1", "a before b", "WITHIN 99", between=(3, 6))
+    assert said[0] == "a is x > 6; with x > 6.5 it matches"
+
+
+def test_a_duration_that_is_missed() -> None:
+    assert _said("a AS x > 5 AT LEAST 3")[0] == (
+        "a lasted 2 from 2 (AT LEAST 3); with AT LEAST 2 it matches"
+    )
+    said = _said("a AS x > 5 AT MOST 1")
+    assert "a lasted 2 from 2 (AT MOST 1); with AT MOST 2 it matches" in said
+    assert _said("a AS x > 5 AT LEAST 3 EVENTS")[0] == (
+        "a had 2 events from 2 (AT LEAST 3 EVENTS); with AT LEAST 2 EVENTS it matches"
+    )
+
+
+def test_a_window_that_is_too_short() -> None:
+    said = _said("a AS x > 5, b AS y > 1", "a before b", "WITHIN 2")
+    assert "the match takes 3 (WITHIN 2); with WITHIN 3 it matches" in said
+
+
+def test_a_relation_that_is_not_allowed() -> None:
+    said = _said("a AS x > 5, b AS y > 1", "a meets b")
+    assert (
+        "a [2, 4) before b [5, 7) (needs meets); with before allowed it matches" in said
+    )  # the threshold of x that a would have to pass at 4 is far away
+
+
+def test_where_a_match_is_expected_counts() -> None:
+    assert (
+        _said("a AS x > 8", between=(1, 2))
+        == [
+            "x reached 6.5 (needs > 8) at 2; with x >= 6.5 it matches",
+            "x reached 0 (needs > 8) at 1; with x >= 0.0 it matches",
+        ][:1]
+    )
+    assert _said("a AS x > 8", near={"a": (5, 6)})[0].startswith("x reached 0 (needs > 8) at 1")
+
+
+def test_a_match_that_is_there_is_said() -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    found = query.why_not([{"t": 1, "x": 5}])
+    assert (found.matches, found.near_misses) == (1, ())
+    assert "there is a match" in str(found)
+
+
+def test_where_no_single_change_helps_that_is_said() -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x = 1 AND y = 2 PATTERN a WITHIN 9")
+    found = query.why_not([{"t": 1, "x": 5, "y": 5}])
+    assert "no single change" in str(found)
+    assert "no single change" in found._repr_html_()
+
+
+def test_partitions_and_times_are_those_of_the_rows() -> None:
+    query = ps.query("FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9 s")
+    rows = pl.DataFrame({"k": ["p", "q"], "t": ["2026-01-01 10:00:00"] * 2, "x": [5.0, 8.0]})
+    rows = rows.with_columns(pl.col("t").str.to_datetime())
+    found = query.why_not(rows, partition={"k": "p"}, between=("2026-01-01", "2026-01-02"))
+    assert [miss.text for miss in found.near_misses] == [
+        "x reached 5 (needs > 9) at 2026-01-01 10:00:00; with x >= 5.0 it matches"
+    ]
+    assert "x reached 5" in found._repr_html_()
+    with pytest.raises(ps.SchemaError, match="k is missing"):
+        query.why_not(rows)
+    with pytest.raises(ValueError, match="two times"):
+        query.why_not(rows, partition={"k": "p"}, between=("2026-01-01",))
+    with pytest.raises(ValueError, match="ends before it begins"):
+        query.why_not(rows, partition={"k": "p"}, between=("2026-01-02", "2026-01-01"))
+    with pytest.raises(ValueError, match="its symbols are a"):
+        query.why_not(rows, partition={"k": "p"}, near={"b": ("2026-01-01", "2026-01-02")})

@@ -1,0 +1,53 @@
+"""The examples of an explanation are what they say: the engine finds the one and not the other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import polars as pl
+
+import piestream as ps
+from piestream.show.example import drawn_examples
+from tests.engines import parse
+from tests.randoms import scenario
+
+
+def _runs(query: ps.Query, drawn: str) -> int:
+    """How many matches a drawn example has: a column for each symbol, true while its bar lasts."""
+    bars = {}
+    for line in drawn.splitlines():
+        name, start, dashes = re.fullmatch(r"  (\S+ *)(?<= )( *├)(─*)┤", line).groups()  # type: ignore[union-attr]
+        first = len(name) + len(start) - 1
+        bars[name.strip()] = (first, first + len(dashes) + 1)
+    times = range(max(end for _, end in bars.values()) + 1)
+    frame = pl.DataFrame(
+        {"ts": times} | {n: [s <= t < e for t in times] for n, (s, e) in bars.items()}
+    )
+    symbols = ", ".join(f'"{s.name}" AS "{s.name}"' for s in query.symbols)
+    plain = ps.query(
+        f"FROM s ORDER BY ts DEFINE {symbols} PATTERN "
+        + " AND ".join(f'"{a.name}" before "{b.name}"' for a, b in _chain(query))
+        + " WITHIN 9999"
+    )
+    return len(replace(plain, constraints=query.constraints).run(frame))
+
+
+def _chain(query: ps.Query) -> list[tuple[object, object]]:
+    return list(zip(query.symbols, query.symbols[1:], strict=False))
+
+
+def test_the_engine_finds_the_one_example_and_not_the_other(few_seeds: range) -> None:
+    failing = 0
+    for seed in few_seeds:
+        query = parse(scenario(seed).text())
+        drawn = drawn_examples(query)
+        if drawn is None:
+            assert len(query.symbols) == 1, query
+            continue
+        good, _, bad = drawn.removeprefix("this satisfies the pattern\n").partition("\nthis just")
+        assert _runs(query, good) == 1, f"{query}\n{drawn}"
+        if bad:
+            failing += 1
+            assert _runs(query, bad.partition("\n")[2]) == 0, f"{query}\n{drawn}"
+    assert failing
