@@ -3,6 +3,7 @@
 # make test    install what the tests need, and run them all
 # make check   ruff, the layers, and mypy
 # make experiments  measure: EXPERIMENTS='fig4a gain', a group, or all; ARGS=--full
+# make docs    the pages as a site, in out/site
 # make bench   measure the engine by itself: make experiments EXPERIMENTS=benchmarks
 #
 # PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
@@ -19,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RECIPES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-spark java test check bench experiments clean
+.PHONY: help install demo demo-spark java test check docs bench experiments clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -103,6 +104,16 @@ $(VENV)/.installed-experiments: $(BIN)/python $(RECIPES)
 
 experiments: $(VENV)/.installed-experiments
 	@$(BIN)/python -m experiments $(EXPERIMENTS) $(ARGS)
+
+$(VENV)/.installed-docs: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream and what makes its site'
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@ $(VENV)/.installed
+
+# A link or an anchor that leads nowhere is an error.
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python -m sphinx -W --keep-going -q -c docs -d out/doctrees . out/site $(ARGS)
+	@echo 'open out/site/index.html'
 
 bench: $(VENV)/.installed-experiments
 	@$(BIN)/python -m experiments benchmarks $(ARGS)
