@@ -52,7 +52,9 @@ def test_a_run_on_a_terminal_without_rows_says_where_they_went(
     data: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = _run_on_a_terminal([data], capsys, monkeypatch)
-    last = "0 matches: a (x > 9) never holds; x is from 0 to 5; run it with --why to see each step\n"
+    last = (
+        "0 matches: a (x > 9) never holds; x is from 0 to 5; run it with --why to see each step\n"
+    )
     assert said.endswith(last)
     assert "--why" not in _run_on_a_terminal([data, "--quiet"], capsys, monkeypatch)
 
