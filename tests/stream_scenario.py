@@ -24,12 +24,23 @@ from tests.truth import Expression, literal
 
 __all__ = [
     "ENGINES",
+    "KINDS",
     "CombinedScenario",
     "StreamSpec",
     "closing_scenario",
     "combined_scenario",
     "sorted_rows",
 ]
+
+#: The kinds of streams that are mixed in one query.
+KINDS = {
+    "events": ("events",),
+    "rows": ("rows",),
+    "identified": ("identified",),
+    "known": ("known",),
+    "queries": ("query", "events"),
+    "all": ("events", "rows", "identified", "known", "query"),
+}
 
 _COLUMN = re.compile(r"\b(b[0-5]|n[0-2]|f0|w0|k)\b")
 
@@ -139,6 +150,8 @@ class CombinedScenario:
         stream = self.inputs[name]
         rows = stream.rows if rows is None else rows
         schema = {n: t for n, t in randoms._SCHEMA.items() if n != "ts"}
+        if stream.rows:
+            schema = {n: t for n, t in schema.items() if n in stream.rows[0]}
         schema |= dict.fromkeys(stream.times, pl.Int64())
         if stream.kind == "identified":
             schema["id"] = pl.Int64()
