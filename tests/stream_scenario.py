@@ -22,7 +22,17 @@ from tests.engines import Rows, cuts, parse
 from tests.scenario import Clause, Definition, Scenario, _written
 from tests.truth import Expression, literal
 
-__all__ = ["ENGINES", "CombinedScenario", "StreamSpec", "combined_scenario", "sorted_rows"]
+__all__ = ["ENGINES", "KINDS", "CombinedScenario", "StreamSpec", "combined_scenario", "sorted_rows"]
+
+#: The kinds of streams that are mixed in one query.
+KINDS = {
+    "events": ("events",),
+    "rows": ("rows",),
+    "identified": ("identified",),
+    "known": ("known",),
+    "queries": ("query", "events"),
+    "all": ("events", "rows", "identified", "known", "query"),
+}
 
 _COLUMN = re.compile(r"\b(b[0-5]|n[0-2]|f0|w0|k)\b")
 
@@ -129,6 +139,8 @@ class CombinedScenario:
         stream = self.inputs[name]
         rows = stream.rows if rows is None else rows
         schema = {n: t for n, t in randoms._SCHEMA.items() if n != "ts"}
+        if stream.rows:
+            schema = {n: t for n, t in schema.items() if n in stream.rows[0]}
         schema |= dict.fromkeys(stream.times, pl.Int64())
         if stream.kind == "identified":
             schema["id"] = pl.Int64()

@@ -1,4 +1,8 @@
-"""Laws of queries over several streams: every way in says what the oracle says."""
+"""Laws of queries over several streams: every way in says what the oracle says.
+
+A failure prints the whole scenario. ``python -m tests.shrink SEED KINDS ENGINE`` makes it small and
+writes it as a case folder.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,18 @@ from random import Random
 
 import pytest
 
-from tests.engines import by_partition, difference
-from tests.stream_scenario import ENGINES, CombinedScenario, combined_scenario, sorted_rows
-
-#: The kinds of streams that are mixed in one query.
-KINDS = {
-    "events": ("events",),
-    "rows": ("rows",),
-    "identified": ("identified",),
-    "known": ("known",),
-    "queries": ("query", "events"),
-    "all": ("events", "rows", "identified", "known", "query"),
-}
+from tests.engines import by_partition
+from tests.stream_scenario import ENGINES, KINDS, CombinedScenario, combined_scenario
+from tests.stream_shrink import disagreement
 
 
 def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
     """Fails with everything that is needed to see it again."""
-    expected = drawn.expected()
     try:
-        found = ENGINES[engine](drawn, Random(f"{seed} {engine}"))
+        why = disagreement(engine, drawn, seed)
     except Exception as error:
         error.add_note(f"\n{engine} on {drawn}\n")
         raise
-    wanted = {key: sorted_rows(rows) for key, rows in by_partition(expected, drawn.keys).items()}
-    got = {key: sorted_rows(rows) for key, rows in by_partition(found, drawn.keys).items()}
-    why = difference(
-        [row for rows in wanted.values() for row in rows],
-        [row for rows in got.values() for row in rows],
-        drawn.keys,
-    )
     if why is not None:
         pytest.fail(f"\n{engine} on {drawn}\n{why}\n", pytrace=False)
 
