@@ -38,6 +38,7 @@ class Ticks:
     max_gap: int | None
     at_least: tuple[int | None, ...]
     at_most: tuple[int | None, ...]
+    cooldown: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
