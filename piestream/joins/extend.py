@@ -36,7 +36,7 @@ from piestream.joins.rings import Ring
 DONE = -1
 
 
-class _Scanned(IntEnum):
+class Scanned(IntEnum):
     """Why the scan of a step stopped."""
 
     EXHAUSTED = 0
@@ -163,7 +163,7 @@ def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: R
 
 
 @kernel
-def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int) -> None:
+def begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
     has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
     if has_ranges and not step.listed:
@@ -250,11 +250,11 @@ def _next_listed(
 
 
 @kernel
-def _scan_listed(
+def scan_listed(
     partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
     is_last: bool, floor: int,
 ) -> int:  # fmt: skip
-    """What `_scan` does, of a constraint of intervals that came as rows."""
+    """What `scan` does, of a constraint of intervals that came as rows."""
     target = step.target
     ring = partition.ring(target)
     bound = scratch.bound
@@ -265,7 +265,7 @@ def _scan_listed(
             candidate = _next_listed(partition, scratch, step, source, cursor, floor)
         if candidate == NONE:
             if not _next_list_range(partition, step, source, cursor):
-                return _Scanned.EXHAUSTED
+                return Scanned.EXHAUSTED
             continue
         slot = ring.slot(candidate)
         if step.key != NONE and not equal_keys(slot, step.target_key, source, step.key):
@@ -275,21 +275,21 @@ def _scan_listed(
         bound[target].slot_id = candidate
         bound[target].place = ring.place(candidate)
         if not is_last:
-            return _Scanned.BOUND
+            return Scanned.BOUND
         if scratch.n_matches == matches.capacity:
-            return _Scanned.FULL
+            return Scanned.FULL
         matches.write(scratch.n_matches, bound)
         scratch.n_matches += 1
 
 
 @inline_kernel
-def _scan(
+def scan(
     partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
     is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """Bind the step's next candidate to its target; of the last step, write down all the matches.
 
-    Gives why it stopped (`_Scanned`).
+    Gives why it stopped (`Scanned`).
     """
     target = step.target
     ring = Ring(partition.rings[target], partition.pool, step.width)
@@ -299,7 +299,7 @@ def _scan(
     has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
     has_checks = step.check < step.check_end
     has_key = step.key != NONE
-    outcome = _Scanned.EXHAUSTED
+    outcome = Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
     last = cursor.last
@@ -356,10 +356,10 @@ def _scan(
         bound[target].slot_id = candidate
         bound[target].place = place
         if not is_last:
-            outcome = _Scanned.BOUND
+            outcome = Scanned.BOUND
             break
         if scratch.n_matches == matches.capacity:
-            outcome = _Scanned.FULL
+            outcome = Scanned.FULL
             break
         matches.write(scratch.n_matches, bound)
         scratch.n_matches += 1
@@ -434,16 +434,16 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
                 scratch.paused = Paused.INSIDE
                 scratch.depth = depth
                 return False
-            _begin_scan(partition, step, cursor, floor)
+            begin_scan(partition, step, cursor, floor)
         is_last = depth + 1 == n_steps
         if step.listed:
-            scanned = _scan_listed(partition, scratch, step, cursor, matches, is_last, floor)
+            scanned = scan_listed(partition, scratch, step, cursor, matches, is_last, floor)
         else:
-            scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
-        if scanned == _Scanned.FULL:
+            scanned = scan(partition, scratch, step, cursor, matches, is_last, floor)
+        if scanned == Scanned.FULL:
             scratch.depth = n_steps
             return False
-        begins = scanned == _Scanned.BOUND
+        begins = scanned == Scanned.BOUND
         if begins:
             depth += 1
             continue

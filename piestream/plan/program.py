@@ -52,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OutputWord:
-    """A word that RETURN needs in a result row. ``what``: "ts", "te", a Cell or "follows"."""
+    """A word that a result row needs. ``what``: "ts", "te", "number" (of a row), a Cell or "follows"."""
 
     symbol: int
     what: str | Cell
