@@ -22,7 +22,7 @@ from tests import engines, oracle
 from tests.clock import Clock
 from tests.engines import ENGINES, Rows, by_partition, difference, parse, run
 from tests.randoms import scenario, scenarios
-from tests.scenario import Clause, Definition, Scenario
+from tests.scenario import Clause, Definition, Limits, Scenario
 from tests.truth import column
 
 #: The laws that compare an engine with itself need not be tried on every one of them.
@@ -76,7 +76,7 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
     for seed in seeds:
         drawn = scenario(seed)
         query, wanted = parse(drawn.text()), drawn.query()
-        for part in ("constraints", "within", "returns", "partition_by", "streams", "emit"):
+        for part in ("constraints", "within", "returns", "partition_by", "streams", "emit", "limits"):
             found, expected = getattr(query, part), getattr(wanted, part)
             if part == "constraints":
                 found, expected = set(found), set(expected)
@@ -282,10 +282,17 @@ def _moved(drawn: Scenario, rows: Rows, first: int, beat: int) -> Rows:
 # Triggers and completions
 
 
+def _reporting_both(seed: int) -> Scenario:
+    """A scenario with EMIT ON BOTH, where WHERE and limits cannot stand together."""
+    drawn = scenario(seed)
+    limits = drawn.limits if drawn.where is None else Limits()
+    return drawn.having(emit=Emit.BOTH, limits=limits)
+
+
 @pytest.mark.parametrize("engine", SOME)
 def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed).having(emit=Emit.BOTH, returns=(), name=f"seed {seed} both")
+        drawn = _reporting_both(seed).having(returns=(), name=f"seed {seed} both")
         triggers: dict[tuple[Any, ...], dict[str, Any]] = {}
         completed: set[tuple[Any, ...]] = set()
         ends = [f"{name}_te" for name in drawn.symbols]
@@ -308,7 +315,7 @@ def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> 
 @pytest.mark.parametrize("engine", SOME)
 def test_both_without_its_completions_is_trigger(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
-        both = scenario(seed).having(emit=Emit.BOTH, name=f"seed {seed} trigger")
+        both = _reporting_both(seed).having(name=f"seed {seed} trigger")
         only = both.having(emit=Emit.TRIGGER)
         found = [
             {name: value for name, value in row.items() if name != "phase"}
