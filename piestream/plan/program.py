@@ -101,6 +101,11 @@ class CompiledQuery:
         store = WaitingStore.over(np.zeros(0, np.int64), program=Program.over(self.program))
         return int(store.match_words())
 
+    @property
+    def given_match_words(self) -> int:
+        """How many words a match takes that ONCE PER remembers."""
+        return Program.over(self.program).given_width
+
     def same_layout(self, other: CompiledQuery) -> bool:
         """Whether state and result rows of one can be read by the other."""
         places = [*self.output_words.values()], [*other.output_words.values()]
