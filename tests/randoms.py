@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from copy import copy
+from dataclasses import replace
 from functools import lru_cache, partial
 from random import Random
 from typing import TYPE_CHECKING, Any

@@ -76,7 +76,15 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
     for seed in seeds:
         drawn = scenario(seed)
         query, wanted = parse(drawn.text()), drawn.query()
-        for part in ("constraints", "within", "returns", "partition_by", "streams", "emit", "limits"):
+        for part in (
+            "constraints",
+            "within",
+            "returns",
+            "partition_by",
+            "streams",
+            "emit",
+            "limits",
+        ):
             found, expected = getattr(query, part), getattr(wanted, part)
             if part == "constraints":
                 found, expected = set(found), set(expected)

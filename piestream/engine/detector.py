@@ -27,8 +27,8 @@ from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
-from piestream.joins.partition_table import PartitionTable
 from piestream.joins.given import judge_rows
+from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import PoolHeader, Program, ResultRow
 from piestream.joins.rings import ring_words
 from piestream.joins.waiting import WaitingStore
@@ -329,11 +329,13 @@ class Detector:
     def judge(self, rows: Words, identities: Words) -> NDArray[np.bool_]:
         """Which of these matches are given: see `joins/given.py`, which says what is told of each."""
         passes = np.zeros(len(rows), np.int64)
-        given = (np.ascontiguousarray(rows).reshape(-1), np.ascontiguousarray(identities).reshape(-1))
-        self.pool = judge_rows(
-            self.program, self.partitions.words, self.pool, given, passes
+        given = (
+            np.ascontiguousarray(rows).reshape(-1),
+            np.ascontiguousarray(identities).reshape(-1),
         )
-        return passes != 0
+        self.pool = judge_rows(self.program, self.partitions.words, self.pool, given, passes)
+        passed: NDArray[np.bool_] = passes != 0
+        return passed
 
     # -- the state --------------------------------------------------------------------------------
 

@@ -167,9 +167,7 @@ def _take(scratch: Scratch, found: Found, room: Words) -> None:
 
 
 @kernel
-def extend_to_first(
-    partition: Partition, scratch: Scratch, matches: Matches, floor: int
-) -> bool:
+def extend_to_first(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
     """Do what `extend` does, but write down only matches that may be given."""
     program = partition.program
     seed = program.seeds[scratch.seed]
@@ -221,9 +219,9 @@ def extend_to_first(
             depth += 1
             continue
         begins = False
-        if left == _Left.LATER and are_told_apart:
-            if not step.listed and cursor.mode != ScanMode.BY_KEY:
-                cursor.next = cursor.last + 1
+        may_end = not step.listed and cursor.mode != ScanMode.BY_KEY
+        if left == _Left.LATER and are_told_apart and may_end:
+            cursor.next = cursor.last + 1
     scratch.depth = DONE
     keep_alive(room_array)
     keep_alive(table)

@@ -14,7 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import at_word, keep_alive, pointer, signed, trailing_zeros, within
+from piestream.compiled.primitives import (
+    at_word,
+    keep_alive,
+    pointer,
+    signed,
+    trailing_zeros,
+    within,
+)
 from piestream.compiled.records import Array, Record, Words, kernel
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.orders import scattered
@@ -109,7 +116,11 @@ def is_barred(partition: Partition, time: int) -> bool:
     given = partition.given()
     if program.limit != NONE and given.count >= program.limit:
         return True
-    return program.cooldown != NONE and given.count > 0 and time <= plus(given.latest, program.cooldown)
+    return (
+        program.cooldown != NONE
+        and given.count > 0
+        and time <= plus(given.latest, program.cooldown)
+    )
 
 
 @kernel

@@ -370,11 +370,15 @@ class Program(Record):
     n_once: int  # how many symbols ONCE PER has
     once: WordTable  # these symbols
     once_symbols: int  # as bits
-    finds_first: int  # 1: of the matches of an event only the first of those not told apart is given
+    finds_first: (
+        int  # 1: of the matches of an event only the first of those not told apart is given
+    )
     n_apart: int  # how many symbols tell them apart
     apart: WordTable  # these symbols
     apart_symbols: int  # as bits
-    given_once: int  # the symbols (as bits) of which an interval that was given is in no other match
+    given_once: (
+        int  # the symbols (as bits) of which an interval that was given is in no other match
+    )
 
 
 class Given(Record):

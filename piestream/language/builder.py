@@ -18,7 +18,7 @@ from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.language.aggregates import ReturnBuilder
 from piestream.language.conditions import condition_of_text
 from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
-from piestream.language.emission import EmissionLimits, limit_fault
+from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
 from piestream.language.model import Condition, Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.returns import names_of
@@ -94,7 +94,7 @@ class QueryBuilder:
     _partition_by: tuple[str, ...] = ()
     _emit: Emit = Emit.TRIGGER
     _where: tuple[str, ...] = ()
-    _limits: EmissionLimits = EmissionLimits()
+    _limits: EmissionLimits = NO_LIMITS
 
     def _with(self, **changes: Any) -> QueryBuilder:
         changed = replace(self, **changes)

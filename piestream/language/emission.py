@@ -18,6 +18,7 @@ from piestream.language.cursor import Cursor
 __all__ = [
     "EMISSION_CLAUSES",
     "MOST_MATCHES",
+    "NO_LIMITS",
     "EmissionLimits",
     "read_limit",
     "read_no_overlap",
@@ -52,7 +53,10 @@ class EmissionLimits:
     limit: int | None = None
 
     def __bool__(self) -> bool:
-        return self != EmissionLimits()
+        return self != NO_LIMITS
+
+
+NO_LIMITS = EmissionLimits()
 
 
 def read_once_per(cursor: Cursor, spans: dict[tuple[str, ...], Span]) -> tuple[str, ...]:
@@ -76,14 +80,17 @@ def read_no_overlap(cursor: Cursor) -> bool:
 def read_limit(cursor: Cursor) -> int | None:
     """The number of LIMIT."""
     token = cursor.take()
-    value = token.value if token.kind is Kind.PARAMETER else None
-    number = Decimal(token.text) if token.kind is Kind.NUMBER else value
+    number = token.value if token.kind is Kind.PARAMETER else None
+    if token.kind is Kind.NUMBER:
+        number = min(Decimal(token.text), Decimal(MOST_MATCHES + 1))
+        number = int(number) if number == number.to_integral_value() else None
     cursor.expect_end("LIMIT")
-    fault = limit_fault(int(number) if isinstance(number, Decimal) and number % 1 == 0 else number)
-    if fault is None:
-        return int(number)  # type: ignore[arg-type]
-    cursor.report(token, fault, "write it like LIMIT 10")
-    return None
+    fault = limit_fault(number)
+    if fault is not None:
+        cursor.report(token, fault, "write it like LIMIT 10")
+        return None
+    assert isinstance(number, int)
+    return number
 
 
 def limit_fault(number: object) -> str | None:

@@ -25,7 +25,14 @@ from piestream.plan.program import Cell, JoinKey, OutputWord
 
 Words = NDArray[np.int64]
 
-__all__ = ["Judged", "MatchCondition", "equalities", "join_key_texts", "join_keys", "match_condition"]
+__all__ = [
+    "Judged",
+    "MatchCondition",
+    "equalities",
+    "join_key_texts",
+    "join_keys",
+    "match_condition",
+]
 
 
 #: A column that a frame has also where the condition reads nothing.

@@ -71,9 +71,7 @@ def session_of(query: ps.Query, **options: Any) -> ps.Session:
     ("limits", "later", "rows"),
     [("LIMIT 1", 10**9, 0), ("COOLDOWN 1000", 900, 0), ("COOLDOWN 1000", 10**9, 1)],
 )
-def test_a_partition_is_remembered_as_long_as_it_counts(
-    limits: str, later: int, rows: int
-) -> None:
+def test_a_partition_is_remembered_as_long_as_it_counts(limits: str, later: int, rows: int) -> None:
     query = ps.query(f"""
         FROM s PARTITION BY k ORDER BY ts DEFINE a AS x = 1 PATTERN a WITHIN 5 {limits}
     """)
