@@ -320,6 +320,11 @@ class Scenario:
         """The scenario with some of its parts changed."""
         return replace(self, **changes)
 
+    def reporting_both(self) -> Scenario:
+        """The scenario with EMIT ON BOTH, with which WHERE and limits cannot stand together."""
+        limits = self.limits if self.where is None else Limits()
+        return self.having(emit=Emit.BOTH, limits=limits)
+
     def __str__(self) -> str:
         """Everything that is needed to see it again."""
         rows = "\n".join(f"    {dict(row)}," for row in self.rows)

@@ -22,7 +22,7 @@ from tests import engines, oracle
 from tests.clock import Clock
 from tests.engines import ENGINES, Rows, by_partition, difference, parse, run
 from tests.randoms import scenario, scenarios
-from tests.scenario import Clause, Definition, Limits, Scenario
+from tests.scenario import Clause, Definition, Scenario
 from tests.truth import column
 
 #: The laws that compare an engine with itself need not be tried on every one of them.
@@ -290,17 +290,10 @@ def _moved(drawn: Scenario, rows: Rows, first: int, beat: int) -> Rows:
 # Triggers and completions
 
 
-def _reporting_both(seed: int) -> Scenario:
-    """A scenario with EMIT ON BOTH, where WHERE and limits cannot stand together."""
-    drawn = scenario(seed)
-    limits = drawn.limits if drawn.where is None else Limits()
-    return drawn.having(emit=Emit.BOTH, limits=limits)
-
-
 @pytest.mark.parametrize("engine", SOME)
 def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
-        drawn = _reporting_both(seed).having(returns=(), name=f"seed {seed} both")
+        drawn = scenario(seed).reporting_both().having(returns=(), name=f"seed {seed} both")
         triggers: dict[tuple[Any, ...], dict[str, Any]] = {}
         completed: set[tuple[Any, ...]] = set()
         ends = [f"{name}_te" for name in drawn.symbols]
@@ -323,7 +316,7 @@ def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> 
 @pytest.mark.parametrize("engine", SOME)
 def test_both_without_its_completions_is_trigger(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
-        both = _reporting_both(seed).having(name=f"seed {seed} trigger")
+        both = scenario(seed).reporting_both().having(name=f"seed {seed} trigger")
         only = both.having(emit=Emit.TRIGGER)
         found = [
             {name: value for name, value in row.items() if name != "phase"}
