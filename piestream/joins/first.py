@@ -29,7 +29,7 @@ def _bound_before(program: Program, seed: Seed, depth: int) -> int:
     """The symbols (as bits) that are bound before the step at this depth."""
     bound = NONE
     for number in range(seed.step + depth, seed.step_end):
-        bound &= ~(1 << program.steps[number].target)
+        bound &= ~(1 << program.joins[program.steps[number].join].target)
     return bound
 
 
@@ -195,6 +195,7 @@ def extend_to_first(partition: Partition, scratch: Scratch, matches: Matches, fl
             begins = False
             continue
         step = program.steps[seed.step + depth]
+        join = program.joins[step.join]
         cursor = scratch.cursors[depth]
         if begins:
             if scratch.steps + scratch.visits >= scratch.pause_at:
@@ -202,24 +203,24 @@ def extend_to_first(partition: Partition, scratch: Scratch, matches: Matches, fl
                 scratch.depth = depth
                 keep_alive(table)
                 return False
-            begin_scan(partition, step, cursor, floor)
-        bound &= ~(1 << step.target)
-        if step.listed:
-            scanned = scan_listed(partition, scratch, step, cursor, matches, False, floor)
+            begin_scan(partition, join, cursor, floor)
+        bound &= ~(1 << join.target)
+        if join.listed:
+            scanned = scan_listed(partition, scratch, join, step, cursor, matches, False, floor)
         else:
-            scanned = scan(partition, scratch, step, cursor, matches, False, floor)
+            scanned = scan(partition, scratch, join, step, cursor, matches, False, floor)
         begins = scanned == Scanned.BOUND
         if not begins:
             depth -= 1
             continue
         are_told_apart = not program.apart_symbols & ~bound
-        bound |= 1 << step.target
+        bound |= 1 << join.target
         left = _left_out(partition, scratch, found, bound, room, floor)
         if left == _Left.NO:
             depth += 1
             continue
         begins = False
-        may_end = not step.listed and cursor.mode != ScanMode.BY_KEY
+        may_end = not join.listed and cursor.mode != ScanMode.BY_KEY
         if left == _Left.LATER and are_told_apart and may_end:
             cursor.next = cursor.last + 1
     scratch.depth = DONE
