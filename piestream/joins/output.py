@@ -156,13 +156,8 @@ def _await_completion(
         match.starts()[s] = slot.start
         match.links()[s] = NONE
         if program.rows:
-<<<<<<< HEAD
             match.numbers()[s] = partition.row_number(s, ids[s])
-        if slot.end > time or (slot.end == time and ended >> s & 1):
-=======
-            match.numbers()[s] = _number(program, s, slot)
         if slot.end > now or (slot.end == now and ended >> s & 1):
->>>>>>> main
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]

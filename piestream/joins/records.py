@@ -365,8 +365,7 @@ class Program(Record):
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
     keys: Table[Key]
-<<<<<<< HEAD
-    equal_keys: Table[EqualKeys]
+    equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
     given_at: int  # the partition's words of Given; NONE: all matches are given
     given_ring: int  # the partition's ring of matches given; NONE without ONCE PER
     given_width: int  # of a GivenMatch
@@ -402,9 +401,6 @@ class GivenMatch(Record):
     chained: int  # one more than the record before it in its bucket
     bucket: int  # one more than the latest record whose hash falls on this place: not of this match
     identity: Words  # of each symbol of ONCE PER: the start, and the number of its row
-=======
-    equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
->>>>>>> main
 
 
 # -- results ---------------------------------------------------------------------------------------
