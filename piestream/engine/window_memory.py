@@ -105,8 +105,19 @@ class WindowMemory:
     ) -> None:
         progress = np.array(Progress.packed(group=0, row=0, top=self._top))
         is_own = heads is self._heads
+        (times, words, known), (out, found) = given, results
         while not slide(
-            plan, heads, self._pool, *groups, *given, *results, self._scratch, progress
+            plan,
+            heads,
+            self._pool,
+            *groups,
+            times,
+            words,
+            known,
+            out,
+            found,
+            self._scratch,
+            progress,
         ):
             heads = heads.copy()  # what was before a change is kept
             self._enlarge(heads, progress)

@@ -102,8 +102,8 @@ class Predicate:
         diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
             return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
-        names = dict.fromkeys(column.name for column in columns_of(tree))
-        return cls(canonical, None, tree, source, offset, tuple(names), of_match), []
+        columns = tuple(dict.fromkeys(column.name for column in columns_of(tree)))
+        return cls(canonical, None, tree, source, offset, columns, of_match), []
 
     @classmethod
     def from_polars(cls, expression: pl.Expr) -> Predicate:

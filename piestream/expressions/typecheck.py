@@ -210,8 +210,8 @@ class _Lowering:
             case syntax.Call(function, arguments):
                 return self._call(FUNCTIONS[function], arguments)
             case syntax.Previous(operand, events):
-                value = self.lower(operand)
-                return Previous(canonical_text(node), value, events, value.type)
+                earlier = self.lower(operand)
+                return Previous(canonical_text(node), earlier, events, earlier.type)
             case syntax.Window():
                 return self._window(node)
             case syntax.Until(start, stop):
