@@ -44,6 +44,7 @@ __all__ = [
     "Window",
     "children",
     "columns_of",
+    "past_in",
     "reads_the_past",
 ]
 
@@ -306,9 +307,14 @@ def columns_of(node: Node) -> Iterator[Column]:
     return (part for part in _parts(node) if isinstance(part, Column))
 
 
+def past_in(node: Node) -> Iterator[Previous | Window | Until]:
+    """The parts of a predicate that read events before the current one."""
+    return (part for part in _parts(node) if isinstance(part, (Previous, Window, Until)))
+
+
 def reads_the_past(node: Node) -> bool:
     """Whether a predicate reads events before the current one."""
-    return any(isinstance(part, (Previous, Window, Until)) for part in _parts(node))
+    return next(past_in(node), None) is not None
 
 
 def _parts(node: Node) -> Iterator[Node]:

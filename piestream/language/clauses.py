@@ -65,6 +65,7 @@ _INSIDE_EXPRESSIONS = frozenset(
         "THEN",
         "ELSE",
         "ESCAPE",
+        "UNTIL",
         "DISTINCT",
         "AS",
         "AT",

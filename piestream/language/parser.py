@@ -325,6 +325,9 @@ class _Parser:
         symbols = tuple(a.text for a, b in pairwise(tokens) if b.upper == "AS")
         lets = read_lets(cursors, self.text, self.draft.streams, symbols)
         self.draft.lets = {name: let.span for name, let in lets.known.items()}
+        for name, span in self.draft.lets.items():
+            if span is not None:
+                self.draft.spans["let", name] = span
         return lets
 
     def define(self, cursor: Cursor) -> None:
