@@ -85,8 +85,13 @@ class PastValues:
         """The same for columns that have got types."""
         changed = PastValues(columns)
         kept = self.frame(range(n_partitions))
-        schema = changed.frame(()).schema
-        changed.restore(kept.select(_cast(column, schema[column.name]) for column in kept))
+        for memory in changed._memories:
+            schema = memory.frame(()).schema
+            if all(name in kept.columns for name in schema):
+                memory.restore(pl.DataFrame([_cast(kept[n], t) for n, t in schema.items()]))
+        changed.make_room(
+            n_partitions
+        )  # PREV of a column without a type had no memory, and no value
         return changed
 
     @property
