@@ -20,7 +20,7 @@ from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeCol
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
-from piestream.plan.past import PastColumn, check_names, past_columns
+from piestream.plan.past import PastColumn, past_columns
 from piestream.plan.program import CompiledQuery, Ticks
 
 
@@ -144,7 +144,6 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     assert ticks is not None
     past = past_columns(distinct, columns.schema, time, ticks.max_gap)
     refuse_reserved(past, columns.schema)
-    check_names(query, columns.schema)
     assert returned is not None
     condition = match_condition(query, returned.tested, time)
     attributes = returned.attributes

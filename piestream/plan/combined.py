@@ -25,7 +25,7 @@ from piestream.plan.outputs import (
     report_columns,
     returned_columns,
 )
-from piestream.plan.past import PastColumn, check_names, past_columns
+from piestream.plan.past import PastColumn, past_columns
 
 __all__ = ["InputReader", "Schemas", "bind_combined", "input_columns", "input_readers", "unified"]
 
@@ -207,7 +207,6 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
         ticks = None if gap is None else whole.time.ticks(gap, "MAX GAP")
         past = past_columns(distinct, columns.schema, whole.time, ticks)
         refuse_reserved(past, columns.schema)
-    check_names(own, columns.schema)
     names = [time.name for time in times]
     if columns.source.id is not None:
         names.append(columns.source.id)

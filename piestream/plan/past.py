@@ -12,11 +12,9 @@ from piestream.expressions.backends.polars import polars_expression, polars_valu
 from piestream.expressions.backends.python import ValueFunction, value_function
 from piestream.expressions.predicate import PAST_PREFIX, Predicate
 from piestream.expressions.typed import Expression, Past, Previous, Until, Window, past_of
-from piestream.language.lets import names_in
-from piestream.language.model import Query
 from piestream.plan.columns import TimeColumn
 
-__all__ = ["PastColumn", "check_names", "past_columns"]
+__all__ = ["PastColumn", "past_columns"]
 
 
 @dataclass(frozen=True)
@@ -89,16 +87,6 @@ def past_columns(
         types[column.name] = column.dtype
         found.append(column)
     return tuple(found)
-
-
-def check_names(query: Query, columns: Iterable[str]) -> None:
-    """Refuse a LET whose name a column of the input has too."""
-    trees = [s.predicate.tree for s in query.symbols if s.predicate.tree is not None]
-    known = set(columns)
-    for name in names_in(trees):
-        if name in known:
-            message = f"the input has a column {name}, and LET gives that name to something else"
-            raise query.fault(("let", name), message, "give it another name")
 
 
 def _result_type(node: Past, operand: pl.DataType) -> pl.DataType:
