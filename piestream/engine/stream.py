@@ -77,7 +77,7 @@ class Stream:
         enough: int = INT64_MAX,
     ) -> None:
         self.binding = binding
-        self.detector = Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
+        self.detector = self._new_detector(binding)
         self._whole = whole
         self._threads = threads
         self._at_end = at_end
@@ -111,6 +111,9 @@ class Stream:
 
     def _new_projection(self, binding: Binding) -> Projection:
         return Projection(binding)
+
+    def _new_detector(self, binding: Binding) -> Detector:
+        return Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
 
     # -- rows in ----------------------------------------------------------------------------------
 

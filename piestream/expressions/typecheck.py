@@ -48,7 +48,7 @@ from piestream.expressions.types import (
     type_of_dtype,
 )
 
-__all__ = ["lowered"]
+__all__ = ["lowered", "lowered_value"]
 
 
 def lowered(
@@ -63,6 +63,17 @@ def lowered(
     expression = lowering.lower(node)
     what = "WHERE" if of_match else "a predicate"
     expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
+    if is_too_large(expression, children):
+        lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
+    return expression, lowering.diagnostics
+
+
+def lowered_value(
+    node: syntax.Node, schema: Mapping[str, Any] | None
+) -> tuple[Expression, list[Diagnostic]]:
+    """As `lowered`, of an expression that may give a value of any type, of a match."""
+    lowering = _Lowering(schema, of_match=True)
+    expression = lowering.lower(node)
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
     return expression, lowering.diagnostics

@@ -29,6 +29,7 @@ from piestream.language.options import (
     SparkKeywords,
     SparkStreamOptions,
 )
+from piestream.language.row_patterns import RowPattern
 from piestream.language.signatures import takes_options
 from piestream.relations import Relation
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
     from piestream.pictures.timeline import Timeline
+
+#: The window of a row pattern without WITHIN.
+NO_WINDOW = Duration((1 << 63) - 1, in_ticks=True)
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -242,6 +246,8 @@ class Query:
     partition_by: tuple[str, ...] = ()
     emit: Emit = Emit.TRIGGER
     where: Condition | None = None
+    #: Of ``MATCH_RECOGNIZE``: what it says beside its conditions, which are the symbols.
+    rows: RowPattern | None = None
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -277,6 +283,17 @@ class Query:
         ['a_ts', 'a_te', 'a.te']
         """
         return self.returns + (() if self.where is None else self.where.items)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The names of what it gives of a match, behind the columns of its partitions.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").result_names
+        ('a_ts', 'a_te')
+        """
+        named = self.returns if self.rows is None else self.rows.measures
+        return tuple(item.alias for item in named)
 
     @property
     def is_combined(self) -> bool:
@@ -338,6 +355,8 @@ class Query:
         return canonical_text(self)
 
     def __repr__(self) -> str:
+        if self.rows is not None:
+            return f"<Query of a row pattern, {len(self.rows.measures)} measures>"
         names = ", ".join(symbol.name for symbol in self.symbols)
         pairs = len(self.constraints)
         return (

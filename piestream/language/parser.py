@@ -26,6 +26,7 @@ from piestream.language.draft import QueryDraft, StreamDraft
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import names_of, read_returns
+from piestream.language.row_clause import read_row_query
 from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
 
@@ -160,6 +161,8 @@ class _Parser:
         if self.outer is not None:
             self.inherit(self.outer)
         self.scope = Scope(draft.streams, draft.partition_by, self.nested_query, self.outer)
+        if self.is_row_pattern():
+            return self.nested_query(0)
         self.scope.read_queries()
         handlers = {
             "DEFINE": self.define,
@@ -182,6 +185,41 @@ class _Parser:
             draft.emit = Emit.COMPLETION
         self.leave_out_streams()
         return validated(draft, self.diagnostics)
+
+    def is_row_pattern(self) -> bool:
+        """Whether the query is nothing but ``FROM t MATCH_RECOGNIZE ( … )``.
+
+        As a stream of a larger query it has a name.
+        """
+        first = self.nested.get(0)
+        if first is None or first.source is None:
+            return False
+        if self.clauses.keys() == {"FROM"}:
+            return True
+        if self.draft.streams[0].name is None:
+            message = "the stream of this row pattern has no name"
+            hint = "write FROM … MATCH_RECOGNIZE ( … ) AS name, and patterns of its matches behind"
+            self.diagnostics.append(Diagnostic(self.draft.streams[0].span, message, hint))
+        return False
+
+    def row_query(self, nested: NestedQuery) -> Query | None:
+        """The query of a row pattern over one of the streams around it, or over one of its own."""
+        source = nested.source
+        assert source is not None
+        cursor = Cursor(nested.tokens, nested.end, self.diagnostics)
+        if source.name is not None and source.path is None:
+            known = self.scope.resolve(source.name, source.span, cursor)
+            if known is not None and known.query is not None:
+                message = "a row pattern over the matches of a query is not supported yet"
+                self.diagnostics.append(Diagnostic(source.span, message))
+                return None
+            if known is not None:
+                source = inherited(source, known)
+        if source.start is not None:
+            message = "a row pattern reads rows of events, and this is a stream of intervals"
+            self.diagnostics.append(Diagnostic(source.span, message))
+            return None
+        return read_row_query(cursor, self.text, source, tuple(self.draft.partition_by))
 
     def mark(self, cursor: Cursor, *where: str) -> None:
         if cursor.tokens:
@@ -257,6 +295,9 @@ class _Parser:
         if nested is None:
             return None
         before = len(self.diagnostics)
+        if nested.source is not None:
+            rows = self.row_query(nested)
+            return rows if len(self.diagnostics) == before else None
         end = Token(Kind.END, "", nested.end)
         clauses = clauses_of([*nested.tokens, end], self.diagnostics)
         parser = _Parser(

@@ -35,6 +35,10 @@ def canonical_text(query: Query) -> str:
     PATTERN a
     WITHIN 2 min
     """
+    if query.rows is not None:
+        from piestream.language.row_printer import row_query_text
+
+        return row_query_text(query)
     lines = [_streams(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
     if query.where is not None:
         lines.append(f"WHERE {query.where}")
@@ -85,7 +89,9 @@ def _streams(query: Query) -> str:
 def _head(stream: Source, is_named: bool) -> str:
     """A stream, by its name, its path or its query."""
     own = name(stream.name or UNNAMED_STREAM)
-    if stream.query is not None:
+    if stream.query is not None and stream.query.rows is not None:
+        text = canonical_text(stream.query)
+    elif stream.query is not None:
         text = "(" + canonical_text(stream.query).replace("\n", "\n  ") + ")"
     elif stream.path is not None:
         text = "'" + stream.path.replace("'", "''") + "'"
