@@ -3,6 +3,7 @@
 # make test    install what the tests need, and run them all
 # make check   ruff, the layers, and mypy
 # make experiments  measure: EXPERIMENTS='fig4a gain', a group, or all; ARGS=--full
+# make docs    the pages as a site, in out/site
 # make bench   measure the engine by itself: make experiments EXPERIMENTS=benchmarks
 #
 # PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
@@ -17,9 +18,10 @@ EXPERIMENTS ?= all
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RECIPES := pyproject.toml constraints.txt
+DATA := examples/requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-spark java test check bench experiments clean
+.PHONY: help install demo demo-spark java test check docs bench experiments clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -50,14 +52,16 @@ $(VENV)/.installed: $(BIN)/python $(RECIPES)
 	@$(PIP_INSTALL) -e .
 	@touch $@
 
-$(VENV)/.installed-test: $(BIN)/python $(RECIPES)
+$(VENV)/.installed-test: $(BIN)/python $(RECIPES) $(DATA)
 	@echo 'installing piestream and what its tests need'
 	@$(PIP_INSTALL) -e '.[test]'
+	@$(PIP_INSTALL) --no-deps -r $(DATA)
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-dev: $(BIN)/python $(RECIPES)
+$(VENV)/.installed-dev: $(BIN)/python $(RECIPES) $(DATA)
 	@echo 'installing piestream and what its developers need'
 	@$(PIP_INSTALL) -e '.[dev]'
+	@$(PIP_INSTALL) --no-deps -r $(DATA)
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
 
 install: $(VENV)/.installed
@@ -103,6 +107,16 @@ $(VENV)/.installed-experiments: $(BIN)/python $(RECIPES)
 
 experiments: $(VENV)/.installed-experiments
 	@$(BIN)/python -m experiments $(EXPERIMENTS) $(ARGS)
+
+$(VENV)/.installed-docs: $(BIN)/python $(RECIPES)
+	@echo 'installing piestream and what makes its site'
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@ $(VENV)/.installed
+
+# A link or an anchor that leads nowhere is an error.
+docs: $(VENV)/.installed-docs
+	@$(BIN)/python -m sphinx -W --keep-going -q -c docs -d out/doctrees . out/site $(ARGS)
+	@echo 'open out/site/index.html'
 
 bench: $(VENV)/.installed-experiments
 	@$(BIN)/python -m experiments benchmarks $(ARGS)

@@ -79,6 +79,10 @@ _PLAIN_VERBS = {
     "finish": "finishes",
     "contain": "contains",
     "follow": "follows",
+    "intersect": "intersects",
+    "cover": "covers",
+    "precede": "precedes",
+    "succeed": "succeeds",
 }
 
 
@@ -233,11 +237,8 @@ def relation_named(word: str) -> Relation | None:
     >>> relation_named("Overlapped By") is Relation.OVERLAPPED_BY
     True
     """
-    spelt = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
-    spelt = _PLAIN_VERBS.get(spelt, spelt)
-    if spelt not in ALL_NAMES:
-        return None
-    return Relation(1 << ALL_NAMES.index(spelt))
+    spelt = _spelt(word)
+    return Relation(1 << ALL_NAMES.index(spelt)) if spelt in ALL_NAMES else None
 
 
 def relations_named(word: str) -> Relation | None:
@@ -246,4 +247,10 @@ def relations_named(word: str) -> Relation | None:
     >>> names(relations_named("Covers"))
     ('finished-by', 'contains', 'equals', 'started-by')
     """
-    return relation_named(word) or SETS.get(word.strip().lower())
+    return relation_named(word) or SETS.get(_spelt(word))
+
+
+def _spelt(word: str) -> str:
+    """A name as it stands in the tables here."""
+    spelt = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
+    return _PLAIN_VERBS.get(spelt, spelt)

@@ -8,38 +8,28 @@ stream of its own, whose result rows come in as intervals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN, OPEN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine import ordering
-from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
-from piestream.engine.batches import Batch, IntervalRows
+from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import PORTION_ROWS
-from piestream.engine.instants import EventRows, Instants, merged, silences
+from piestream.engine.event_streams import EventStreams, MergedRows
+from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
 from piestream.engine.partitions import Partitions
-from piestream.engine.previous import with_previous
-from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
+from piestream.engine.projection import ATTRIBUTE, TIME, Projection
 from piestream.engine.reordering import tie_error
 from piestream.engine.statistics import Statistics
-from piestream.engine.stream import Stream
-from piestream.engine.union import (
-    END,
-    ID,
-    NUMBER,
-    START,
-    STREAM,
-    CombinedProjection,
-    own_column,
-)
+from piestream.engine.stream import Stream, StreamKeywords
+from piestream.engine.union import STREAM, CombinedProjection
 from piestream.engine.validation import damaged
-from piestream.language.model import StreamKind
-from piestream.language.options import AtEnd, OnLate, Ties
+from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
 __all__ = ["CombinedStream", "open_stream", "stream_kind"]
@@ -50,7 +40,7 @@ Words = NDArray[np.int64]
 Frames = Mapping[str, pl.DataFrame]
 
 
-def open_stream(binding: Binding, **options: Any) -> Stream:
+def open_stream(binding: Binding, **options: Unpack[StreamKeywords]) -> Stream:
     """The open stream of a query, whatever it reads."""
     return stream_kind(binding)(binding, **options)
 
@@ -65,126 +55,19 @@ def stream_kind(binding: Binding) -> type[Stream]:
     return CombinedStream if binding.parts else Stream
 
 
-@dataclass(slots=True)
-class CarriedState:
-    """What one stream of events hands on from batch to batch, by the partition's number."""
-
-    last_times: Words
-    bits: NDArray[np.bool_]  # a row for each predicate
-    values: dict[int, pl.Series]  # of attributes that are carried on
-    previous: dict[str, pl.Series]  # the columns of PREV at the latest event
-
-    def make_room(self, count: int) -> None:
-        """Room for partitions that are new."""
-        missing = count - len(self.last_times)
-        if missing > 0:
-            self.last_times = np.concatenate([self.last_times, np.full(missing, INT64_MIN)])
-            more = np.zeros((len(self.bits), missing), np.bool_)
-            self.bits = np.concatenate([self.bits, more], axis=1)
-            for number, values in self.values.items():
-                self.values[number] = values.extend_constant(None, missing)
-        for name, values in self.previous.items():
-            if count > len(values):
-                self.previous[name] = values.extend_constant(None, count - len(values))
-
-    def frame(self) -> pl.DataFrame:
-        """All of it as columns."""
-        columns = [pl.Series("last", self.last_times)]
-        columns += [pl.Series(f"bit {n}", bits) for n, bits in enumerate(self.bits)]
-        columns += [values.alias(f"value {n}") for n, values in self.values.items()]
-        columns += [values.alias(f"previous {n}") for n, values in self.previous.items()]
-        return pl.DataFrame(columns)
-
-    def of(self, frame: pl.DataFrame) -> CarriedState:
-        """The state that a frame of these columns is of."""
-        bits = [frame[f"bit {n}"].to_numpy() for n in range(len(self.bits))]
-        return CarriedState(
-            frame["last"].to_numpy().copy(),
-            np.array(bits, np.bool_).reshape(len(bits), len(frame)),
-            {n: frame[f"value {n}"] for n in self.values},
-            {n: frame[f"previous {n}"] for n in self.previous},
-        )
-
-    def forget(self, partitions: Words) -> None:
-        """Partitions that hold nothing any more; their numbers may be given again."""
-        self.last_times[partitions] = INT64_MIN
-        self.bits[:, partitions] = False
-
-
-@dataclass(slots=True)
-class _Merged:
-    """The instants of a batch, and what holds at each."""
-
-    instants: Instants
-    bits: list[pl.Series] = field(default_factory=list)
-    columns: dict[int, pl.Series] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _KnownIntervals:
-    """The rows of intervals of a batch, by group and instant."""
-
-    rows: pl.DataFrame  # of the union
-    groups: Words
-    starts: Words
-    ends: Words
-    symbols: Words
-    numbers: Words
-
-    def as_rows(
-        self, some: NDArray[np.bool_], columns: Words, known: NDArray[np.uint8]
-    ) -> IntervalRows:
-        """As the detector takes them, for the groups in which there is some instant."""
-        offsets = np.searchsorted(self.groups, np.arange(len(some) + 1)).astype(np.int64)
-        return IntervalRows(
-            np.concatenate(([0], offsets[1:][some])),
-            self.rows[TIME].to_numpy(),
-            self.starts,
-            self.ends,
-            self.symbols,
-            self.numbers,
-            np.ascontiguousarray(columns),
-            np.ascontiguousarray(known),
-        )
-
-
 class CombinedStream(Stream):
     """The state of one query over several streams of many partitions."""
 
-    def __init__(
-        self,
-        binding: Binding,
-        *,
-        ties: Ties = "error",
-        lateness: int | None = 0,
-        on_late: OnLate = "error",
-        whole: bool = False,
-        threads: int = 1,
-        at_end: AtEnd = "open",
-        closable: bool = False,
-        enough: int = INT64_MAX - 1,
-    ) -> None:
-        options: dict[str, Any] = {"ties": ties, "lateness": lateness, "on_late": on_late}
-        options |= {"whole": whole, "threads": threads, "at_end": at_end, "closable": closable}
-        super().__init__(binding, **options, enough=enough)
+    def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
+        super().__init__(binding, **options)
+        inner: StreamKeywords = {**options, "enough": INT64_MAX}
         self.inner = {
-            number: open_stream(part.inner, **options)
+            number: open_stream(part.inner, **inner)
             for number, part in enumerate(binding.parts)
             if part.inner is not None
         }
-        self._carried = {
-            number: self._no_state(number)
-            for number, part in enumerate(binding.parts)
-            if part.source.kind is StreamKind.EVENTS
-        }
-        self._announced = {
-            number: AnnouncedIntervals(self._union.schema[own_column(number, ID)])
-            for number, part in enumerate(binding.parts)
-            if part.source.id is not None
-        }
-        self._gaps = self._gap_ticks()
-        self._next_silence = INT64_MAX  # no silence ends anything before or at this time
-        self._next_number = 0  # of an interval
+        self._events = EventStreams(binding, self._union, self._whole)
+        self._intervals = IntervalStreams(binding, self._union)
 
     def _new_projection(self, binding: Binding) -> Projection:
         return CombinedProjection(binding)
@@ -193,37 +76,6 @@ class CombinedStream(Stream):
     def _union(self) -> CombinedProjection:
         assert isinstance(self._projection, CombinedProjection)
         return self._projection
-
-    def _gap_ticks(self) -> dict[int, int]:
-        query, time = self.binding.query, self.binding.time
-        return {
-            number: query.ticks(
-                query.part(number, "max_gap"), source.max_gap, time.nanoseconds_per_tick
-            )
-            for number, source in enumerate(query.streams)
-            if source.max_gap is not None
-        }
-
-    def _no_state(self, number: int) -> CarriedState:
-        part = self.binding.parts[number]
-        carried = {
-            n: pl.Series(dtype=self._union.schema[self._attribute_column(n)])
-            for n in part.attributes
-            if self.binding.attributes[n].carried
-        }
-        schema = part.binding.schema
-        return CarriedState(
-            np.zeros(0, np.int64),
-            np.zeros((len(part.predicates), 0), np.bool_),
-            carried,
-            {name: pl.Series(dtype=schema[name]) for name in part.binding.previous},
-        )
-
-    def _attribute_column(self, number: int) -> str:
-        """The column of an attribute among the rows of the union."""
-        stream = self.binding.attributes[number].stream
-        place = self.binding.parts[stream].attributes.index(number)
-        return own_column(stream, f"{ATTRIBUTE}{place}")
 
     # -- rows in ----------------------------------------------------------------------------------
 
@@ -237,7 +89,7 @@ class CombinedStream(Stream):
         """
         union = self._union
         own = [
-            self._numbered(number, union.of_stream(number, frames[part.key]))
+            self._intervals.numbered(number, union.of_stream(number, frames[part.key]))
             for number, part in enumerate(self.binding.parts)
             if part.inner is None and part.key in frames
         ]
@@ -259,11 +111,13 @@ class CombinedStream(Stream):
                 for number, stream in self.inner.items():
                     stream.closable = self.closable
                     found = _inner_results(stream, frames, seen, unordered)
-                    known = self._numbered(number, self._union.of_stream(number, found))
+                    known = self._intervals.numbered(number, self._union.of_stream(number, found))
                     rows = pl.concat([rows, known])
                 buffer.observe_time(seen)
                 released = rows if buffer.lateness is None else buffer.passed(rows)
                 results = [self._detect_until(released, self._limit)]
+            if unordered:
+                self._allow_compaction()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
             self.changes += 1
@@ -284,15 +138,6 @@ class CombinedStream(Stream):
                 times = self._union.of_stream(number, frames[part.key])[TIME]
                 seen = max(seen, int(times.max() if len(times) else INT64_MIN))  # type: ignore[arg-type]
         return seen
-
-    def _numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of intervals with numbers that no other interval has had."""
-        part = self.binding.parts[number]
-        if not part.source.is_ready_made or part.source.id is not None or not len(rows):
-            return rows
-        first = self._next_number
-        self._next_number = first + int(rows[NUMBER].max()) + 1  # type: ignore[arg-type]
-        return rows.with_columns(pl.col(NUMBER) + first)
 
     def process_event(self, *_: Any) -> None:
         """Single events take the way of frames: rows of other streams may come for their instant."""
@@ -326,7 +171,9 @@ class CombinedStream(Stream):
         """
         with self._change:
             inner = [
-                self._numbered(number, self._union.of_stream(number, stream.finish(at_end)))
+                self._intervals.numbered(
+                    number, self._union.of_stream(number, stream.finish(at_end))
+                )
                 for number, stream in self.inner.items()
             ]
             rows = pl.concat([pl.DataFrame(schema=self._union.schema), *inner])
@@ -344,8 +191,8 @@ class CombinedStream(Stream):
     def next_deadline(self) -> int | None:
         """The earliest watermark at which there is something to do even if no row comes."""
         deadlines = [super().next_deadline, *(s.next_deadline for s in self.inner.values())]
-        if self._next_silence != INT64_MAX:
-            deadlines.append(self._next_silence + 1)
+        if self._events.next_silence != INT64_MAX:
+            deadlines.append(self._events.next_silence + 1)
         return min((d for d in deadlines if d is not None), default=None)
 
     @property
@@ -378,65 +225,50 @@ class CombinedStream(Stream):
 
     # -- the state --------------------------------------------------------------------------------
 
-    def input_schemas(self) -> dict[str, dict[str, pl.DataType]]:
-        """The columns that are read of each input, of queries in brackets too."""
-        found: dict[str, dict[str, pl.DataType]] = {}
-        for number, part in enumerate(self.binding.parts):
-            if part.inner is None:
-                columns = {name: part.binding.schema[name] for name in part.binding.columns}
-                found.setdefault(part.key, {}).update(columns)
-                continue
-            inner = self.inner[number]
-            if isinstance(inner, CombinedStream):
-                below = inner.input_schemas()
-            else:
-                schema = inner.binding.schema
-                key = input_key(inner.binding.query.streams[0])
-                below = {key: {name: schema[name] for name in inner.binding.columns}}
-            for key, columns in below.items():
-                found.setdefault(key, {}).update(columns)
-        return found
-
     def export_counters(self) -> dict[str, int]:
         """The numbers that a state has besides those of its parts."""
-        return {"next_number": self._next_number, "next_silence": self._next_silence}
+        return {
+            "next_number": self._intervals.next_number,
+            "next_silence": self._events.next_silence,
+        }
 
     def export_parts(self) -> list[pl.DataFrame | Stream]:
         """What each part hands on, in the order of the partitions in use; or its own stream."""
         assert isinstance(self._partitions, Partitions)
         used = pl.Series(self._partitions.used(), dtype=pl.UInt32)
+        self._events.make_room(self.detector.n_partitions)
+        carried, announced = self._events.carried, self._intervals.announced
         parts: list[pl.DataFrame | Stream] = []
         for number in range(len(self.binding.parts)):
             if number in self.inner:
                 parts.append(self.inner[number])
-            elif number in self._carried:
-                state = self._carried[number]
-                state.make_room(self.detector.n_partitions)
-                parts.append(state.frame()[used])
-            elif number in self._announced:
+            elif number in carried:
+                parts.append(carried[number].frame()[used])
+            elif number in announced:
                 places = {int(p): place for place, p in enumerate(used.to_list())}
-                parts.append(self._announced[number].frame(places))
+                parts.append(announced[number].frame(places))
             else:
                 parts.append(pl.DataFrame())
         return parts
 
     def restore_parts(self, parts: list[pl.DataFrame | Stream], counters: dict[str, int]) -> None:
         """Take over what `export_parts` and `export_counters` gave, in a stream just restored."""
-        self._next_number = counters["next_number"]
-        self._next_silence = counters["next_silence"]
+        carried, announced = self._events.carried, self._intervals.announced
+        self._intervals.next_number = counters["next_number"]
+        self._events.next_silence = counters["next_silence"]
         for number, part in enumerate(parts):
             if isinstance(part, Stream):
                 self.inner[number] = part
-            elif number in self._carried:
-                expected = self._carried[number].frame().schema
+            elif number in carried:
+                expected = carried[number].frame().schema
                 count = self.detector.n_partitions
                 if part.schema != expected or len(part) != count:
                     raise damaged("what a stream hands on does not fit its columns")
-                self._carried[number] = self._carried[number].of(part)
-            elif number in self._announced:
-                if part.schema != self._announced[number].frame({}).schema:
+                carried[number] = carried[number].of(part)
+            elif number in announced:
+                if part.schema != announced[number].frame({}).schema:
                     raise damaged("the intervals that have begun do not fit their columns")
-                self._announced[number].restore(part)
+                announced[number].restore(part)
 
     @property
     def _remembers(self) -> bool:
@@ -447,51 +279,27 @@ class CombinedStream(Stream):
         super()._compact(now)
         used = set(self._partitions.number_of.values())
         free = [n for n in range(self.detector.n_partitions) if n not in used]
-        for state in self._carried.values():
-            state.make_room(self.detector.n_partitions)
-            state.forget(np.array(free, np.int64))
-        for announced in self._announced.values():
-            announced.forget(now - self.detector.window - 1, set(free))
+        self._events.make_room(self.detector.n_partitions)
+        self._events.forget(np.array(free, np.int64))
+        self._intervals.forget(now - self.detector.window - 1, set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
     def _detect_until(self, rows: pl.DataFrame, limit: int) -> pl.DataFrame:
         """The results of all instants before ``limit``, whose rows these are."""
-        silent = self._silent(limit)
+        silent = self._events.silent(limit)
         if not len(rows) and not silent.size:
             return self.no_results
         rows, numbers, group_of = self._sorted(rows, silent)
         self._counts.events += len(rows)
         self._since_compaction += len(rows)
-        stored = not self._whole
-        intervals = self._known_intervals(rows, numbers, group_of)
-        found = self._merge(rows, numbers, group_of, limit, stored)
+        intervals = self._intervals.known(rows, numbers, group_of)
+        self._counts.ties += 0 if intervals is None else intervals.repeated
+        if not self._whole:
+            self._events.make_room(self.detector.n_partitions)
+        found = self._events.merged(rows, numbers, group_of, limit)
         batch = self._batch(found, numbers, intervals)
-        if self._whole:
-            closes = self._at_end == "close"
-            if closes:
-                self._check_closable()
-            portions = self.detector.detect_whole(batch, limit, self._threads, closes, self._enough)
-            return self._concat(list(map(self._results, portions)))
-        return self._results(self.detector.detect(batch))
-
-    def _silent(self, limit: int) -> Words:
-        """The partitions in which a silence may have ended something before ``limit``."""
-        if self._next_silence >= limit:
-            return np.zeros(0, np.int64)
-        due: list[Words] = []
-        following = INT64_MAX
-        for number, gap in self._gaps.items():
-            state = self._carried[number]
-            is_open = np.flatnonzero(state.bits.any(axis=0))
-            times = state.last_times[is_open]
-            passed = np.array(limit).astype(np.uint64) - times.astype(np.uint64)  # without sign
-            over = (times < limit) & (passed > np.uint64(gap))
-            due.append(is_open[over])
-            if len(times[~over]):
-                following = min(following, int(times[~over].min()) + gap)
-        self._next_silence = min(following, INT64_MAX)
-        return np.unique(np.concatenate(due)) if due else np.zeros(0, np.int64)
+        return self._concat(list(map(self._results, self._found(batch, limit))))
 
     def _sorted(self, rows: pl.DataFrame, silent: Words) -> tuple[pl.DataFrame, Words, Words]:
         """Rows by partition, time and stream; the partitions' numbers; the group of each row.
@@ -534,199 +342,16 @@ class CombinedStream(Stream):
             keep[:-1] = ~again[1:]
         return keep
 
-    def _merge(
-        self, rows: pl.DataFrame, numbers: Words, group_of: Words, limit: int, stored: bool
-    ) -> _Merged:
-        """The instants of rows, with the predicates and the values that hold at each."""
-        streams, times = rows[STREAM].to_numpy(), rows[TIME].to_numpy()
-        n_groups = len(numbers)
-        mine = {
-            number: np.flatnonzero(streams == number) for number in range(len(self.binding.parts))
-        }
-        events: dict[int, EventRows] = {}
-        frames: dict[int, pl.DataFrame] = {}
-        lists: list[tuple[Words, Words]] = []
-        ends: dict[int, tuple[Words, Words]] = {}
-        for number, at in mine.items():
-            lists.append((group_of[at], times[at]))
-            if number not in self._carried:
-                continue
-            state = self._carried[number] if stored else self._no_state(number)
-            if stored:
-                state.make_room(self.detector.n_partitions)
-            frames[number], events[number] = self._event_rows(
-                number, rows[at], numbers, lists[-1], state if stored else None
-            )
-            if number in self._gaps:
-                ends[number] = silences(events[number], self._gaps[number], limit)
-        instants = merged(n_groups, [*lists, *ends.values()])
-        found = _Merged(instants)
-        end_places = dict(zip(ends, instants.places[len(lists) :], strict=True))
-        for number, one in events.items():
-            places = instants.places[number]
-            silent = end_places.get(number, np.zeros(0, np.int64))
-            latest = instants.latest(n_groups, one.groups, places, silent)
-            nothing = np.zeros((len(one.bits), 1), np.bool_)
-            bits = np.concatenate([one.last_bits, one.bits, nothing], axis=1)[:, latest]
-            found.bits += [pl.Series(row) for row in bits]
-            self._carry(number, found, frames[number], numbers, latest, stored)
-            if stored:
-                self._store(number, found.instants, one, bits, numbers)
-        for number in mine.keys() - self._carried.keys():
-            self._no_values(number, found)
-        return found
-
-    def _event_rows(
-        self,
-        number: int,
-        rows: pl.DataFrame,
-        numbers: Words,
-        where: tuple[Words, Words],
-        state: CarriedState | None,
-    ) -> tuple[pl.DataFrame, EventRows]:
-        """The rows of one stream of events, with all of its predicates."""
-        groups, times = where
-        own = self._union.own_rows(number, rows)
-        part = self.binding.parts[number]
-        if part.binding.previous:
-            some, firsts = np.unique(groups, return_index=True)
-            offsets = np.concatenate([firsts, [len(groups)]]).astype(np.int64)
-            previous = None if state is None else state.previous
-            own = with_previous(own, self._union.parts[number], numbers[some], offsets, previous)
-        bits = np.zeros((len(part.predicates), len(own)), np.bool_)
-        for place in range(len(part.predicates)):
-            bits[place] = own[f"{PREDICATE}{place}"].fill_null(False).to_numpy()
-        if state is None:
-            last_times = np.full(len(numbers), INT64_MIN)
-            last_bits = np.zeros((len(part.predicates), len(numbers)), np.bool_)
-        else:
-            last_times, last_bits = state.last_times[numbers], state.bits[:, numbers]
-        return own, EventRows(groups, times, bits, last_times, last_bits)
-
-    def _carry(
-        self,
-        number: int,
-        found: _Merged,
-        own: pl.DataFrame,
-        numbers: Words,
-        latest: Words,
-        stored: bool,
-    ) -> None:
-        """The values of one stream's attributes at all instants."""
-        part = self.binding.parts[number]
-        n_instants = len(found.instants.times)
-        for place, attribute in enumerate(part.attributes):
-            values = own[f"{ATTRIBUTE}{place}"]
-            if not self.binding.attributes[attribute].carried:
-                at = pl.Series(found.instants.places[number], dtype=pl.UInt32)
-                column = pl.repeat(None, n_instants, dtype=values.dtype, eager=True)
-                found.columns[attribute] = column.scatter(at, values) if len(at) else column
-                continue
-            before = pl.repeat(None, len(numbers), dtype=values.dtype, eager=True)
-            state = self._carried[number].values
-            if stored:
-                before = state[attribute].gather(pl.Series(numbers))
-            nothing = pl.repeat(None, 1, dtype=values.dtype, eager=True)
-            column = pl.concat([before, values, nothing]).gather(pl.Series(latest))
-            found.columns[attribute] = column
-            if stored:
-                last = found.instants.offsets[1:] - 1
-                some = found.instants.offsets[1:] > found.instants.offsets[:-1]
-                state[attribute] = state[attribute].scatter(
-                    pl.Series(numbers[some]), column.gather(pl.Series(last[some]))
-                )
-
-    def _store(
-        self,
-        number: int,
-        instants: Instants,
-        rows: EventRows,
-        bits: NDArray[np.bool_],
-        numbers: Words,
-    ) -> None:
-        """Keep what one stream's latest event of each partition says."""
-        state = self._carried[number]
-        some = instants.offsets[1:] > instants.offsets[:-1]
-        state.bits[:, numbers[some]] = bits[:, instants.offsets[1:][some] - 1]
-        state.last_times[numbers[rows.groups]] = rows.times  # the last of each stays
-        if number in self._gaps:
-            is_open = state.bits[:, numbers].any(axis=0)
-            first = int(state.last_times[numbers[is_open]].min(initial=INT64_MAX))
-            self._next_silence = min(self._next_silence, first + self._gaps[number], INT64_MAX)
-
-    def _no_values(self, number: int, found: _Merged) -> None:
-        """Rows of intervals have their values for themselves, not at instants."""
-        for attribute in self.binding.parts[number].attributes:
-            dtype = self._union.schema[self._attribute_column(attribute)]
-            found.columns[attribute] = pl.repeat(
-                None, len(found.instants.times), dtype=dtype, eager=True
-            )
-
-    def _known_intervals(
-        self, rows: pl.DataFrame, numbers: Words, group_of: Words
-    ) -> _KnownIntervals | None:
-        """The rows of intervals among these, told apart; None where no stream has any."""
-        ready = np.array([part.source.is_ready_made for part in self.binding.parts])
-        if not ready.any():
-            return None
-        streams = rows[STREAM].to_numpy()
-        at = np.flatnonzero(ready[streams])
-        rows, groups, streams = rows[at], group_of[at], streams[at]
-        starts = rows[START].to_numpy().copy()
-        is_open = rows[END].is_null().to_numpy()
-        own_numbers = rows[NUMBER].fill_null(0).to_numpy().copy()
-        symbols = np.zeros(len(rows), np.int64)
-        keep = np.ones(len(rows), np.bool_)
-        for number in np.flatnonzero(ready):
-            mine = np.flatnonzero(streams == number)
-            symbols[mine] = self._symbols_of(int(number), rows[mine])
-            announced = self._announced.get(int(number))
-            if announced is None:
-                continue
-            times = rows[TIME].to_numpy()[mine]
-            mine = mine[np.lexsort((is_open[mine], times, groups[mine]))]
-            ids = rows[own_column(int(number), ID)].gather(pl.Series(mine)).to_list()
-            of_rows = AnnouncedRows(
-                numbers[groups[mine]], starts[mine], is_open[mine], ids, symbols[mine]
-            )
-            found = announced.number(of_rows, self._take_number)
-            own_numbers[mine], starts[mine] = found.numbers, found.starts
-            symbols[mine], keep[mine] = found.symbols, found.keep
-        self._counts.ties += int(keep.size - keep.sum())
-        ends = rows[END].fill_null(OPEN).to_numpy()
-        return _KnownIntervals(
-            rows.filter(pl.Series(keep)),
-            groups[keep],
-            starts[keep],
-            ends[keep],
-            symbols[keep],
-            own_numbers[keep],
-        )
-
-    def _symbols_of(self, number: int, rows: pl.DataFrame) -> Words:
-        """A bit for each symbol whose predicate holds of a row of intervals."""
-        part = self.binding.parts[number]
-        own = self._union.own_rows(number, rows)
-        taken = np.zeros(len(rows), np.uint64)
-        bits = iter(part.binding.bit_of_symbol)
-        for symbol, one in enumerate(self.binding.query.symbols):
-            if one.stream == number:
-                holds = own[f"{PREDICATE}{next(bits)}"].fill_null(False).to_numpy()
-                taken |= holds.astype(np.uint64) << np.uint64(symbol)
-        return taken.view(np.int64)
-
-    def _take_number(self) -> int:
-        self._next_number += 1
-        return self._next_number - 1
-
-    def _batch(self, found: _Merged, numbers: Words, intervals: _KnownIntervals | None) -> Batch:
+    def _batch(self, found: MergedRows, numbers: Words, intervals: KnownIntervals | None) -> Batch:
         instants = found.instants
         n_attributes = len(self.binding.attributes)
         values = pl.DataFrame(
             {f"{ATTRIBUTE}{number}": found.columns[number] for number in range(n_attributes)}
         )
         if n_attributes and intervals is not None:
-            names = {self._attribute_column(n): f"{ATTRIBUTE}{n}" for n in range(n_attributes)}
+            names = {
+                self._union.attribute_column(n): f"{ATTRIBUTE}{n}" for n in range(n_attributes)
+            }
             values = pl.concat([values, intervals.rows.select(list(names)).rename(names)])
         columns, known = self._attributes(values)
         n_instants = len(instants.times)
@@ -762,10 +387,12 @@ def _inner_results(stream: Stream, frames: Frames, seen: int, unordered: bool) -
     if isinstance(stream, CombinedStream):
         return stream.process_inputs(frames, seen, unordered=unordered)
     frame = frames.get(input_key(stream.binding.query.streams[0]))
-    if stream.lateness is None or frame is None:
-        stream.observe_time(seen)
-    if frame is None:
-        frame = pl.DataFrame(schema=dict(stream.binding.schema))
-    if unordered:
-        return stream.process_unordered(stream.project(frame), seen)
-    return stream.process(frame)
+    nothing = pl.DataFrame(schema=dict(stream.binding.schema))
+    if not unordered:
+        if stream.lateness is None or frame is None:
+            stream.observe_time(seen)
+        return stream.process(nothing if frame is None else frame)
+    rows = stream.project(nothing if frame is None else frame)
+    found = stream.process_unordered(rows, stream.latest)
+    stream.observe_time(seen)
+    return pl.concat([found, stream.process(nothing)])

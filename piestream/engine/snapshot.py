@@ -30,6 +30,7 @@ from piestream.engine.validation import damaged
 from piestream.errors import StateError
 from piestream.language.options import OnLate, Ties
 from piestream.plan.binding import Binding
+from piestream.plan.combined import input_columns
 
 Words = NDArray[np.int64]
 
@@ -247,7 +248,8 @@ _SECTIONS: dict[str, tuple[Callable[[Any], bytes], Callable[[memoryview], Any]]]
 def _bound_text(stream: Stream) -> str | dict[str, str]:
     """The columns that a stream was bound to, of each input if it may have several."""
     if isinstance(stream, CombinedStream):
-        return {key: _schema_text(schema) for key, schema in stream.input_schemas().items()}
+        schemas = input_columns(stream.binding)
+        return {key: _schema_text(schema) for key, schema in schemas.items()}
     binding = stream.binding
     return _schema_text({name: binding.schema[name] for name in binding.columns})
 

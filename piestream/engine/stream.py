@@ -7,10 +7,10 @@ differ only in which rows they hand over when.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import polars as pl
@@ -49,6 +49,19 @@ _COMPACT_ROWS = 1 << 22
 _COMPACT_EVENTS = 16
 #: A stream in which little comes is compacted all the same, after so many windows.
 _QUIET_WINDOWS = 8
+
+
+class StreamKeywords(TypedDict, total=False):
+    """The options of a `Stream`."""
+
+    ties: Ties
+    lateness: int | None
+    on_late: OnLate
+    whole: bool
+    threads: int
+    at_end: AtEnd
+    closable: bool
+    enough: int
 
 
 class Stream:
@@ -105,6 +118,8 @@ class Stream:
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
+        #: Is told the result rows that are found, where somebody wants to look on.
+        self.on_results: Callable[[pl.DataFrame], None] | None = None
         self._change = ChangeGuard()
         #: How many calls have changed the state: what they found is in their results, nowhere else.
         self.changes = 0
@@ -159,8 +174,7 @@ class Stream:
             with self._unchanged_on_error():
                 self._buffer.observe_time(seen)
                 results = list(self._detect(self._buffer.release_unordered(rows)))
-            # a micro-batch costs more than a small compaction
-            self._since_compaction += _COMPACT_EVENTS
+            self._allow_compaction()
             if self._buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(self._buffer.watermark))
             return self._concat(results)
@@ -493,17 +507,8 @@ class Stream:
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
         times = rows[TIME].to_numpy()
         batch = Batch(partitions, offsets, times, stack_bits(predicates), columns, known)
-        if self._whole:
-            closes = self._at_end == "close"
-            if closes:
-                self._check_closable()
-            found = self.detector.detect_whole(
-                batch, self.latest, self._threads, closes, self._enough
-            )
-        else:
-            found = self.detector.portions(batch, most_rows)
         try:
-            yield from map(self._results, found)
+            yield from map(self._results, self._found(batch, self.latest, most_rows))
         except MemoryError:
             advice = self.detector.rows_found.advice
             raise MemoryError(f"there is not enough memory for the matches: {advice}") from None
@@ -512,6 +517,15 @@ class Stream:
             if self._rows_since_compaction > _COMPACT_ROWS:
                 self._rows_since_compaction = 0
                 self._compact(INT64_MIN)
+
+    def _found(self, batch: Batch, now: int, most_rows: int = INT64_MAX) -> Iterable[Words]:
+        """What the detector finds in a batch, in portions; of a whole input it is ``now`` the end."""
+        if not self._whole:
+            return self.detector.portions(batch, most_rows)
+        closes = self._at_end == "close"
+        if closes:
+            self._check_closable()
+        return self.detector.detect_whole(batch, now, self._threads, closes, self._enough)
 
     def _attributes(self, rows: pl.DataFrame) -> tuple[Words, NDArray[np.uint8]]:
         """The columns that RETURN aggregates, as words, and where they have a value."""
@@ -537,7 +551,10 @@ class Stream:
         rows, left_out = self._passing(found)
         self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
         self._counts.left_out += left_out
-        return result_frame(self.binding.outputs, rows)
+        result = result_frame(self.binding.outputs, rows)
+        if self.on_results is not None and len(result):
+            self.on_results(result)
+        return result
 
     def _passing(self, found: Words) -> tuple[ResultRows, int]:
         """The rows of matches that WHERE lets pass, and how many matches it does not."""
@@ -578,6 +595,10 @@ class Stream:
         if now - self._compacted_at <= self.detector.window // 2:
             return False
         return self._since_compaction >= max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
+
+    def _allow_compaction(self) -> None:
+        """Behind a micro-batch, which costs more than a small compaction."""
+        self._since_compaction += _COMPACT_EVENTS
 
     @property
     def _remembers(self) -> bool:

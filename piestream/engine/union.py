@@ -11,7 +11,7 @@ from functools import cached_property
 
 import polars as pl
 
-from piestream.engine.projection import KEY, TIME, Projection
+from piestream.engine.projection import ATTRIBUTE, KEY, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
 
@@ -148,6 +148,12 @@ class CombinedProjection(Projection):
         """Rows of one stream with the names that the stream's own projection gives."""
         names = {self._name(number, name): name for name in self.parts[number].schema}
         return rows.select(list(names)).rename(names)
+
+    def attribute_column(self, number: int) -> str:
+        """The column of one of the query's attributes among the rows of all."""
+        stream = self.binding.attributes[number].stream
+        place = self.binding.parts[stream].attributes.index(number)
+        return own_column(stream, f"{ATTRIBUTE}{place}")
 
     def _name(self, number: int, name: str) -> str:
         shared = name in (TIME, START, END, NUMBER) or name.startswith(KEY)

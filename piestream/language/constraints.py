@@ -9,7 +9,7 @@ from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.tokens import RESERVED, Kind
 from piestream.language.cursor import Cursor
 from piestream.language.draft import ConstraintSpec
-from piestream.relations import ALL_NAMES, SETS, Relation, names, relation_named
+from piestream.relations import ALL_NAMES, SETS, Relation, relations_named
 
 __all__ = ["Word", "read_alternatives", "words_of"]
 
@@ -98,7 +98,7 @@ def _candidates(words: list[Word]) -> list[_Alternative]:
 
 
 def _relation(words: list[Word]) -> Relation | None:
-    return relation_named(" ".join(word.text for word in words))
+    return relations_named(" ".join(word.text for word in words))
 
 
 def _span(words: list[Word]) -> Span:
@@ -166,12 +166,12 @@ def _report_unreadable(
 def _report_unknown_relation(words: list[Word], cursor: Cursor) -> None:
     text = " ".join(word.text for word in words)
     spelt = text.lower().replace("_", "-").replace(" ", "-")
-    if (relations := SETS.get(spelt)) is not None:
-        hint = f"write the relations themselves: {'; '.join(names(relations))}"
-    elif spelt in _FOREIGN_WORDS:
+    if spelt in _FOREIGN_WORDS:
         hint = f"did you mean {_FOREIGN_WORDS[spelt]}?"
     else:
-        hint = did_you_mean(spelt, ALL_NAMES) or f"the relations are {', '.join(ALL_NAMES)}"
+        hint = (
+            did_you_mean(spelt, [*ALL_NAMES, *SETS]) or f"the relations are {', '.join(ALL_NAMES)}"
+        )
     cursor.report(_span(words), f"there is no relation {text}", hint)
 
 

@@ -9,7 +9,7 @@ from piestream.language.constraints import read_alternatives, words_of
 from piestream.language.cursor import Cursor
 from piestream.language.draft import ConstraintSpec
 from piestream.language.endpoints import COMPARISONS, read_comparisons
-from piestream.relations import ANY, Relation, inverse, names, relation_named
+from piestream.relations import ANY, Relation, inverse, names, relations_named
 
 __all__ = ["read_pattern"]
 
@@ -66,12 +66,12 @@ def _read_conjunct(cursor: Cursor, symbols: Sequence[str]) -> list[ConstraintSpe
     words = [words_of(segment) for segment in segments]
     if any(w is None for w in words):
         return []
-    listed = [w for w in words if w]
-    if len(listed) == 1 and len(listed[0]) == 1:
-        only = listed[0][0]
-        if only.is_quoted or only.text in symbols or relation_named(only.text) is None:
+    written = [w for w in words if w]
+    if len(written) == 1 and len(written[0]) == 1:
+        only = written[0][0]
+        if only.is_quoted or only.text in symbols or relations_named(only.text) is None:
             return [ConstraintSpec(only.text, None, Relation(0), only.span, only.span, only.span)]
-    return _united(read_alternatives(listed, symbols, cursor), cursor)
+    return _united(read_alternatives(written, symbols, cursor), cursor)
 
 
 def _report_negation(cursor: Cursor, symbols: Sequence[str]) -> None:

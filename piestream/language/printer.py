@@ -16,7 +16,7 @@ from piestream.language.model import (
     Symbol,
     Value,
 )
-from piestream.relations import names, relation_named
+from piestream.relations import names, relations_named
 
 __all__ = ["alias_of", "canonical_text", "default_returns", "item_text"]
 
@@ -69,7 +69,7 @@ def alias_of(function: str, *operands: str | None) -> str:
 
 def name(word: str) -> str:
     """A name as it must be written: in quotes if it could mean anything else."""
-    reads_as_relation = relation_named(word) is not None or word.lower() == "by"
+    reads_as_relation = relations_named(word) is not None or word.lower() == "by"
     return word if is_plain_name(word) and not reads_as_relation else quoted(word)
 
 

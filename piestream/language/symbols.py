@@ -21,7 +21,7 @@ from piestream.language.model import DurationOf, RelationOf, Value
 from piestream.language.printer import alias_of
 from piestream.language.signatures import named_options
 from piestream.language.stream_builder import StreamBuilder
-from piestream.relations import ALL_NAMES, Relation, inverse, names, relation_named
+from piestream.relations import ALL_NAMES, SETS, Relation, inverse, names, relations_named
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,7 +119,7 @@ class SymbolBuilder(AggregateMethods):
     serial: int = field(default=0, compare=False, repr=False)
 
     def relates(self, other: SymbolBuilder, *relations: str | Relation) -> PatternBuilder:
-        """A constraint that allows any of these relations.
+        """A constraint that allows any of these relations, or of these sets of them.
 
         >>> a, b = define("a", "x > 1"), define("b", "y > 1")
         >>> a.relates(b, "meets", "overlaps") == (a.meets(b) | a.overlaps(b))
@@ -127,9 +127,9 @@ class SymbolBuilder(AggregateMethods):
         """
         allowed = Relation(0)
         for given in relations:
-            relation = given if isinstance(given, Relation) else relation_named(str(given))
+            relation = given if isinstance(given, Relation) else relations_named(str(given))
             if relation is None:
-                near = did_you_mean(str(given), ALL_NAMES)
+                near = did_you_mean(str(given), [*ALL_NAMES, *SETS])
                 raise QueryError(f"there is no relation {given}" + (f"; {near}" if near else ""))
             allowed |= relation
         if not relations:
@@ -270,6 +270,60 @@ class SymbolBuilder(AggregateMethods):
         True
         """
         return _constraint(self, other, Relation.AFTER)
+
+    def intersects(self, other: SymbolBuilder) -> PatternBuilder:
+        """Both hold at some instant: each begins before the other ends.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> len(names(a.intersects(b).pairs[0].relations))
+        9
+        """
+        return _constraint(self, other, SETS["intersects"])
+
+    def disjoint(self, other: SymbolBuilder) -> PatternBuilder:
+        """The two share no instant: one ends before the other begins, or where it does.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.disjoint(b) == (a.before(b) | a.meets(b) | a.met_by(b) | a.after(b))
+        True
+        """
+        return _constraint(self, other, SETS["disjoint"])
+
+    def covers(self, other: SymbolBuilder) -> PatternBuilder:
+        """The other lies inside this, and may begin or end with it.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.covers(b)
+        a finished-by; contains; equals; started-by b
+        """
+        return _constraint(self, other, SETS["covers"])
+
+    def inside(self, other: SymbolBuilder) -> PatternBuilder:
+        """This lies inside the other, and may begin or end with it.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.inside(b) == (a.during(b) | a.starts(b) | a.finishes(b) | a.equals(b))
+        True
+        """
+        return _constraint(self, other, SETS["inside"])
+
+    def precedes(self, other: SymbolBuilder) -> PatternBuilder:
+        """This has ended when the other begins.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.precedes(b) == (a.te <= b.ts)
+        True
+        """
+        return _constraint(self, other, SETS["precedes"])
+
+    def succeeds(self, other: SymbolBuilder) -> PatternBuilder:
+        """The other has ended when this begins.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> a.succeeds(b) == (a.ts >= b.te)
+        True
+        """
+        return _constraint(self, other, SETS["succeeds"])
 
     @property
     def ts(self) -> EndpointBuilder:

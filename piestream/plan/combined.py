@@ -6,8 +6,8 @@ program is that of the whole. Queries in brackets are bound in the same way, all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -26,7 +26,7 @@ from piestream.plan.outputs import (
     returned_columns,
 )
 
-__all__ = ["Schemas", "bind_combined", "unified"]
+__all__ = ["InputReader", "Schemas", "bind_combined", "input_columns", "input_readers", "unified"]
 
 #: The columns of each input, by the name under which its rows are given.
 Schemas = Mapping[str, Mapping[str, pl.DataType]]
@@ -111,6 +111,45 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         parts.append(Part(query.streams[number], bound, predicates, numbers, inner[number]))
     errors.raise_all()
     return replace(whole, parts=tuple(parts), bit_of_symbol=_bits(query, parts, n_predicates))
+
+
+@dataclass(frozen=True)
+class InputReader:
+    """One place in a query, or in one in brackets, at which the rows of an input are read."""
+
+    key: str
+    source: Source
+    binding: Binding  # to the input's columns
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """The columns that say when a row becomes known: the first that is not NULL does."""
+        if self.source.kind is StreamKind.EVENTS:
+            return (self.binding.time.name,)
+        start, end = str(self.source.start), str(self.source.end)
+        return (start,) if self.source.known_at_start else (end, start)
+
+
+def input_readers(binding: Binding) -> Iterator[InputReader]:
+    """Where a query reads its inputs, queries in brackets included."""
+    if not binding.parts:
+        source = binding.query.streams[0]
+        yield InputReader(input_key(source), source, binding)
+    for part in binding.parts:
+        if part.inner is None:
+            yield InputReader(part.key, part.source, part.binding)
+        else:
+            yield from input_readers(part.inner)
+
+
+def input_columns(binding: Binding) -> dict[str, dict[str, pl.DataType]]:
+    """The columns that are read of each input."""
+    found: dict[str, dict[str, pl.DataType]] = {}
+    for reader in input_readers(binding):
+        schema = reader.binding.schema
+        columns = {name: schema[name] for name in reader.binding.columns}
+        found.setdefault(reader.key, {}).update(columns)
+    return found
 
 
 def _bits(query: Query, parts: list[Part], n_predicates: int) -> tuple[int, ...]:

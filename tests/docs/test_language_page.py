@@ -12,7 +12,7 @@ from piestream.expressions.parse import ALLOWED_FUNCTIONS
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.clauses import CLAUSES
 from piestream.language.returns import FUNCTIONS as RETURNED
-from piestream.relations import ALL_NAMES
+from piestream.relations import ALL_NAMES, SETS
 from tests.docs.blocks import ROOT
 
 _PAGE = (ROOT / "docs" / "query-language.md").read_text("utf-8")
@@ -23,7 +23,7 @@ _WORDS = {
     "units": {unit for unit in UNIT_SPELLINGS if unit != "μs"},  # written with either mu
     "functions of predicates": {*ALLOWED_FUNCTIONS, *EXTRACT_PARTS},
     "functions of RETURN": set(RETURNED),
-    "relations": set(ALL_NAMES),
+    "relations": {*ALL_NAMES, *SETS},
 }
 
 

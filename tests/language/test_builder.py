@@ -12,7 +12,7 @@ import pytest
 import piestream as ps
 from piestream.language import Duration, Emit, QueryError, as_query, define, parse, pattern
 from piestream.language.aggregates import AGGREGATES
-from piestream.relations import ALL_NAMES, Relation
+from piestream.relations import ALL_NAMES, SETS, Relation
 
 A = define("a", "accel > 8", at_least="5s")
 S = define("s", "speed > 70", at_least=timedelta(seconds=4), at_most="30 s")
@@ -81,13 +81,15 @@ def test_an_aggregate_in_a_predicate_belongs_to_return(name: str) -> None:
         parse(f"FROM x DEFINE s AS {name}(speed) > 70 PATTERN s WITHIN 1 min")
 
 
-@pytest.mark.parametrize("name", ALL_NAMES)
-def test_every_relation_has_a_method(name: str) -> None:
+@pytest.mark.parametrize("name", [*ALL_NAMES, *SETS])
+def test_every_relation_and_every_set_has_a_method(name: str) -> None:
     built = getattr(A, name.replace("-", "_"))(S)
     assert built == A.relates(S, name)
     text = "FROM x DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s "
     assert pattern(built).within("9 s") == parse(f"{text} PATTERN a {name} s WITHIN 9 s")
-    assert pattern(built).within("9 s") != parse(f"{text} PATTERN a before; meets s WITHIN 9 s")
+    assert pattern(built).within("9 s") != parse(
+        f"{text} PATTERN a before; meets; starts s WITHIN 9 s"
+    )
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", "==", ">=", ">", "!="])

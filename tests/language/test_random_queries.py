@@ -8,7 +8,7 @@ import pytest
 
 from piestream.language import QueryError, parse
 from piestream.language.endpoints import COMPARISONS, relations_where
-from piestream.relations import ALL_NAMES, ANY, inverse, names
+from piestream.relations import ALL_NAMES, ANY, SETS, inverse, names
 from tests.expressions.trees import Expressions
 
 UNITS = ["ns", "us", "ms", "s", "min", "hours", "days", "Weeks", ""]
@@ -42,13 +42,13 @@ class Queries:
 
     def clauses(self) -> list[str]:
         random = self.random
-        symbols = random.sample(["a", "b", "s", '"to be"', '"meets"', "Über", "x1"], 4)
+        symbols = random.sample(["a", "b", "s", '"to be"', '"meets"', "covers", "Über", "x1"], 4)
         symbols = symbols[: random.randint(1, 4)]
         expressions = Expressions(random)
         define = ", ".join(f"{s} AS {expressions.truth(2)}" + self.bounds() for s in symbols)
         constraints = []
         for index, y in enumerate(symbols[1:], 1):
-            x, names = random.choice(symbols[:index]), random.sample(ALL_NAMES, 3)
+            x, names = random.choice(symbols[:index]), random.sample([*ALL_NAMES, *SETS], 3)
             if random.random() < 0.5:
                 x, y = y, x
             joined = random.choice(["; ", "|"]).join(names)

@@ -28,23 +28,6 @@ def of_predicate(predicate: str, frame: pl.DataFrame | None = None) -> str:
 
 
 @pytest.mark.parametrize(
-    ("word", "relations"),
-    [
-        (
-            "intersects",
-            "overlaps; finished-by; contains; starts; equals; started-by; during; finishes; "
-            "overlapped-by",
-        ),
-        ("covers", "finished-by; contains; equals; started-by"),
-    ],
-)
-def test_the_name_of_a_set_is_answered_with_its_relations(word: str, relations: str) -> None:
-    text = "FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a {} b WITHIN 60"
-    assert fault(text.format(word)).endswith(f"write the relations themselves: {relations}")
-    assert ps.query(text.format(relations)).constraints
-
-
-@pytest.mark.parametrize(
     ("predicate", "answer"),
     [
         ("x > AVG(x) OVER (ORDER BY t ROWS 5 PRECEDING)", "no windows over rows = it sees one event"),

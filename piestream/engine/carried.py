@@ -1,0 +1,80 @@
+"""What one stream of events hands on from batch to batch, where several streams are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from piestream.compiled.constants import INT64_MIN
+from piestream.engine.union import CombinedProjection
+from piestream.plan.binding import Binding
+
+__all__ = ["CarriedState"]
+
+Words = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class CarriedState:
+    """What the latest event of each partition says, by the partition's number."""
+
+    last_times: Words
+    bits: NDArray[np.bool_]  # a row for each predicate
+    values: dict[int, pl.Series]  # of attributes that are carried on
+    previous: dict[str, pl.Series]  # the columns of PREV at the latest event
+
+    @classmethod
+    def none(cls, binding: Binding, union: CombinedProjection, number: int) -> CarriedState:
+        """That of one stream before its first event."""
+        part = binding.parts[number]
+        carried = {
+            n: pl.Series(dtype=union.schema[union.attribute_column(n)])
+            for n in part.attributes
+            if binding.attributes[n].carried
+        }
+        schema = part.binding.schema
+        return cls(
+            np.zeros(0, np.int64),
+            np.zeros((len(part.predicates), 0), np.bool_),
+            carried,
+            {name: pl.Series(dtype=schema[name]) for name in part.binding.previous},
+        )
+
+    def make_room(self, count: int) -> None:
+        """Room for partitions that are new."""
+        missing = count - len(self.last_times)
+        if missing > 0:
+            self.last_times = np.concatenate([self.last_times, np.full(missing, INT64_MIN)])
+            more = np.zeros((len(self.bits), missing), np.bool_)
+            self.bits = np.concatenate([self.bits, more], axis=1)
+            for number, values in self.values.items():
+                self.values[number] = values.extend_constant(None, missing)
+        for name, values in self.previous.items():
+            if count > len(values):
+                self.previous[name] = values.extend_constant(None, count - len(values))
+
+    def frame(self) -> pl.DataFrame:
+        """All of it as columns."""
+        columns = [pl.Series("last", self.last_times)]
+        columns += [pl.Series(f"bit {n}", bits) for n, bits in enumerate(self.bits)]
+        columns += [values.alias(f"value {n}") for n, values in self.values.items()]
+        columns += [values.alias(f"previous {n}") for n, values in self.previous.items()]
+        return pl.DataFrame(columns)
+
+    def of(self, frame: pl.DataFrame) -> CarriedState:
+        """The state that a frame of these columns is of."""
+        bits = [frame[f"bit {n}"].to_numpy() for n in range(len(self.bits))]
+        return CarriedState(
+            frame["last"].to_numpy().copy(),
+            np.array(bits, np.bool_).reshape(len(bits), len(frame)),
+            {n: frame[f"value {n}"] for n in self.values},
+            {n: frame[f"previous {n}"] for n in self.previous},
+        )
+
+    def forget(self, partitions: Words) -> None:
+        """Partitions that hold nothing any more; their numbers may be given again."""
+        self.last_times[partitions] = INT64_MIN
+        self.bits[:, partitions] = False
