@@ -99,6 +99,8 @@ def refuse_combined(query: Query) -> None:
             "a query over several streams, or over intervals, cannot be looked into yet",
             "take the part of it that reads one stream of events",
         )
+    if query.rows is not None:
+        raise query.fault(("pattern",), "a row pattern cannot be looked into yet")
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:

@@ -128,6 +128,7 @@ class Stream:
         return Projection(binding)
 
     def _new_detector(self, binding: Binding) -> Detector:
+        assert binding.query.rows is None, "a row pattern has a stream of its own kind"
         return Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
 
     # -- rows in ----------------------------------------------------------------------------------

@@ -285,17 +285,6 @@ class Query:
         return self.returns + (() if self.where is None else self.where.items)
 
     @property
-    def result_names(self) -> tuple[str, ...]:
-        """The names of what it gives of a match, behind the columns of its partitions.
-
-        >>> import piestream as ps
-        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").result_names
-        ('a_ts', 'a_te')
-        """
-        named = self.returns if self.rows is None else self.rows.measures
-        return tuple(item.alias for item in named)
-
-    @property
     def is_combined(self) -> bool:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made

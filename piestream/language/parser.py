@@ -162,7 +162,10 @@ class _Parser:
             self.inherit(self.outer)
         self.scope = Scope(draft.streams, draft.partition_by, self.nested_query, self.outer)
         if self.is_row_pattern():
-            return self.nested_query(0)
+            rows = self.nested_query(0)
+            return None if self.diagnostics else rows
+        if self.clauses.keys() == {"FROM"} and self.outer is not None and self.diagnostics:
+            return None  # what else is missing says nothing new
         self.scope.read_queries()
         handlers = {
             "DEFINE": self.define,
@@ -187,39 +190,27 @@ class _Parser:
         return validated(draft, self.diagnostics)
 
     def is_row_pattern(self) -> bool:
-        """Whether the query is nothing but ``FROM t MATCH_RECOGNIZE ( … )``.
-
-        As a stream of a larger query it has a name.
-        """
-        first = self.nested.get(0)
-        if first is None or first.source is None:
+        """Whether the query is nothing but ``FROM t MATCH_RECOGNIZE ( … )``."""
+        rows = [nested for nested in self.nested.values() if nested.source is not None]
+        if not rows:
             return False
-        if self.clauses.keys() == {"FROM"}:
+        if self.outer is None and self.clauses.keys() == {"FROM"}:
             return True
-        if self.draft.streams[0].name is None:
-            message = "the stream of this row pattern has no name"
-            hint = "write FROM … MATCH_RECOGNIZE ( … ) AS name, and patterns of its matches behind"
-            self.diagnostics.append(Diagnostic(self.draft.streams[0].span, message, hint))
+        message = "a row pattern as a stream of a larger query is not supported yet"
+        hint = "a query that has MATCH_RECOGNIZE is nothing but FROM … MATCH_RECOGNIZE ( … )"
+        self.diagnostics.append(Diagnostic(rows[0].end, message, hint))
         return False
 
     def row_query(self, nested: NestedQuery) -> Query | None:
-        """The query of a row pattern over one of the streams around it, or over one of its own."""
+        """The query of a row pattern."""
         source = nested.source
         assert source is not None
         cursor = Cursor(nested.tokens, nested.end, self.diagnostics)
-        if source.name is not None and source.path is None:
-            known = self.scope.resolve(source.name, source.span, cursor)
-            if known is not None and known.query is not None:
-                message = "a row pattern over the matches of a query is not supported yet"
-                self.diagnostics.append(Diagnostic(source.span, message))
-                return None
-            if known is not None:
-                source = inherited(source, known)
         if source.start is not None:
             message = "a row pattern reads rows of events, and this is a stream of intervals"
             self.diagnostics.append(Diagnostic(source.span, message))
             return None
-        return read_row_query(cursor, self.text, source, tuple(self.draft.partition_by))
+        return read_row_query(cursor, self.text, source)
 
     def mark(self, cursor: Cursor, *where: str) -> None:
         if cursor.tokens:

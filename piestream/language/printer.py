@@ -89,9 +89,7 @@ def _streams(query: Query) -> str:
 def _head(stream: Source, is_named: bool) -> str:
     """A stream, by its name, its path or its query."""
     own = name(stream.name or UNNAMED_STREAM)
-    if stream.query is not None and stream.query.rows is not None:
-        text = canonical_text(stream.query)
-    elif stream.query is not None:
+    if stream.query is not None:
         text = "(" + canonical_text(stream.query).replace("\n", "\n  ") + ")"
     elif stream.path is not None:
         text = "'" + stream.path.replace("'", "''") + "'"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span, did_you_mean
+from piestream.expressions.durations import Duration
 from piestream.expressions.parameters import values_of
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
@@ -50,19 +51,14 @@ _EMPTY = {
 _TO_ROW = "PAST LAST ROW, TO NEXT ROW, TO FIRST A or TO LAST A"
 
 
-def read_row_query(
-    cursor: Cursor, text: str, source: StreamDraft, partition_by: tuple[str, ...]
-) -> Query | None:
-    """The query of the clauses in the brackets; faults go to the cursor's list.
-
-    It reads the stream ``source``, and has the outer ``partition_by`` where it gives none.
-    """
+def read_row_query(cursor: Cursor, text: str, source: StreamDraft) -> Query | None:
+    """The query of the clauses in the brackets over a stream; faults go to the cursor's list."""
     before = len(cursor.diagnostics)
     reader = _Reader(cursor, text, replace(source))
     reader.read()
     if len(cursor.diagnostics) > before or reader.pattern is None:
         return None
-    return reader.query(partition_by)
+    return reader.query()
 
 
 @dataclass
@@ -76,8 +72,9 @@ class _Reader:
     measures: tuple[Measure, ...] = ()
     all_rows: bool = False
     empty_matches: EmptyMatches = EmptyMatches.SHOW
-    skip: Skip = Skip()
+    skip: Skip = field(default_factory=Skip)
     pattern: PatternNode | None = None
+    within: Duration | None = None
     subsets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     definitions: dict[str, Predicate] = field(default_factory=dict)
     rows: RowPattern | None = None
@@ -101,7 +98,6 @@ class _Reader:
             "DEFINE": self._define,
             "MEASURES": self._measures,
         }
-        self.within = None
         for word in order:
             if word in clauses:
                 self.spans.setdefault((word.lower(),), clauses[word].span())
@@ -116,7 +112,7 @@ class _Reader:
             hint = "write for example MEASURES FIRST(A.ts) AS started"
             self.cursor.report(end, "MEASURES is missing", hint)
 
-    def query(self, outer_partition: tuple[str, ...]) -> Query | None:
+    def query(self) -> Query | None:
         """The query, unless what was read does not go together."""
         assert self.pattern is not None
         rows = RowPattern(
@@ -141,7 +137,7 @@ class _Reader:
             within=self.within or NO_WINDOW,
             returns=(),
             streams=(self.source.source(),),
-            partition_by=tuple(self.partition_by) or outer_partition,
+            partition_by=tuple(self.partition_by),
             rows=rows,
             origin=Origin(self.text, dict(self.spans)),
         )
@@ -310,10 +306,10 @@ class _Reader:
                 item.report(token, message, why)
             functions = (*ROW_AGGREGATES, "FIRST", "LAST", "NEXT", "CLASSIFIER", "MATCH_NUMBER")
             named = (*functions, "RUNNING", "FINAL")
-            if token.upper in named and (following.is_sign("(") or token.upper in named[-2:]):
-                if following.is_sign("(") or following.kind is Kind.WORD:
-                    message = f"{token.upper} is not supported yet in a condition of DEFINE"
-                    item.report(token, message, why)
+            is_word = token.upper in named[-2:] and following.kind is Kind.WORD
+            if token.upper in named and (following.is_sign("(") or is_word):
+                message = f"{token.upper} is not supported yet in a condition of DEFINE"
+                item.report(token, message, why)
 
 
 def _split(cursor: Cursor) -> dict[str, Cursor]:
@@ -339,7 +335,8 @@ def _split(cursor: Cursor) -> dict[str, Cursor]:
         end = cursor.end.span if following is None else tokens[stop].span
         if words[0] in found:
             cursor.report(tokens[start], f"{' '.join(words)} is given twice")
-        inside = Cursor(tokens[start + len(words) : stop], end, cursor.diagnostics)
+        begin = start if words[0] in ("INCREMENTAL", "MAXIMAL") else start + len(words)
+        inside = Cursor(tokens[begin:stop], end, cursor.diagnostics)
         found.setdefault(words[0], inside)
     return found
 

@@ -43,7 +43,7 @@ def validate_rows(
         report(("pattern",), "the pattern names no variable", "write PATTERN (A B+)")
     if len(variables) > MOST_VARIABLES:
         report(("pattern",), f"a pattern has at most {MOST_VARIABLES} variables")
-    taken = {name: "in PARTITION BY" for name in partition_by}
+    taken = dict.fromkeys(partition_by, "in PARTITION BY")
     if rows.all_rows and source.order_by is not None:
         taken[source.order_by] = "in ORDER BY"
     for measure in rows.measures:

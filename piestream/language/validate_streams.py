@@ -53,7 +53,7 @@ def _validate_partition(validation: Validation, stream: StreamDraft) -> None:
     """A query's rows are partitioned by columns that it has."""
     query = stream.query
     assert query is not None
-    columns = {*query.partition_by, *query.result_names}
+    columns = {*query.partition_by, *(item.alias for item in query.returns)}
     for column in validation.draft.partition_by:
         if column not in columns:
             validation.report(

@@ -18,8 +18,6 @@ from piestream.plan.aggregates import Selection
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn, own_form
 from piestream.plan.join_order import JoinOrders
 from piestream.plan.outputs import (
-    MATCH_END,
-    MATCH_START,
     Output,
     PartitionKey,
     ResultRows,
@@ -104,26 +102,6 @@ class MatchNumber(Output):
 
 
 @dataclass(frozen=True)
-class MatchTime(Output):
-    """Where a match begins, or the time of the row behind it, which may not be known."""
-
-    time: TimeColumn
-    which: str  # "ts" or "te"
-
-    @property
-    def words(self) -> tuple[OutputWord, ...]:
-        return (OutputWord(0, self.which),)
-
-    @property
-    def values_of(self) -> str:
-        return self.time.name
-
-    def column(self, found: ResultRows) -> pl.Series:
-        times = found[self.words[0]]
-        return self.time.as_times(nullable(times, times == INT64_MAX))
-
-
-@dataclass(frozen=True)
 class MeasureValue(Output):
     """A measure: an expression over items, or one of them as it is."""
 
@@ -146,9 +124,7 @@ class MeasureValue(Output):
         return pl.DataFrame([rows, *columns]).select(self.expression.alias(self.name)).to_series()
 
 
-def row_plan(
-    query: Query, columns: InputColumns, time: TimeColumn, within: int | None, as_stream: bool
-) -> RowPlan:
+def row_plan(query: Query, columns: InputColumns, time: TimeColumn, within: int | None) -> RowPlan:
     """The plan of a row pattern over columns; all faults found are raised together."""
     assert query.rows is not None
     automaton = automaton_of(query)
@@ -173,10 +149,7 @@ def row_plan(
                 if output is not None:
                     outputs.append(output)
     errors.raise_all()
-    if as_stream:
-        outputs.append(MatchTime(MATCH_START, time.dtype, time, "ts"))
-        outputs.append(MatchTime(MATCH_END, time.dtype, time, "te"))
-    program, places = _program(query, automaton, outputs, finder, within, as_stream)
+    program, places = _program(query, automaton, outputs, finder, within)
     ticks = Ticks(INT64_MAX if within is None else within, None, (), ())
     compiled = CompiledQuery(program, places, ticks, JoinOrders((), ()))
     return RowPlan(tuple(finder.attributes), tuple(outputs), compiled)
@@ -270,7 +243,6 @@ def _program(
     outputs: list[Output],
     items: _Items,
     within: int | None,
-    as_stream: bool,
 ) -> tuple[Any, Mapping[OutputWord, int]]:
     """The words of the program, and where each output word stands in a result row."""
     rows = items.rows
@@ -303,7 +275,7 @@ def _program(
         skip_to=_mask(rows, rows.skip.variable) if rows.skip.variable is not None else 0,
         within=INT64_MAX if within is None else within,
         context=max([0, *(-shift for shift in shifts)]),
-        lookahead=max([int(as_stream), *shifts]),
+        lookahead=max([0, *shifts]),
         n_attributes=n_attributes,
         values_at=values_at,
         row_words=values_at + n_attributes,
@@ -325,11 +297,7 @@ def _entry(
     if isinstance(word.what, Cell):
         kind, column = word.what.kind, word.what.column
     item = of if isinstance(of, RowItem) else RowItem("FIRST")
-    if word.what == "ts":
-        what = What.START
-    elif word.what == "te":
-        what = What.END
-    elif isinstance(of, str):
+    if isinstance(of, str):
         what = What.CURRENT
     elif item.function in ("FIRST", "LAST"):
         what = What.FIRST if item.function == "FIRST" else What.LAST

@@ -64,7 +64,8 @@ class _Search(Record):
     end: int  # behind its last row
 
 
-_SEARCH_WORDS = 8
+_SEARCH_WORDS = _Search.size
+_FOUND_WORDS = Found.size
 
 
 @kernel
@@ -275,16 +276,14 @@ def match_rows(
     store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work]
     flags_array = np.zeros(program.n_attributes + 1, np.uint8)
     flags: Flags = pointer(flags_array)
-    found_array = np.zeros(Found.size, np.int64)
+    found_array = np.zeros(_FOUND_WORDS, np.int64)
     found = Found(pointer(found_array), flags)
     search_array = np.zeros(_SEARCH_WORDS, np.int64)
     search = _Search(pointer(search_array))
     search.now = now
     for group in range(numbers_array.size):
         place = 0 if is_whole else numbers[group]
-        partition = Partition(
-            at_word(pointer(partitions_array), place * partition_words), program
-        )
+        partition = Partition(at_word(pointer(partitions_array), place * partition_words), program)
         if is_whole:
             base = partition.base
             capacity = partition.capacity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from piestream.compiled.arrays import copy_words, ensure_capacity
-from piestream.compiled.constants import NONE, OPEN
+from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, Carried, Flags, Record, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
@@ -106,8 +106,10 @@ def _fill_selected(
     is_first = entry.what == What.FIRST
     result = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
     if program.giving == Giving.ONE_ROW or entry.is_final:
-        select = _first_of(program, entry, path, length) if is_first else _last_of(
-            program, entry, path, length
+        select = (
+            _first_of(program, entry, path, length)
+            if is_first
+            else _last_of(program, entry, path, length)
         )
         n_rows = found.n_results // width - found.result
         for number in range(n_rows):
@@ -181,19 +183,12 @@ def _fill_current(
 
 
 @kernel
-def _fill_word(
-    program: Program, partition: Partition, found: Found, entry: Entry, store: list[Array]
-) -> None:
-    """A word that is the same in all result rows of a match."""
-    rows = rows_of(partition, store)
+def _fill_number(program: Program, found: Found, entry: Entry, store: list[Array]) -> None:
+    """The number of the match in all of its result rows."""
     width = _HEAD + program.n_outputs
-    value = found.number
-    if entry.what == What.START:
-        value = rows[found.first * program.row_words]
-    elif entry.what == What.END:
-        value = rows[found.end * program.row_words] if found.end < partition.count else OPEN
+    results = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
     for number in range(found.n_results // width - found.result):
-        pointer(store[RESULTS])[(found.result + number) * width + _HEAD + entry.place] = value
+        results[number * width] = found.number
 
 
 @kernel
@@ -211,9 +206,7 @@ def _new_results(program: Program, found: Found, count: int, store: list[Array])
 
 
 @kernel
-def give_match(
-    program: Program, partition: Partition, found: Found, store: list[Array]
-) -> None:
+def give_match(program: Program, partition: Partition, found: Found, store: list[Array]) -> None:
     """Write the result rows of a match, whose states are in the path."""
     path = pointer(store[PATH])
     count = 1
@@ -236,7 +229,7 @@ def give_match(
         elif entry.what == What.CURRENT:
             _fill_current(program, partition, found, entry, store)
         else:
-            _fill_word(program, partition, found, entry, store)
+            _fill_number(program, found, entry, store)
 
 
 @kernel

@@ -30,8 +30,6 @@ class What(IntEnum):
     CELL = 2  # the words of an aggregate's cell
     NUMBER = 3  # of the match in its partition
     CURRENT = 4  # whether it is known, and the value, at the row of the result
-    START = 5  # the time of the first row
-    END = 6  # the time of the row behind the last, OPEN where there is none
 
 
 class Skipping(IntEnum):

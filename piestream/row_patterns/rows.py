@@ -15,6 +15,7 @@ __all__ = ["compact_pool", "new_row", "remap_kept_codes", "rows_of"]
 POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK = range(6)
 #: Rows for which a partition has room at first.
 _LEAST_ROWS = 8
+_POOL_HEAD = PoolHeader.size
 
 
 @kernel
@@ -72,13 +73,13 @@ def compact_pool(
     width = program.row_words
     partition_words = partitions_array.size // max(n_partitions, 1)
     store = [pool_array]
-    words = PoolHeader.size
+    words = _POOL_HEAD
     for number in range(n_partitions):
         partition = Partition(at_word(pointer(partitions_array), number * partition_words), program)
         _forget(program, partition, store)
         words += partition.count * width
     compacted = [np.zeros(words, np.int64)]
-    at = PoolHeader.size
+    at = _POOL_HEAD
     for number in range(n_partitions):
         partition = Partition(at_word(pointer(partitions_array), number * partition_words), program)
         target = at_word(pointer(compacted[0]), at)

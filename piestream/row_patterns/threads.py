@@ -54,7 +54,9 @@ def is_undecided(program: Program, partition: Partition) -> bool:
     if partition.n_threads == 0:
         return False
     first = program.successors_from[partition.threads[0]]
-    following = program.successors[first] if first < program.successors_from[
-        partition.threads[0] + 1
-    ] else NONE
+    following = (
+        program.successors[first]
+        if first < program.successors_from[partition.threads[0] + 1]
+        else NONE
+    )
     return following != NONE and following != program.accept

@@ -17,7 +17,22 @@ NAMES = (*DEFINED, "U")
 #: What may hold of a row to come: nothing, any one condition, or all.
 LETTERS = tuple(frozenset({"U", *some}) for some in ((), ("A",), ("B",), ("C",), DEFINED))
 
-_QUANTIFIERS = ("", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}?", "{2,}", "{,2}")
+_QUANTIFIERS = (
+    "",
+    "",
+    "",
+    "*",
+    "+",
+    "?",
+    "*?",
+    "+?",
+    "??",
+    "{2}",
+    "{1,2}",
+    "{0,2}?",
+    "{2,}",
+    "{,2}",
+)
 _ITEMS = (
     "FIRST({v}.x)", "LAST({v}.x)", "FIRST({v}.x, 1)", "LAST({v}.x, 1)", "PREV({v}.x)",
     "NEXT({v}.x, 2)", "PREV(FIRST({v}.x), 2)", "x", "FIRST(x)", "COUNT(*)", "COUNT({v}.*)",

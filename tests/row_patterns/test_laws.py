@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-import piestream as ps
 from tests.row_patterns.oracle import certain, matches, results
 from tests.row_patterns.randoms import LETTERS, Case, random_case
 
