@@ -245,14 +245,17 @@ class _Items:
         inner: RowItem | None
         if cursor.peek().upper in ("RUNNING", "FINAL") and cursor.peek(1).upper in _NAVIGATIONS[:2]:
             is_final = cursor.take().upper == "FINAL" and self.names.all_rows
-        if cursor.peek().upper in ("FIRST", "LAST") and cursor.peek(1).is_sign("("):
+        first = cursor.peek()
+        if first.upper in ("FIRST", "LAST") and cursor.peek(1).is_sign("("):
             inner = self._call(is_final)
+        elif first.upper == "CLASSIFIER" and cursor.peek(1).is_sign("("):
+            inner = RowItem("LAST")
         else:
             inner = self._column(is_final)
         if inner is None:
             return None
         if inner.column is None:
-            cursor.report(cursor.peek(-1), f"{function} takes a column, not CLASSIFIER")
+            cursor.report(first, f"{function} takes a column, not CLASSIFIER")
             return None
         count = self._offset(function, 1)
         if count is None:

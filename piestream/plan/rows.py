@@ -107,18 +107,27 @@ class MeasureValue(Output):
 
     items: tuple[Output, ...]  # each by its text
     expression: pl.Expr | None = field(repr=False)
+    #: Where rows may be of no match: the number of their match, by which these are told.
+    number: MatchNumber | None = None
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
-        return tuple(dict.fromkeys(word for item in self.items for word in item.words))
+        read = self.items if self.number is None else (*self.items, self.number)
+        return tuple(dict.fromkeys(word for item in read for word in item.words))
 
     @property
     def values_of(self) -> str | None:
         return self.items[0].values_of if self.expression is None else None
 
     def column(self, found: ResultRows) -> pl.Series:
+        values = self._values(found)
+        if self.number is None:
+            return values
+        return values.set(self.number.column(found).is_null(), None)
+
+    def _values(self, found: ResultRows) -> pl.Series:
         if self.expression is None:
-            return self.items[0].column(found)
+            return of_type(self.items[0].column(found), self.dtype)
         columns = [of_type(i.column(found), i.dtype).alias(i.name) for i in self.items]
         rows = pl.int_range(len(found.rows), eager=True).alias("row:")
         return pl.DataFrame([rows, *columns]).select(self.expression.alias(self.name)).to_series()
@@ -191,19 +200,25 @@ class _Items:
 
     def measure(self, measure: Measure) -> Output:
         items = tuple(self.item(text, item) for text, item in measure.items)
+        number = None
+        if self.rows.all_rows and self.rows.empty_matches is EmptyMatches.WITH_UNMATCHED:
+            number = self._match_number("number:")
         if measure.expression.only_name is not None:
             (item,) = items
-            return MeasureValue(measure.alias, item.dtype, items, None)
+            return MeasureValue(measure.alias, item.dtype, items, None, number)
         schema = {item.name: item.dtype for item in items}
         expression = measure.expression.to_polars(schema)
         frame = pl.DataFrame(schema={"row:": pl.Int64(), **schema})
         dtype = frame.select(expression.alias(measure.alias)).schema[measure.alias]
-        return MeasureValue(measure.alias, dtype, items, expression)
+        return MeasureValue(measure.alias, dtype, items, expression, number)
+
+    def _match_number(self, text: str) -> MatchNumber:
+        return MatchNumber(text, pl.Int64(), self._number(RowItem("MATCH_NUMBER")))
 
     def item(self, text: str, item: RowItem) -> Output:
-        number = self._number(item)
         if item.function == "MATCH_NUMBER":
-            return MatchNumber(text, pl.Int64(), number)
+            return self._match_number(text)
+        number = self._number(item)
         if item.column is None and item.function in ("FIRST", "LAST"):
             return VariableName(text, pl.String(), number, self.rows.variables)
         if item.function in ("FIRST", "LAST"):

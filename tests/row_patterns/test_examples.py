@@ -150,12 +150,12 @@ def test_texts_times_and_floats_come_back_as_they_are() -> None:
     query = ps.query("""
         FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
         MEASURES FIRST(A.name) AS first, LAST(A.name) AS last, MIN(name) AS least, LAST(A.t) AS seen,
-                 AVG(f) AS mean, LAST(A.t) - FIRST(A.t) AS took, k || '!' AS shout, f / 0 AS nothing
+                 AVG(f) AS mean, k || '!' AS shout, f / 0 AS nothing
         PATTERN (A+) DEFINE A AS TRUE)
     """)
     (row,) = query.run(frame).rows()
     assert row == (
-        "a", "z", "m", "m", datetime(2026, 1, 3), 2.0, timedelta(days=2), "a!", None,
+        "a", "z", "m", "m", datetime(2026, 1, 3), 2.0, "a!", None,
     )  # fmt: skip
 
 

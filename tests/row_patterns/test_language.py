@@ -91,7 +91,7 @@ def test_parameters_stand_in_conditions_and_measures() -> None:
         (_with(measures="SUM(*) AS y"), "only COUNT takes *"),
         (_with(measures="COUNT(DISTINCT A.x) AS y"), "DISTINCT is not supported"),
         (_with(measures="FIRST(A.x, -1) AS y"), "FIRST takes a whole number behind the comma"),
-        (_with(measures="PREV(CLASSIFIER()) AS y"), "should stand here"),
+        (_with(measures="PREV(CLASSIFIER()) AS y"), "PREV takes a column, not CLASSIFIER"),
         (_with("A**"), "a part has one quantifier"),
         (_with("(A"), "this bracket is never closed"),
         (_with("A{3,2}"), "nothing can be repeated from 3 to 2 times"),
