@@ -155,7 +155,7 @@ def _construct(
             start, end = stacks[_TS, stack, at & wrap], stacks[_TE, stack, at & wrap]
             if plan.in_order and (end < low_end if stack & 1 else start < low):
                 break  # and so are all below
-            if start < low or end == OPEN or end == _GONE:
+            if start < low or end in (OPEN, _GONE):
                 continue
             found = True
             for k in range(level):
@@ -164,7 +164,10 @@ def _construct(
                     break
                 there = chosen[other] & wrap
                 position = relation_of(
-                    start, end, stacks[_TS, stack_of[other], there], stacks[_TE, stack_of[other], there]
+                    start,
+                    end,
+                    stacks[_TS, stack_of[other], there],
+                    stacks[_TE, stack_of[other], there],
                 )
                 if not (allowed[symbol, other] >> position) & 1:
                     found = False
