@@ -109,7 +109,7 @@ _ITEM = re.compile(
 def _where(text: str) -> Where | None:
     """The condition on matches, with what it reads; None if the query has none."""
     text = re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    clause = re.search(r"\bWHERE\b(.*?)(?:\bEMIT\b|\bRETURN\b|$)", text, re.DOTALL)
+    clause = re.search(r"\bWHERE\b(.*?)(?:\b(?:EMIT|RETURN|ONCE|LIMIT)\b|$)", text, re.DOTALL)
     if clause is None:
         return None
     items: list[Return] = []

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from piestream.expressions.durations import Duration
+from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Aggregate, Emit, Endpoint, Query, Return, Symbol
 from piestream.plan.columns import TimeColumn
 
@@ -71,7 +72,13 @@ def runs_of(query: Query, name: str) -> Query:
         returns=(*endpoints([name]), count),
         emit=Emit.BOTH,
         where=None,
+        limits=NO_LIMITS,
     )
+
+
+def without_limits(query: Query) -> Query:
+    """A query that gives all its matches."""
+    return replace(query, limits=NO_LIMITS)
 
 
 def restricted(query: Query, names: Collection[str]) -> Query:
@@ -84,4 +91,5 @@ def restricted(query: Query, names: Collection[str]) -> Query:
         returns=endpoints([symbol.name for symbol in kept]),
         emit=Emit.TRIGGER,
         where=None,
+        limits=NO_LIMITS,
     )

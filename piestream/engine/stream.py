@@ -7,7 +7,7 @@ differ only in which rows they hand over when.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypedDict
@@ -91,7 +91,8 @@ class Stream:
     ) -> None:
         self.binding = binding
         self.detector = Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
-        self._whole = whole
+        # what WHERE lets pass is judged by what is kept of each partition
+        self._whole = whole = whole and (binding.condition is None or not binding.query.limits)
         self._threads = threads
         self._at_end = at_end
         self.closable = closable
@@ -118,6 +119,8 @@ class Stream:
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
+        #: Is told the result rows that are found, where somebody wants to look on.
+        self.on_results: Callable[[pl.DataFrame], None] | None = None
         self._change = ChangeGuard()
         #: How many calls have changed the state: what they found is in their results, nowhere else.
         self.changes = 0
@@ -546,7 +549,10 @@ class Stream:
         rows, left_out = self._passing(found)
         self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
         self._counts.left_out += left_out
-        return result_frame(self.binding.outputs, rows)
+        result = result_frame(self.binding.outputs, rows)
+        if self.on_results is not None and len(result):
+            self.on_results(result)
+        return result
 
     def _passing(self, found: Words) -> tuple[ResultRows, int]:
         """The rows of matches that WHERE lets pass, and how many matches it does not."""
@@ -556,8 +562,11 @@ class Stream:
         condition = self.binding.condition
         if condition is None or not len(found):
             return rows, 0
-        holds = condition.holds(rows)
+        holds = condition.holds(rows).copy()
         left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        if condition.judged is not None:
+            passing = replace(rows, rows=found[holds])
+            holds[holds] = self.detector.judge(*condition.judged.rows(passing))
         kept = keys.filter(pl.Series(holds)) if keys.width else keys
         return replace(rows, rows=found[holds], keys=kept), left_out
 

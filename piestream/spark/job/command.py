@@ -60,6 +60,10 @@ def stream(
     partitioning: Annotated[
         Partitioning, typer.Option(help=help_of(SparkStreamOptions, "partitioning"))
     ] = _DEFAULTS.partitioning,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Write to this file how the job goes, for piestream watch."),
+    ] = None,
     source_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the source.")
     ] = None,
@@ -93,6 +97,7 @@ def stream(
             select=tuple(select or ()),
             available_now=available_now,
             every=every,
+            status=status,
             rest=None if rest is None else parse_connector(rest, {}, is_source=False),
             options=SparkStreamOptions(
                 ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning
