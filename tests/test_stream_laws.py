@@ -6,12 +6,19 @@ writes it as a case folder.
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
 
 from tests.engines import by_partition
-from tests.stream_scenario import ENGINES, KINDS, CombinedScenario, combined_scenario
+from tests.stream_scenario import (
+    ENGINES,
+    KINDS,
+    CombinedScenario,
+    closing_scenario,
+    combined_scenario,
+)
 from tests.stream_shrink import disagreement
 
 
@@ -31,6 +38,26 @@ def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_seeds: range) -> None:
     for seed in few_seeds:
         check(engine, combined_scenario(seed, KINDS[kinds]), seed)
+
+
+@pytest.mark.parametrize(
+    ("engine", "kinds"),
+    [
+        *(("frame", kinds) for kinds in KINDS),
+        *product(("session", "disordered restored"), ("events", "rows", "identified", "known")),
+    ],
+)
+def test_every_way_in_closes_what_is_open_as_the_oracle_does(
+    engine: str, kinds: str, few_seeds: range
+) -> None:
+    for seed in few_seeds:
+        check(engine, closing_scenario(seed, KINDS[kinds]), seed)
+
+
+def test_rows_without_an_end_are_in_matches_when_they_are_closed() -> None:
+    closed = [closing_scenario(seed, KINDS["identified"]) for seed in range(30)]
+    added = [len(c.expected()) - len(c.having(at_end="open").expected()) for c in closed]
+    assert sum(n > 0 for n in added) >= 5
 
 
 @pytest.mark.parametrize("kinds", KINDS)

@@ -36,6 +36,7 @@ class SymbolCounts:
     faults: dict[str, int]
     still_open: int
     lengths: dict[str, Any]  # quantiles of those that have ended
+    values: str = ""  # what is in its columns, where it never holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class FilterLoss:
     written: str
     left: Count
     shortest: Any = None  # of the pattern: the least window in which a match is reported
+    remedy: str = ""  # what would leave some where it leaves none
 
 
 @dataclass(frozen=True)
@@ -169,14 +171,15 @@ class Diagnosis:
         for counts in self.symbols:
             name = counts.symbol.name
             if not counts.runs:
-                yield f"{name} ({counts.symbol.predicate}) never holds"
+                values = f"; {counts.values}" if counts.values else ""
+                yield f"{name} ({counts.symbol.predicate}) never holds{values}"
             elif not counts.valid:
                 yield f"of the {_number(counts.runs, 'run')} of {name} none is valid: {_why(counts)}"
         previous = self.filters[0]
         for filter in self.filters[1:]:
             if previous.left.number and not filter.left.number:
                 shortest = f"; the shortest takes {cell_text(previous.shortest)}"
-                extra = shortest if filter.name == "window" else ""
+                extra = shortest if filter.name == "window" else filter.remedy
                 yield f"{filter.written} leaves out all {previous.left}{extra}"
             previous = filter
         for pairs in self.pairs:

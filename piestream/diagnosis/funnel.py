@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,8 @@ from piestream.diagnosis.intervals import bounds_of, runs
 from piestream.diagnosis.pairs import Pairs, pairs_of
 from piestream.diagnosis.parts import START, endpoints, restricted
 from piestream.diagnosis.rows import Rows, read_rows
-from piestream.language.model import Query, Symbol
+from piestream.diagnosis.values import values_text
+from piestream.language.model import Emit, Query, Symbol
 from piestream.language.options import BoundedOptions
 from piestream.plan.join_order import Step as JoinStep
 
@@ -98,6 +100,7 @@ def _counts(rows: Rows, symbol: Symbol, table: pl.DataFrame) -> SymbolCounts:
         },
         still_open=int(table["open"].sum()),
         lengths=dict(zip(_QUANTILES, of.to_list(), strict=True)),
+        values="" if len(table) else values_text(rows.frame, symbol.predicate.columns),
     )
 
 
@@ -146,7 +149,20 @@ def _filters(rows: Rows) -> Iterator[FilterLoss]:
             )
         else:
             filter = used[number - 1]
-            yield FilterLoss(filter.name, filter.written(query), count(rows, left))
+            kept = count(rows, left)
+            remedy = "" if kept.number else _remedy(rows, left, filter.name)
+            yield FilterLoss(filter.name, filter.written(query), kept, remedy=remedy)
+
+
+def _remedy(rows: Rows, query: Query, filter: str) -> str:
+    """What would leave matches where this filter leaves none: ends that are not known, mostly."""
+    closed = replace(rows, options=replace(rows.options, at_end="close"))
+    if filter == "completion" and (found := count(closed, query).number):
+        return f"; at_end='close' ends what is open at the end, and leaves {found:,}"
+    complete = replace(query, emit=Emit.COMPLETION)
+    if filter == "condition" and (found := count(rows, complete).number):
+        return f"; EMIT ON COMPLETION, when all ends are known, leaves {found:,}"
+    return ""
 
 
 def _shortest(rows: Rows, found: pl.DataFrame) -> Any:

@@ -653,7 +653,7 @@ class Query:
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
         >>> print(query.diagnose(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).summary)
-        0 matches: a (x > 9) never holds
+        0 matches: a (x > 9) never holds; x is from 0 to 7
         """
         from piestream.diagnosis.funnel import diagnose
 
