@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from piestream.expressions.durations import Duration
+from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Aggregate, Emit, Endpoint, Query, Return, Symbol
 from piestream.plan.columns import TimeColumn
 
@@ -81,7 +82,13 @@ def _alone(query: Query, name: str, within: Duration, more: tuple[Return, ...]) 
         returns=(*endpoints([name]), *more),
         emit=Emit.BOTH,
         where=None,
+        limits=NO_LIMITS,
     )
+
+
+def without_limits(query: Query) -> Query:
+    """A query that gives all its matches."""
+    return replace(query, limits=NO_LIMITS)
 
 
 def restricted(query: Query, names: Collection[str]) -> Query:
@@ -94,4 +101,5 @@ def restricted(query: Query, names: Collection[str]) -> Query:
         returns=endpoints([symbol.name for symbol in kept]),
         emit=Emit.TRIGGER,
         where=None,
+        limits=NO_LIMITS,
     )

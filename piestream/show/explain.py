@@ -14,6 +14,7 @@ from piestream.automata import (
     decision_points,
     read_by_automaton,
 )
+from piestream.language.emission import EmissionLimits
 from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
@@ -140,12 +141,28 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
             sections.append(("Implied", implied))
     if query.where is not None:
         sections.append(("Where", "\n".join(_where(query.where, binding))))
+    if query.limits:
+        sections.append(("Left out", "\n".join(_left_out(query.limits))))
     drawn = drawn_examples(query)
     if drawn is not None:
         sections.append(("Example", drawn))
     sections.append(("Join plan", "\n".join(_plan(query, binding))))
     sections.append(("State", "\n".join(_state(query, binding))))
     return Explanation(query, tuple(sections))
+
+
+def _left_out(limits: EmissionLimits) -> Iterator[str]:
+    """Which matches are not given, each judged by those given before it."""
+    if limits.once_per:
+        listed = " and ".join(limits.once_per)
+        yield f"ONCE PER: after a match, others with the same intervals of {listed}"
+    if limits.no_overlap:
+        yield "NO OVERLAP: what began before the last one given was reported"
+    if limits.cooldown is not None:
+        ticks = " ticks" * limits.cooldown.in_ticks
+        yield f"COOLDOWN: what is reported within {limits.cooldown}{ticks} after one given"
+    if limits.limit is not None:
+        yield f"LIMIT: what follows after {limits.limit:,} of a partition, which is remembered for good"
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
@@ -333,6 +350,8 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
             most = query.within.amount // least.amount + 1
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
+    if query.limits.once_per:
+        yield f"a match given in the last {query.within}{ticks}: {_words(compiled.given_match_words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
         yield f"a match from its trigger to its completion: {_words(words)}"

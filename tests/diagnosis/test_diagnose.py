@@ -16,7 +16,7 @@ from piestream.relations import names
 from tests import oracle
 from tests.engines import parse
 from tests.randoms import allen_relation, scenario
-from tests.scenario import Scenario
+from tests.scenario import Limits, Scenario
 
 
 def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
@@ -91,7 +91,8 @@ def test_the_funnel_counts_what_the_oracle_lists(few_seeds: range) -> None:
                 assert pairs.of == plain, f"{drawn} {pairs.constraint}"
             assert pairs.total.number == plain.total() + both_open, str(drawn)
         if found.steps:
-            triggers = drawn.having(emit=Emit.TRIGGER, where=None).expected()
+            all_of_them = drawn.having(emit=Emit.TRIGGER, where=None, limits=Limits())
+            triggers = all_of_them.expected()
             assert found.steps[-1].matches.number == len(triggers), str(drawn)
 
 
