@@ -12,7 +12,7 @@ from piestream.diagnosis.counting import MOST, Count, count, some_matches
 from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
 from piestream.diagnosis.filters import FILTERS
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.intervals import bounds_of, runs
+from piestream.diagnosis.intervals import all_runs, bounds_of
 from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
 from piestream.diagnosis.parts import START, endpoints, forever, restricted
 from piestream.diagnosis.rows import GivenRows
@@ -38,7 +38,8 @@ def diagnose(query: Query, frame: Any, options: BoundedOptions) -> Diagnosis:
 def diagnose_rows(rows: GivenRows) -> Diagnosis:
     """The funnel of a query in rows."""
     query = rows.query
-    found = {symbol.name: _table(rows, symbol) for symbol in query.symbols}
+    every = all_runs(rows)
+    found = {symbol.name: _table(rows, symbol, every[symbol.name]) for symbol in query.symbols}
     tables = _numbered(found, rows.keys)
     extent = rows.extent
     filters = tuple(_filters(rows))
@@ -56,10 +57,9 @@ def diagnose_rows(rows: GivenRows) -> Diagnosis:
     )
 
 
-def _table(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
+def _table(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame:
     """The runs of a symbol, which of them are valid, and which bounds the others do not keep."""
     bounds, closes = bounds_of(rows, symbol), rows.closes
-    found = runs(rows, symbol)
     found = found.with_columns(
         bounds.valid(closes).alias("valid"),
         *(kept.alias(fault) for fault, kept in bounds.kept(closes).items()),

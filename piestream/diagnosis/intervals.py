@@ -9,15 +9,16 @@ import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.parts import COUNT, END, START, ready_made, runs_of
-from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
 from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions
 
-__all__ = ["Bounds", "bounds_of", "intervals", "runs"]
+__all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "runs"]
 
 #: Columns of tables that nobody sees; no column of a user's is called so.
 _OPEN, _BEGUN, _ENDED = "is open", "rows that began", "rows that ended"
+_LAST = "last end"
 #: The columns of the result beside those of PARTITION BY.
 _COLUMNS = ("symbol", "ts", "te", "duration", "valid", "events")
 
@@ -30,13 +31,13 @@ def intervals(query: Query, frame: Any, options: BoundedOptions) -> Any:
             raise SchemaError(
                 f"the result has a column {name} beside that of PARTITION BY: rename {name}"
             )
-    found = pl.concat([_shown(rows, symbol) for symbol in rows.query.symbols])
+    tables = all_runs(rows)
+    found = pl.concat([_shown(rows, s, tables[s.name]) for s in rows.query.symbols])
     return rows.same_kind(found)
 
 
-def _shown(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
+def _shown(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame:
     time = rows.time
-    found = runs(rows, symbol)
     closes = rows.closes
     ended = pl.lit(True) if closes else ~pl.col("open")
     found = found.with_columns(
@@ -52,6 +53,23 @@ def _shown(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
         "valid",
         "events",
     )
+
+
+def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
+    """The `runs` of each symbol.
+
+    Where several streams are read, the end of a silence that ends a run of one is an instant of its
+    partition, up to which those of the others are open at least.
+    """
+    found = {symbol.name: runs(rows, symbol) for symbol in rows.query.symbols}
+    if not any(stream.max_gap for stream in rows.query.streams) or not rows.query.is_combined:
+        return found
+    ends = pl.concat([t.filter(~pl.col("open")).select(*rows.keys, "te") for t in found.values()])
+    known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
+    so_far = pl.when("open").then(pl.max_horizontal("te", _LAST)).otherwise("te")
+    return {
+        name: table.with_columns(so_far.alias("te")).drop(_LAST) for name, table in known.items()
+    }
 
 
 def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:

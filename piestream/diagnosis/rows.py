@@ -147,8 +147,7 @@ def joined_by(table: pl.DataFrame, times: pl.DataFrame, keys: list[str], name: s
     """A table with the greatest value for its keys; ``times`` has the keys and a column of values."""
     greatest = pl.nth(len(keys)).max().alias(name)
     if not keys:
-        value = times.select(greatest)
-        return table.with_columns(pl.lit(value.item(), dtype=value.dtypes[0]).alias(name))
+        return table.with_columns(pl.lit(times.select(greatest).to_series()).first().alias(name))
     found = times.group_by(keys).agg(greatest)
     return table.join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
 

@@ -351,6 +351,7 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
     if query.limits.once_per:
+        ticks = " ticks" * query.within.in_ticks
         yield f"a match given in the last {query.within}{ticks}: {_words(compiled.given_match_words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
