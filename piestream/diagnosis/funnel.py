@@ -190,7 +190,9 @@ def _remedy(rows: GivenRows, query: Query, filter: str) -> str:
     """What would leave matches where this filter leaves none: ends that are not known, mostly."""
     closed = replace(rows, options=replace(rows.options, at_end="close"))
     if filter == "completion" and (found := count(closed, query).number):
-        return f"; at_end='close' ends what is open at the end, and leaves {found:,}"
+        return (
+            f"; at_end='close' (--at-end close) ends what is open at the end, and leaves {found:,}"
+        )
     complete = replace(query, emit=Emit.COMPLETION)
     if filter == "condition" and (found := count(rows, complete).number):
         return f"; EMIT ON COMPLETION, when all ends are known, leaves {found:,}"
