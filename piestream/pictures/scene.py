@@ -126,7 +126,7 @@ def scene_of(
     query: Query, frame: Any, matches: Any, partition: Any, options: BoundedOptions
 ) -> Scene:
     """What there is to see of one partition: by default of the one with the most matches."""
-    rows = read_rows(query, frame, options)
+    rows = read_rows(query, frame, options, "timeline")
     asked = with_endpoints(rows.query)
     found = asked.run(rows.frame, ties=options.ties, at_end=options.at_end) if matches is None else (
         matches_frame(matches)
