@@ -28,6 +28,7 @@ from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE, Matches
+from piestream.joins.given import earliest_given, is_barred, room_to_give
 from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -421,6 +422,9 @@ def detect(
                     scratch.item = 0
                     scratch.depth = DONE
                 floor = minus(time, program.window)
+                if program.judges:
+                    floor = earliest_given(partition, floor)
+                    scratch.barred = is_barred(partition, time)
                 while not drain_queue(partition, scratch, matches, floor) and not scratch.paused:
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
@@ -444,6 +448,12 @@ def detect(
                     pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns
                 )
             if scratch.n_matches:
+                if program.judges and program.n_once:
+                    growing[_POOL] = room_to_give(
+                        place, program, growing[_POOL], scratch.n_matches, floor
+                    )
+                    pool = pointer(growing[_POOL])
+                    partition = Partition(place, program, pool)
                 report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)

@@ -14,6 +14,7 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.counters import note_counts
 from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.first import extend_to_first
 from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import is_held, link, pair_at
 from piestream.joins.orders import BY_END, box_in
@@ -561,11 +562,14 @@ def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor:
     while scratch.item < scratch.n_items:
         if scratch.depth == DONE:
             scratch.seed = insert(partition, scratch, scratch.items[scratch.item], floor)
-            if scratch.seed == NONE:
+            if scratch.seed == NONE or scratch.barred:
                 scratch.item += 1
                 continue
             scratch.depth = 0
-        if not extend(partition, scratch, matches, floor):
+        if partition.program.finds_first:
+            if not extend_to_first(partition, scratch, matches, floor):
+                return False
+        elif not extend(partition, scratch, matches, floor):
             return False
         scratch.item += 1
     return True

@@ -379,6 +379,41 @@ class Program(Record):
     n_counters: int
     counters: Table[Counter]
     equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
+    given_at: int  # the partition's words of Given; NONE: all matches are given
+    given_ring: int  # the partition's ring of matches given; NONE without ONCE PER
+    given_width: int  # of a GivenMatch
+    judges: int  # 1: the loops judge which matches are given, as no WHERE comes before
+    limit: int  # NONE: without LIMIT, COOLDOWN
+    cooldown: int  # ticks
+    no_overlap: int
+    n_once: int  # how many symbols ONCE PER has
+    once: WordTable  # these symbols
+    once_symbols: int  # as bits
+    finds_first: (
+        int  # 1: of the matches of an event only the first of those not told apart is given
+    )
+    n_apart: int  # how many symbols tell them apart
+    apart: WordTable  # these symbols
+    apart_symbols: int  # as bits
+    given_once: (
+        int  # the symbols (as bits) of which an interval that was given is in no other match
+    )
+
+
+class Given(Record):
+    """What a partition knows of the matches that it has given, where not all are."""
+
+    count: int
+    latest: int  # when the last was reported
+
+
+class GivenMatch(Record):
+    """A match that was given, as ONCE PER tells matches apart (given.py)."""
+
+    time: int  # of its report
+    chained: int  # one more than the record before it in its bucket
+    bucket: int  # one more than the latest record whose hash falls on this place: not of this match
+    identity: Words  # of each symbol of ONCE PER: the start, and the number of its row
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -492,6 +527,7 @@ class Scratch(Record):
     cached_end: int
     n_items: int
     closing: int  # Closing
+    barred: int  # 1: no match reported at this event is given
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     tails: WordTable  # by ring: the tail before the event

@@ -317,6 +317,8 @@ def _check_fields(partition: Partition, limits: Limits) -> int:
             return Damage.FLAGS
         if not 0 <= partition[counter.due] <= MOST_EVENTS:
             return Damage.FLAGS
+    if partition.program.given_at != NONE and partition.given().count < 0:
+        return Damage.FLAGS
     last = partition.last_time
     if last != INT64_MIN and not limits.lowest_time <= last <= limits.highest_time:
         return Damage.FLAGS
@@ -336,6 +338,8 @@ def _rings_end(partition: Partition, at: int, used: int) -> int:
             at = _ring_end(partition.pairs(program.constraints[c]), False, at, used)
             if at == NONE:
                 return NONE
+    if program.given_ring != NONE:
+        at = _ring_end(partition.given_matches(), False, at, used)
     return at
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, groupby
+from typing import Any
 
 import numpy as np
 
@@ -204,6 +205,7 @@ class _Compiler:
             self.constraints.append(self._constraint(number))
         for number in self._named_edges():
             self.constraints.append(self._naming_constraint(number))
+        self.n_rings += bool(self.query.limits.once_per)
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
@@ -478,7 +480,8 @@ class _Compiler:
                 if constraint.naming and constraint.edge.other(word.symbol) == word.other
             )
         else:
-            slot_word = Slot.offset({"ts": "start", "te": "end"}[word.what])
+            field = {"ts": "start", "te": "end", "number": "number"}[word.what]
+            slot_word = RowSlot.offset(field)
         if word.at_trigger and kind == OutputKind.SLOT_WORD:
             kind = OutputKind.SLOT_WORD_AT_TRIGGER
         return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
@@ -557,10 +560,38 @@ class _Compiler:
                 )
         return at + self.n_gone + RowsHeader.size * len(self.rows)
 
+    def _limits(self, at: int) -> dict[str, Any]:
+        """What the program says of the limits on what is emitted; ``at`` are their words."""
+        limits = self.query.limits
+        names = [symbol.name for symbol in self.query.symbols]
+        once = [names.index(name) for name in limits.once_per]
+        judges = bool(limits) and self.query.where is None
+        # no second match of an event can be given; of rows, several may begin with it
+        one_an_event = limits.cooldown is not None or (limits.no_overlap and not self.rows)
+        apart = [] if one_an_event else once
+        return {
+            "given_at": at if limits else NONE,
+            "given_ring": self.n_rings - 1 if once else NONE,
+            "given_width": records.GivenMatch.size + 2 * len(once),
+            "judges": judges,
+            "limit": NONE if limits.limit is None else limits.limit,
+            "cooldown": NONE if limits.cooldown is None else _length(self.ticks.cooldown),
+            "no_overlap": limits.no_overlap,
+            "n_once": len(once),
+            "once": once,
+            "once_symbols": _bits(once),
+            "finds_first": judges and (one_an_event or bool(once)),
+            "n_apart": len(apart),
+            "apart": apart,
+            "apart_symbols": _bits(apart),
+            "given_once": _bits(once) if judges and len(once) == 1 and not self.rows else 0,
+        }
+
     def _assembled(self) -> Words:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
-        partition_words = self._place_rows()
+        given_at = self._place_rows()
+        limits = self._limits(given_at)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -572,7 +603,7 @@ class _Compiler:
             window=_length(self.ticks.within),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=partition_words,
+            partition_words=given_at + records.Given.size * bool(self.query.limits),
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
@@ -610,4 +641,5 @@ class _Compiler:
                 records.EqualKeys.packed(words=[self.cell_words[key.x], self.cell_words[key.y]])
                 for key in self.keys
             ],
+            **limits,
         )
