@@ -431,12 +431,10 @@ class _Compiler:
             for mine, theirs in ((key.x, key.y), (key.y, key.x)):
                 side = constraint.side_of(mine.symbol)
                 side["key"] = self.cell_words[mine]
-                if constraint.listed != NONE:
-                    continue
-                earlier = side["last_ended_before"] != NONE
-                if earlier:
+                if constraint.listed == NONE and side["allows_earlier"]:
                     side["latest_with_key"] = self.slots.take(mine.symbol)
-                if theirs not in indexed and (earlier or side["first_starting_after"] != NONE):
+                in_range = side["allows_earlier"] or side["allows_later"]
+                if theirs not in indexed and in_range:
                     indexed[theirs] = self.slots.take(theirs.symbol)
         cells = dict.fromkeys(cell for key in self.keys for cell in (key.x, key.y))
         for symbol, fields in enumerate(self.symbols):
