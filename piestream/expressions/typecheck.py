@@ -60,7 +60,7 @@ from piestream.expressions.types import (
     type_of_dtype,
 )
 
-__all__ = ["TicksOf", "lowered"]
+__all__ = ["TicksOf", "lowered", "lowered_value"]
 
 #: How many ticks of the time column a duration has.
 TicksOf = Callable[[Duration], int]
@@ -86,6 +86,21 @@ def lowered(
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
     return expression, lowering.diagnostics
+
+
+def lowered_value(
+    node: syntax.Node, schema: Mapping[str, Any] | None
+) -> tuple[Expression, list[Diagnostic]]:
+    """As `lowered`, of an expression that may give a value of any type."""
+    lowering = _Lowering(schema, of_match=False, ticks=None)
+    expression = lowering.lower(node)
+    if is_too_large(expression, children):
+        lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
+    hint = "give both times, and subtract the columns of the result"
+    return expression, [
+        replace(d, hint=hint) if d.message.endswith("subtract from") else d
+        for d in lowering.diagnostics
+    ]
 
 
 class _Lowering:

@@ -43,7 +43,7 @@ from piestream.expressions.typed import (
 )
 from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
-__all__ = ["for_every_row", "polars_expression", "polars_value"]
+__all__ = ["for_every_row", "polars_expression", "polars_value", "value_expression"]
 
 
 def polars_expression(
@@ -69,6 +69,14 @@ def polars_value(expression: Expression, past_prefix: str, schema: Mapping[str, 
 def _operands(expression: Expression) -> tuple[Expression, ...]:
     """The operands that are written; those of what reads the past are evaluated before."""
     return () if isinstance(expression, _PAST) else children(expression)
+
+
+def value_expression(expression: Expression, schema: Mapping[str, Any]) -> pl.Expr:
+    """An expression that may give a value of any type, one for each row of a frame."""
+    if is_too_large(expression, children, _mentions):
+        raise QueryError(TOO_LARGE)
+    value = _Writer("", schema).clean(expression)
+    return pl.when(pl.int_range(pl.len()) >= 0).then(value)
 
 
 def for_every_row(expression: pl.Expr) -> pl.Expr:
