@@ -188,6 +188,8 @@ def refuse_combined(query: Query, what: str) -> None:
             f"{what} takes a query over one stream of events, and this one reads several, or intervals",
             "intervals and diagnose take it",
         )
+    if query.rows is not None:
+        raise query.fault(("pattern",), "a row pattern cannot be looked into yet")
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:

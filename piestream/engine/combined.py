@@ -32,7 +32,7 @@ from piestream.engine.validation import damaged
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
-__all__ = ["CombinedStream", "open_stream"]
+__all__ = ["CombinedStream", "open_stream", "stream_kind"]
 
 Words = NDArray[np.int64]
 
@@ -42,8 +42,17 @@ Frames = Mapping[str, pl.DataFrame]
 
 def open_stream(binding: Binding, **options: Unpack[StreamKeywords]) -> Stream:
     """The open stream of a query, whatever it reads."""
-    kind = CombinedStream if binding.parts else Stream
-    return kind(binding, **options)
+    return stream_kind(binding)(binding, **options)
+
+
+def stream_kind(binding: Binding) -> type[Stream]:
+    """The class of the open streams of a query."""
+    if binding.query.rows is not None:
+        # its loops are compiled when first needed, which for many is never
+        from piestream.engine.row_stream import RowStream
+
+        return RowStream
+    return CombinedStream if binding.parts else Stream
 
 
 class CombinedStream(Stream):
