@@ -15,6 +15,7 @@ from piestream.automata import (
     read_by_automaton,
 )
 from piestream.expressions.canonical import canonical_text
+from piestream.expressions.durations import Duration
 from piestream.expressions.syntax import Previous, Window, past_in
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
@@ -376,7 +377,7 @@ def _kept_of_events(query: Query) -> Iterator[str]:
                     kept = "1 value" if events == 1 else f"{events} values"
                 case Window(_, _, int(events)):
                     kept = f"the values of the last {events} events"
-                case Window(_, _, length):
+                case Window(_, _, Duration() as length):
                     unit = " ticks" * length.in_ticks
                     kept = f"the values of the last {length}{unit}"
                 case _:

@@ -110,7 +110,7 @@ def test_a_name_is_a_name_in_all_that_is_kept(name: str) -> None:
 
 
 def test_the_name_that_prev_has_inside_is_refused_beside_it() -> None:
-    query = ps.query("FROM z ORDER BY t DEFINE a AS PREV(x) = 1 PATTERN a WITHIN 9")
+    query = ps.query('FROM z ORDER BY t DEFINE a AS PREV(x) = "__past__PREV(x)" PATTERN a WITHIN 9')
     with pytest.raises(ps.SchemaError, match="rename it"):
         query.run(pl.DataFrame({"t": [1], "x": [1], "__past__PREV(x)": [1]}))
 
