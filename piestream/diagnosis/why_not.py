@@ -84,7 +84,7 @@ def why_not(
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
-    rows = of_partition(read_rows(query, frame, options), partition, "why_not")
+    rows = of_partition(read_rows(query, frame, options, "why_not"), partition, "why_not")
     names = [symbol.name for symbol in query.symbols]
     for name in near:
         if name not in names:

@@ -20,6 +20,7 @@ from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 from piestream.show.example import drawn_examples
+from piestream.show.keeping import keep_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,6 +127,10 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
     1: x > 1
        a: valid once it is known to last 3
     """
+    if query.rows is not None:
+        from piestream.show.row_explanation import row_sections
+
+        return Explanation(query, tuple(row_sections(query)))
     from piestream.show.stand_in import bound_to, bound_to_stand_in
 
     binding = bound_to_stand_in(query) if schema is None else bound_to(query, schema)
@@ -333,14 +338,14 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
 def _state(query: Query, binding: Binding) -> Iterator[str]:
     """What is kept, and how large it is."""
     compiled = binding.compiled
-    ticks = " ticks" * query.within.in_ticks
-    yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
-    yield "  why: a match is reported no later than that after its earliest start"
+    yield from keep_lines(query)
     seeds = binding.compiled.join_orders.seeds
     waits = [f"the pair {name}" if len(bound) == 2 else name for name, bound in seeds.items()]
     if len(query.symbols) > 1:
-        yield f"waited for: whichever comes last of {'; '.join(waits)}"
-    yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
+        yield f"a match waits for whichever comes last of {'; '.join(waits)}"
+    if query.emit is not Emit.TRIGGER:
+        yield "  and, to be complete, for the ends of all its intervals"
+    yield from _pairs(query)
     yield f"a partition: {_words(compiled.partition_words)}"
     for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):
         text = f"an interval of {symbol.name}: {_words(words)}"
@@ -350,10 +355,25 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
     if query.limits.once_per:
+        ticks = " ticks" * query.within.in_ticks
         yield f"a match given in the last {query.within}{ticks}: {_words(compiled.given_match_words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
         yield f"a match from its trigger to its completion: {_words(words)}"
+
+
+def _pairs(query: Query) -> Iterator[str]:
+    """What is kept of pairs: of runs their partners' ids are enough, as runs of a symbol are in order."""
+    listed = [
+        f"{c.x}, {c.y}"
+        for c in query.constraints
+        if any(query.stream_of(name).is_ready_made for name in (c.x, c.y))
+    ]
+    if len(listed) < len(query.constraints) or not listed:
+        runs = " of runs" * bool(listed)
+        yield f"pairs{runs}: none; an interval holds its lowest and highest partner for each constraint"
+    if listed:
+        yield f"pairs {'; '.join(listed)}: each that is decided, until either can be in no match"
 
 
 def _words(count: int) -> str:

@@ -159,8 +159,8 @@ def test_completion_is_a_filter_of_its_own() -> None:
         ("completion", 0),
     ]
     assert found.summary == (
-        "0 matches: EMIT ON COMPLETION leaves out all 1; at_end='close' ends what is open at the end, "
-        "and leaves 1"
+        "0 matches: EMIT ON COMPLETION leaves out all 1; at_end='close' (--at-end close) ends what is "
+        "open at the end, and leaves 1"
     )
     assert query.diagnose(rows, at_end="close").matches.number == 1
 
