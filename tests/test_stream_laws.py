@@ -20,6 +20,7 @@ from tests.stream_scenario import (
     CombinedScenario,
     closing_scenario,
     combined_scenario,
+    counting_scenario,
 )
 from tests.stream_shrink import disagreement
 
@@ -40,6 +41,18 @@ def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_seeds: range) -> None:
     for seed in few_seeds:
         check(engine, combined_scenario(seed, KINDS[kinds]), seed)
+
+
+@pytest.mark.parametrize("kinds", ["events", "all"])
+@pytest.mark.parametrize("engine", ["frame", "session", "event restored", "disordered restored"])
+def test_every_way_in_counts_the_events_of_a_stream(
+    engine: str, kinds: str, few_seeds: range
+) -> None:
+    for seed in few_seeds:
+        drawn = counting_scenario(seed, KINDS[kinds])
+        check(engine, drawn, seed)
+        if kinds == "events" or engine == "frame":
+            check(engine, drawn.having(at_end="close"), seed)
 
 
 @pytest.mark.parametrize(

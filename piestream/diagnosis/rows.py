@@ -242,6 +242,8 @@ def refuse_combined(query: Query, what: str) -> None:
             f"{what} takes a query over one stream of events, and this one reads several, or intervals",
             "intervals, diagnose, timeline and report take it",
         )
+    if query.rows is not None:
+        raise query.fault(("pattern",), "a row pattern cannot be looked into yet")
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:

@@ -32,7 +32,7 @@ from piestream.engine.validation import damaged
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
-__all__ = ["CombinedStream", "open_stream"]
+__all__ = ["CombinedStream", "open_stream", "stream_kind"]
 
 Words = NDArray[np.int64]
 
@@ -42,8 +42,17 @@ Frames = Mapping[str, pl.DataFrame]
 
 def open_stream(binding: Binding, **options: Unpack[StreamKeywords]) -> Stream:
     """The open stream of a query, whatever it reads."""
-    kind = CombinedStream if binding.parts else Stream
-    return kind(binding, **options)
+    return stream_kind(binding)(binding, **options)
+
+
+def stream_kind(binding: Binding) -> type[Stream]:
+    """The class of the open streams of a query."""
+    if binding.query.rows is not None:
+        # its loops are compiled when first needed, which for many is never
+        from piestream.engine.row_stream import RowStream
+
+        return RowStream
+    return CombinedStream if binding.parts else Stream
 
 
 class CombinedStream(Stream):
@@ -344,8 +353,9 @@ class CombinedStream(Stream):
                 self._union.attribute_column(n): f"{ATTRIBUTE}{n}" for n in range(n_attributes)
             }
             values = pl.concat([values, intervals.rows.select(list(names)).rename(names)])
-        columns, known = self._attributes(values)
         n_instants = len(instants.times)
+        n_intervals = 0 if intervals is None else len(intervals.rows)
+        columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
@@ -359,6 +369,18 @@ class CombinedStream(Stream):
             if intervals is None
             else intervals.as_rows(some, columns[:, n_instants:], known[:, n_instants:]),
         )
+
+
+def _with_counts(
+    columns: Words, known: NDArray[np.uint8], counts: list[Words], n_intervals: int
+) -> tuple[Words, NDArray[np.uint8]]:
+    """The columns of attributes, and behind them those of counts, which intervals have none of."""
+    if not counts:
+        return columns, known
+    more = np.pad(np.stack(counts), ((0, 0), (0, n_intervals)))
+    if not len(columns):
+        return more, np.ones(more.shape, np.uint8)
+    return np.concatenate([columns, more]), np.concatenate([known, np.ones(more.shape, np.uint8)])
 
 
 def _latest(stream: Stream, frames: Frames) -> int:

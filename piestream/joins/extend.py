@@ -32,6 +32,7 @@ from piestream.joins.records import (
     Step,
 )
 from piestream.joins.rings import Ring
+from piestream.joins.semijoin import every_row_symbol_can_complete
 
 #: The depth of an extension that is finished.
 DONE = -1
@@ -217,17 +218,50 @@ def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: Sca
             if not of_rows:
                 cursor.next = ring.head
                 cursor.last = ring.first_ending_from(source.start) - 1
-            return True
-        if not join.allows_later or source.end == OPEN:
+        elif not join.allows_later or source.end == OPEN:
             continue
-        if not of_rows:
+        elif not of_rows:
             cursor.next = ring.first_starting_from(source.end + 1)
             cursor.last = ring.tail - 1
             latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
                 cursor.last -= 1  # it has not been inserted yet
+        if join.bucket != NONE:
+            cursor.lo = ring.head if of_rows else cursor.next
+            cursor.next = NONE
+            if source[join.key] == 1 and ring.capacity:
+                cursor.next = ring.pool[bucket_of(ring, join.key, source, join.bucket)] - 1
         return True
     return False
+
+
+@kernel
+def _next_listed_with_key(
+    partition: Partition, scratch: Scratch, join: Join, source: Slot, cursor: ScanCursor, floor: int
+) -> int:
+    """The next partner in the cursor's range that has the source's key, and can complete a match."""
+    target = join.target
+    ring = partition.ring(target)
+    of_rows = partition.program.rows >> target & 1
+    while cursor.next >= cursor.lo:
+        candidate, looked = next_with_key(
+            ring, join.target_key, join.chain, cursor.next, cursor.lo, source[join.key + 1]
+        )
+        scratch.steps += 1 + looked
+        if candidate == NONE:
+            break
+        slot = ring.slot(candidate)
+        cursor.next = slot[join.chain] - 1
+        if not of_rows:
+            is_there = candidate <= cursor.last
+        elif cursor.range == ScanRange.EARLIER:
+            is_there = slot.end < source.start
+        else:
+            is_there = slot.start > source.end
+        if is_there and can_complete(partition, target, candidate, floor):
+            return candidate
+    cursor.next = NONE
+    return NONE
 
 
 @kernel
@@ -251,6 +285,8 @@ def _next_listed(
             else:
                 return candidate
         return NONE
+    if join.bucket != NONE:
+        return _next_listed_with_key(partition, scratch, join, source, cursor, floor)
     ring = partition.ring(target)
     if partition.program.rows >> target & 1:
         is_earlier = cursor.range == ScanRange.EARLIER
@@ -434,6 +470,9 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
     if depth == 0:
         scratch.cached_matches = NONE
         scratch.cached_end = NONE
+        if program.rows and n_steps and not every_row_symbol_can_complete(partition, floor):
+            scratch.depth = DONE
+            return True
     while depth >= 0:
         if depth == n_steps:
             if scratch.n_matches == matches.capacity:

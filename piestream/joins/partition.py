@@ -129,4 +129,6 @@ class Partition(Record):
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS
+        for number in range(self.program.n_counters):
+            self[self.program.counters[number].due] = MOST_EVENTS
         self.last_time = INT64_MIN

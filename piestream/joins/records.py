@@ -136,6 +136,7 @@ class RowsHeader(Record):
     by_end: int  # of those whose end has passed, or will
     pending: int  # the first interval that may still wait for its minimum length
     floor: int  # what began before it is forgotten or retired
+    best: int  # the latest start that a match with any interval can have had, as far as bounds say
 
 
 class Pair(Record):
@@ -194,6 +195,7 @@ class Symbol(Record):
     at_least_events: int  # or NONE
     at_most_events: int
     first_event: int  # word of the number of the interval's first event; NONE: nothing counts them
+    counter: int  # number of what counts them; NONE: each row is an event
     validity: int  # Validity
     incident: int  # first of its entries in the incident table
     incident_end: int
@@ -223,6 +225,16 @@ class EqualKeys(Record):
     """Values of two symbols that are equal in every match."""
 
     words: Annotated[Words, 2]  # first of the words of each, of the lower symbol first
+
+
+class Counter(Record):
+    """What counts the events of one of several streams (see `joins.counters`)."""
+
+    column: int
+    count: int  # word of the partition: how many there were before the batch
+    due: int  # the first one at which an open interval has its minimum
+    before: int  # how many there were before the row that is worked on
+    up_to: int  # and with it
 
 
 class Incident(Record):
@@ -357,7 +369,7 @@ class Program(Record):
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
-    has_cells: int
+    has_cells: int  # whether anything is kept of rows: aggregates, or numbers of events
     counts_events: int  # whether a symbol bounds the number of its intervals' events
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
@@ -365,6 +377,8 @@ class Program(Record):
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
     keys: Table[Key]
+    n_counters: int
+    counters: Table[Counter]
     equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
     given_at: int  # the partition's words of Given; NONE: all matches are given
     given_ring: int  # the partition's ring of matches given; NONE without ONCE PER

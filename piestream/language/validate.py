@@ -104,14 +104,6 @@ def _validate_definitions(validation: Validation) -> None:
                 (counts, spec.name),
                 f"the intervals of {spec.name} come ready-made and have no events to count",
             )
-        elif has_counts and len(validation.draft.streams) > 1:
-            stream = validation.draft.streams[spec.stream].name
-            validation.report_at(
-                (counts, spec.name),
-                f"the events of {spec.name} are not counted where several streams are read",
-                f"count them in a query of its own: WITH (FROM {stream} DEFINE … PATTERN {spec.name} "
-                f"WITHIN …) AS another_name",
-            )
         elif most == 0:
             validation.report_at(
                 ("at_most_events", spec.name), f"every interval of {spec.name} has an event"

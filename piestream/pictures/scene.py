@@ -155,7 +155,8 @@ def partition_key(rows: GivenRows, found: pl.DataFrame, partition: Any) -> tuple
     key = tuple(partition) if isinstance(partition, tuple | list) else (partition,)
     if len(key) != len(keys):
         raise ValueError(
-            f"PARTITION BY has {len(keys)} columns, and partition= gives {len(key)} values"
+            f"PARTITION BY has {len(keys)} columns, and partition= gives {len(key)} values: "
+            f"give a tuple of {', '.join(keys) or 'none'}"
         )
     return key
 

@@ -45,6 +45,7 @@ from piestream.plan.program import (
     OutputWord,
     Ticks,
     Words,
+    counted_streams,
     write_join_orders,
 )
 from piestream.relations import Relation, inverse
@@ -52,15 +53,22 @@ from piestream.relations import Relation, inverse
 #: The longest length a word can hold: without sign, and apart from NONE.
 _LONGEST = (1 << 64) - 2
 
+#: The words of a partition that a counter names.
+_COUNTER_WORDS = records.Counter.size - 1
+
 _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
 def compile_query(
-    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], keys: Sequence[JoinKey] = ()
-) -> CompiledQuery:
-    """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``."""
-    return _Compiler(query, ticks, outputs, keys).compiled()
+    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], keys: Sequence[JoinKey] = (),
+    n_attributes: int = 0,
+) -> CompiledQuery:  # fmt: skip
+    """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``.
+
+    Behind the columns of the attributes lie those of `counted_streams`.
+    """
+    return _Compiler(query, ticks, outputs, keys, n_attributes).compiled()
 
 
 def scan_mode(relations: Relation) -> ScanMode:
@@ -153,8 +161,11 @@ class _Compiler:
         ticks: Ticks,
         outputs: Sequence[OutputWord],
         keys: Sequence[JoinKey] = (),
+        n_attributes: int = 0,
     ) -> None:
         self.query = query
+        self.counted = counted_streams(query)
+        self.n_attributes = n_attributes
         self.keys = tuple(sorted(map(_lower_first, keys), key=_symbols_of))
         self.ticks = ticks
         #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
@@ -335,6 +346,8 @@ class _Compiler:
             fields["at_least_events"] = 0 if least is None else least
             fields["at_most_events"] = NONE if most is None else most
             fields["first_event"] = self.slots.take(symbol)
+            if spec.stream in self.counted:
+                fields["counter"] = self.counted.index(spec.stream)
         has_least = ticks.at_least[symbol] is not None or least is not None
         has_most = ticks.at_most[symbol] is not None or most is not None
         if self.query.emit is Emit.COMPLETION or has_most:
@@ -418,12 +431,10 @@ class _Compiler:
             for mine, theirs in ((key.x, key.y), (key.y, key.x)):
                 side = constraint.side_of(mine.symbol)
                 side["key"] = self.cell_words[mine]
-                if constraint.listed != NONE:
-                    continue
-                earlier = side["last_ended_before"] != NONE
-                if earlier:
+                if constraint.listed == NONE and side["allows_earlier"]:
                     side["latest_with_key"] = self.slots.take(mine.symbol)
-                if theirs not in indexed and (earlier or side["first_starting_after"] != NONE):
+                in_range = side["allows_earlier"] or side["allows_later"]
+                if theirs not in indexed and in_range:
                     indexed[theirs] = self.slots.take(theirs.symbol)
         cells = dict.fromkeys(cell for key in self.keys for cell in (key.x, key.y))
         for symbol, fields in enumerate(self.symbols):
@@ -526,9 +537,14 @@ class _Compiler:
         return Partition.offset("rings") + self.n_rings * RingHeader.size
 
     @property
-    def _ended_bounds_at(self) -> int:
+    def _counters_at(self) -> int:
         """The first word of a partition behind the states of its automata."""
         return self._automata_at + len(self.constraints)
+
+    @property
+    def _ended_bounds_at(self) -> int:
+        """The first word of a partition behind the numbers of counted events."""
+        return self._counters_at + _COUNTER_WORDS * len(self.counted)
 
     def _place_rows(self) -> int:
         """Give places behind the ended bounds to what is kept of rows; gives where they end."""
@@ -603,7 +619,7 @@ class _Compiler:
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,
-            has_cells=bool(self.cells),
+            has_cells=bool(self.cells or self.counted),
             counts_events=any(fields["first_event"] != NONE for fields in self.symbols),
             valid_at_length=_bits(
                 s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
@@ -613,6 +629,12 @@ class _Compiler:
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
             keys=self.key_rows,
+            n_counters=len(self.counted),
+            counters=[
+                [self.n_attributes + number, *range(at, at + _COUNTER_WORDS)]
+                for number in range(len(self.counted))
+                for at in [self._counters_at + _COUNTER_WORDS * number]
+            ],
             equal_keys=[
                 records.EqualKeys.packed(words=[self.cell_words[key.x], self.cell_words[key.y]])
                 for key in self.keys

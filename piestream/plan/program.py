@@ -18,6 +18,7 @@ from piestream.joins.records import (
     Program,
 )
 from piestream.joins.waiting import WaitingStore
+from piestream.language.model import Query
 from piestream.plan.join_order import (
     Estimate,
     JoinOrders,
@@ -64,6 +65,14 @@ class JoinKey:
 
     x: Cell  # FIRST of a column of one symbol
     y: Cell
+
+
+def counted_streams(query: Query) -> list[int]:
+    """The numbers of the streams whose events symbols bound, where there are several to tell apart."""
+    if not query.is_combined:
+        return []
+    bounded = (s for s in query.symbols if (s.at_least_events, s.at_most_events) != (None, None))
+    return sorted({symbol.stream for symbol in bounded})
 
 
 @dataclass(frozen=True)

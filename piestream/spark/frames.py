@@ -29,6 +29,9 @@ def run(query: Query, frame: Any, **options: Unpack[SparkKeywords]) -> Any:
 
 def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
     """As `run`, where the names of the options are checked already."""
+    if query.rows is not None:
+        message = "row patterns are not supported on Spark frames yet"
+        raise query.fault(("source",), message, "take a part of the rows: frame.toPandas()")
     if frame.isStreaming:
         from piestream.spark.streaming import run_streaming
 
