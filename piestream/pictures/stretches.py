@@ -83,7 +83,7 @@ class Stretches:
         inside = (pl.col(_START) <= high) & (pl.col(_END).is_null() | (pl.col(_END) >= low))
         this = {(i.symbol, i.start) for i in match.intervals}
         used = self._used[match.partition]
-        bars = []
+        bars: list[list[Any]] = []
         for number, symbol in enumerate(self._rows.query.symbols):
             near = found.filter(inside & (pl.col("symbol") == symbol.name)).head(_MOST_BARS)
             starts = near[_START].to_list()
@@ -103,7 +103,9 @@ class Stretches:
                 if row["te"] is None:
                     says = f"from {cell_text(row['ts'])}, open"
                 bars.append([number, start, end, state, says])
-        if self._rows.query.is_combined:  # intervals may overlap: those of the match lie above others
+        if (
+            self._rows.query.is_combined
+        ):  # intervals may overlap: those of the match lie above others
             bars.sort(key=lambda bar: -bar[3])
         return bars
 
