@@ -192,8 +192,10 @@ def _definitions(
 
 def _predicate(rng: Random, flags: list[str], *, is_part: bool = False) -> Expression:
     """Mostly a boolean column of its own, which makes rich runs; sometimes anything else."""
-    if rng.random() < 0.12:
-        return _of_the_past(rng, is_part)
+    if rng.random() < 0.06:
+        found = _of_the_past(rng, is_part or rng.random() < 0.5)
+        is_whole = "UNTIL" in found.text
+        return found if is_whole else binary(rng.choice(("AND", "OR")), column("b4"), found)
     kind = rng.random()
     if kind < 0.6 and flags:
         return column(flags.pop())
@@ -379,7 +381,7 @@ def _where(seed: float, symbols: Sequence[str], clauses: Sequence[Clause], clock
     condition = parts[0]
     for part in parts[1:]:
         condition = binary("AND" if rng.random() < 0.7 else "OR", condition, part)
-    if rng.random() < 0.1:
+    if rng.random() < 0.06:
         condition = negated(condition)
     return Where(condition, tuple(items.values()))
 
@@ -485,16 +487,16 @@ def _of_the_past(rng: Random, is_part: bool) -> Expression:
         if function == "COUNT" and rng.random() < 0.5:
             inner = column("w0")
         if rng.random() < 0.5:
-            return over(function, inner, beats=rng.choice((1, 2, 3, 5, 12)))
-        return over(function, inner, events=rng.choice((1, 2, 3, 5, 12)))
+            return over(function, inner, beats=rng.choice((1, 2, 2, 3, 5, 12)))
+        return over(function, inner, events=rng.choice((1, 2, 2, 3, 5, 12)))
 
     def condition() -> Expression:
         kind = rng.random()
-        if kind < 0.2:
-            return column(rng.choice(("b0", "b1", "b2", "b3")))
         if kind < 0.4:
-            return binary(rng.choice((">", "<", "=")), column("n0"), literal(rng.randint(0, 4)))
+            return column(rng.choice(("b0", "b1", "b2", "b3")))
         if kind < 0.5:
+            return binary(rng.choice((">", "<", "=")), column("n0"), literal(rng.randint(0, 4)))
+        if kind < 0.6:
             of = rng.choice((column("w0"), column("n1"), window(1)))
             return binary("=", of, previous(of, rng.choice((1, 2, 3, 7))))
         sign = rng.choice((">", ">=", "<", "<=", "<>"))
