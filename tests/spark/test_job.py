@@ -216,7 +216,7 @@ def test_a_checkpoint_without_a_record_is_left_as_it_is(spark: Any, tmp_path: Pa
     cars = fleet(cars=3, seconds=30, seed=3)
     player = Player(spark, CARS, cars, tmp_path, buckets=3)
     player.play(cars.head(40))
-    job = _job(tmp_path, f"parquet:{player.source}", f"parquet:{tmp_path / 'sink'}",
+    job = _job(tmp_path, f"parquet:{player.source.folder}", f"parquet:{tmp_path / 'sink'}",
                available_now=True, options=SparkStreamOptions(buckets=3))  # fmt: skip
     run_job(spark, job, lambda line: None)
     assert not (tmp_path / "checkpoint" / RECORD).exists()
