@@ -169,7 +169,7 @@ class BoundInputs(BoundFrames):
     @staticmethod
     def _refuse_watermark(key: str, frame: Any) -> None:
         for column in frame.schema.fields:
-            if WATERMARK_DELAY in column.metadata:
+            if frame.isStreaming and WATERMARK_DELAY in column.metadata:
                 raise ValueError(
                     f"the frame of {key} has a watermark on {column.name}: all streams of a query "
                     "have one watermark, so leave withWatermark out and give a lateness"

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.engines import Rows, cuts, difference, by_partition
+from tests.engines import Rows, by_partition, cuts, difference
 from tests.spark.streams import InputsPlayer, frame_of, rows_of
 from tests.stream_scenario import CombinedScenario, combined_scenario, sorted_rows
 from tests.test_stream_laws import KINDS
@@ -87,13 +87,19 @@ def _micro_batches(
     arrivals.sort(key=lambda one: one[:2])
     parts = []
     at = 0
-    for size in cuts(len(arrivals), rng):
+    for size in _few(cuts(len(arrivals), rng)):
         part: dict[str, list[Mapping[str, Any]]] = {key: [] for key in drawn.inputs}
         for _, _, key, row in arrivals[at : at + size]:
             part[key].append(row)
         at += size
         parts.append({key: drawn.frame(key, rows) for key, rows in part.items()})
     return parts
+
+
+def _few(sizes: Sequence[int], most: int = 6) -> list[int]:
+    """These sizes, of which small ones are put together, since each micro-batch costs Spark time."""
+    step = -(-len(sizes) // most) or 1
+    return [sum(sizes[at : at + step]) for at in range(0, len(sizes), step)]
 
 
 def test_streams_say_what_the_oracle_says(
