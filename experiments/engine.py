@@ -34,7 +34,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import Program, ResultRow
 from piestream.language.options import SparkOptions
 from piestream.plan.binding import Binding, bind
-from piestream.plan.join_order import Check, Estimate, JoinOrders, Step
+from piestream.plan.join_order import Estimate, JoinOrders, Step, StepTable
 from piestream.plan.program import write_join_orders
 from piestream.relations import Relation
 
@@ -242,9 +242,9 @@ class _Ranked(JoinOrders):
         self.symbols = symbols
         self.constraints = constraints
 
-    def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
-        """The steps of every seed."""
-        return {name: self._ranked(bound) for name, bound in self.seeds.items()}
+    def tables(self, estimate: Estimate) -> list[StepTable]:
+        """The steps of every seed as rows."""
+        return [np.array(self._ranked(bound), np.uint64) for bound in self.seeds.values()]
 
     def _ranked(self, bound: Sequence[int]) -> tuple[Step, ...]:
         done = list(bound)
@@ -261,10 +261,8 @@ class _Ranked(JoinOrders):
                 and self.edges[number].other(target) in done
             )
             source = self.edges[via].other(target)
-            checks = tuple(
-                Check(e, self.edges[e].side(target), self.edges[e].other(target)) for e in others
-            )
-            steps.append(Step(target, via, self.edges[via].side(source), checks))
+            checked = sum(1 << self.edges[e].other(target) for e in others)
+            steps.append(Step(target, via, self.edges[via].side(source), checked, 0))
             done.append(target)
         return tuple(steps)
 

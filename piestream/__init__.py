@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from piestream.language.parser import query
     from piestream.language.stream_builder import stream
     from piestream.language.symbols import define
+    from piestream.monitoring.sessions import status
+    from piestream.monitoring.status import Status
     from piestream.pictures.timeline import Timeline
     from piestream.show.explain import Explanation
 
@@ -73,6 +75,8 @@ _PLACES = {
     "WhyNot": ("piestream.diagnosis.why_not", "WhyNot"),
     "Explanation": ("piestream.show.explain", "Explanation"),
     "Timeline": ("piestream.pictures.timeline", "Timeline"),
+    "Status": ("piestream.monitoring.status", "Status"),
+    "status": ("piestream.monitoring.sessions", "status"),
     "join": ("piestream.interval_tables.joining", "join"),
     "join_pieces": ("piestream.interval_tables.joining", "join_pieces"),
     "relate": ("piestream.interval_tables.joining", "relate"),
@@ -111,6 +115,7 @@ __all__ = [
     "Session",
     "StateError",
     "Statistics",
+    "Status",
     "StreamError",
     "Sweep",
     "TieError",
@@ -128,6 +133,7 @@ __all__ = [
     "pattern",
     "query",
     "relate",
+    "status",
     "stream",
     "sweep",
     "warm",

@@ -1,27 +1,31 @@
 """Makes a failing scenario small: ``python -m tests.shrink SEED ENGINE [FOLDER]``.
 
-Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
+One of several streams: ``python -m tests.shrink SEED KINDS ENGINE [FOLDER]``. Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
 left out. What remains is printed and written as a case folder, with the oracle's rows.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any, TypeVar
 
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Emit, RelationOf, Return
-from tests import folders
+from tests import folders, stream_folders, stream_scenario, stream_shrink
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
 from tests.oracle import TieError
 from tests.randoms import scenario
 from tests.scenario import Scenario
+from tests.stream_scenario import KINDS, CombinedScenario
 
-__all__ = ["fails", "shrunk"]
+__all__ = ["fails", "shrunk", "smaller"]
+
+Drawn = TypeVar("Drawn", Scenario, CombinedScenario)
 
 #: A session is fed in several ways before a scenario counts as passing.
 _TRIES = 6
@@ -47,19 +51,22 @@ def fails(drawn: Scenario, engine: str) -> str | None:
     return None
 
 
-def shrunk(drawn: Scenario, still_fails: Callable[[Scenario], bool]) -> Scenario:
+def shrunk(drawn: Drawn, still_fails: Callable[[Drawn], bool]) -> Drawn:
     """The smallest scenario that leaving things out one after another leads to."""
-    smaller = True
-    while smaller:
-        smaller = False
-        for candidate in _smaller(drawn):
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        candidates: Iterator[Any] = (
+            smaller(drawn) if isinstance(drawn, Scenario) else stream_shrink.smaller(drawn)
+        )
+        for candidate in candidates:
             if still_fails(candidate):
-                drawn, smaller = candidate, True
+                drawn, is_smaller = candidate, True
                 break
     return drawn
 
 
-def _smaller(drawn: Scenario) -> Iterator[Scenario]:
+def smaller(drawn: Scenario) -> Iterator[Scenario]:
     """Everything that is one step smaller, the largest steps first."""
     yield from _with_fewer_rows(drawn)
     yield from _with_fewer_symbols(drawn)
@@ -153,8 +160,11 @@ def _with_fewer_columns(drawn: Scenario) -> Iterator[Scenario]:
 
 def main(arguments: list[str]) -> int:
     """Shrinks the failure of a seed and writes it to a folder."""
+    if len(arguments) > 2 and arguments[1] in KINDS and arguments[2] in stream_scenario.ENGINES:
+        return _of_streams(int(arguments[0]), *arguments[1:])
     if len(arguments) not in (2, 3) or arguments[1] not in ENGINES:
         print(f"{__doc__}\nENGINE is one of: {', '.join(map(repr, ENGINES))}")
+        print(f"KINDS is one of: {', '.join(KINDS)}")
         return 2
     seed, engine = int(arguments[0]), arguments[1]
     drawn = scenario(seed)
@@ -162,11 +172,28 @@ def main(arguments: list[str]) -> int:
         print(f"{engine} says what the oracle says on seed {seed}")
         return 1
     small = shrunk(drawn, lambda candidate: fails(candidate, engine) is not None)
-    name = arguments[2] if len(arguments) == 3 else f"seed_{seed}_{engine.replace(' ', '_')}"
-    folder = folders.CASES / name if "/" not in name else Path(name)
+    folder = _folder(folders.CASES, arguments[2:], f"seed_{seed}_{engine}")
     folders.write(folder, small, why=f"{engine} and the oracle disagreed on seed {seed}")
-    print(f"{small}\n{fails(small, engine)}\nwritten to {folder.relative_to(Path.cwd())}")
+    print(f"{small}\n{fails(small, engine)}\nwritten to {folder}")
     return 0
+
+
+def _of_streams(seed: int, kinds: str, engine: str, *named: str) -> int:
+    drawn = stream_scenario.combined_scenario(seed, KINDS[kinds])
+    if stream_shrink.fails(drawn, engine, seed) is None:
+        print(f"{engine} says what the oracle says on seed {seed} of {kinds}")
+        return 1
+    small = shrunk(drawn, lambda one: stream_shrink.fails(one, engine, seed) is not None)
+    folder = _folder(stream_folders.CASES, named, f"seed_{seed}_{kinds}_{engine}")
+    why = f"{engine} and the oracle disagreed on seed {seed} of {kinds}"
+    stream_folders.write(folder, small, why=why)
+    print(f"{small}\n{stream_shrink.fails(small, engine, seed)}\nwritten to {folder}")
+    return 0
+
+
+def _folder(cases: Path, named: Sequence[str], otherwise: str) -> Path:
+    name = named[0] if named else otherwise.replace(" ", "_")
+    return cases / name if "/" not in name else Path(name)
 
 
 if __name__ == "__main__":

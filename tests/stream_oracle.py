@@ -7,8 +7,9 @@ It shares nothing with the engine but the frozen query model, and little with `t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -42,14 +43,14 @@ class Known:
     """An interval, and the instants at which things of it become known."""
 
     start: int
-    end: int | None  # None: it has not ended as far as is known
+    end: Time | None  # None: it has not ended as far as is known
     since: int  # known from this instant on
-    end_since: int | None  # its end is known from this instant on
+    end_since: Time | None  # its end is known from this instant on
     number: int  # rows of one number are of one interval
     values: Row | None = None  # of a row of intervals
-    valid: int | None = None  # counts from this instant on
+    valid: Time | None = None  # counts from this instant on
 
-    def end_at(self, now: int) -> int | None:
+    def end_at(self, now: Time) -> Time | None:
         """Its end, if that is known at an instant."""
         return self.end if self.end_since is not None and self.end_since <= now else None
 
@@ -64,6 +65,12 @@ class Inputs:
     ties: str = "error"
     until: int = 0
     most: int = 100_000
+    at_end: str = "open"  # "close": what is open ends behind the last instant of its partition
+
+
+def _shown(time: Time) -> int:
+    """An instant as it is shown: what ends behind the last one of a partition has its time."""
+    return math.floor(time)
 
 
 def matches(query: Query, inputs: Inputs) -> list[dict[str, Any]]:
@@ -109,7 +116,7 @@ class _Partition:
         self.clock = inputs.clock
         self.events: dict[int, dict[int, Row]] = {}
         self.ready: dict[int, list[Known]] = {}
-        instants: set[int] = set()
+        instants: set[Time] = set()
         for number, source in enumerate(query.streams):
             if source.kind is StreamKind.EVENTS:
                 self.events[number] = self._untied(streams[number], source.order_by or "ts")
@@ -127,8 +134,10 @@ class _Partition:
         self.silences = {number: self._silences(number) for number in self.events}
         for silences in self.silences.values():
             instants |= set(silences)
-        self.instants = sorted(instants)
         self.all = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
+        if inputs.at_end == "close" and instants:
+            instants |= self._close(int(max(instants)))
+        self.instants = sorted(instants)
         self.valid = {
             symbol.name: [
                 valid
@@ -137,7 +146,7 @@ class _Partition:
             ]
             for symbol in query.symbols
         }
-        self._decisions: dict[tuple[str, str, int, int, int, int], int | None] = {}
+        self._decisions: dict[tuple[str, str, int, int, int, int], Time | None] = {}
         self._tried = 0
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         for constraint in query.constraints:
@@ -199,6 +208,20 @@ class _Partition:
         if start is not None:
             yield Known(start, None, start, None, start)
 
+    def _close(self, last: int) -> set[Time]:
+        """End what is open (SPEC 2.2), behind the last instant or a tick later; gives the instants.
+
+        All that began before ends together, behind everything that ended or began with that instant.
+        """
+        ends: set[Time] = set()
+        for name, intervals in self.all.items():
+            for at, known in enumerate(intervals):
+                if known.end is None:
+                    end: Time = last + 1 if known.start == last else last + Fraction(1, 2)
+                    ends |= {end}
+                    self.all[name][at] = replace(known, end=end, end_since=end)
+        return ends
+
     # What is known when
 
     def _validated(self, symbol: Any, known: Known) -> Known | None:
@@ -210,20 +233,23 @@ class _Partition:
                 continue
             end = known.end_at(now)
             if end is not None:
-                fits = least <= end - known.start and (most is None or end - known.start <= most)
-                return Known(**{**vars(known), "valid": now}) if fits else None
-            if most is None and now - known.start >= least:
-                return Known(**{**vars(known), "valid": now})
+                length = _shown(end) - known.start
+                fits = least <= length and (most is None or length <= most)
+                return replace(known, valid=now) if fits else None
+            if most is None and _shown(now) - known.start >= least:
+                return replace(known, valid=now)
         return None
 
-    def _outlooks(self, x: str, y: str, xi: Known, yi: Known, now: int) -> Iterator[frozenset[str]]:
+    def _outlooks(
+        self, x: str, y: str, xi: Known, yi: Known, now: Time
+    ) -> Iterator[frozenset[str]]:
         """For everything that may come after an instant: the relations that then hold."""
         quiet = bool(self.allowed.get((x, y), frozenset()) & _PRECISE) and self._quiet(x, y, xi, yi)
         for xe, ye in product(*(self._ends(one, (xi, yi), now) for one in (xi, yi))):
             yield _holding(xi.start, xe, yi.start, ye, quiet)
 
     @staticmethod
-    def _ends(one: Known, both: tuple[Known, Known], now: int) -> list[Time]:
+    def _ends(one: Known, both: tuple[Known, Known], now: Time) -> list[Time]:
         """The ends that an interval may have: the one that is known, or any that is to come."""
         end = one.end_at(now)
         if end is not None:
@@ -252,14 +278,14 @@ class _Partition:
             if other not in (first,)
         )
 
-    def _decided(self, x: str, y: str, xi: Known, yi: Known) -> int | None:
+    def _decided(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:
         """The first instant from which the relation is an allowed one, whatever comes next."""
         key = x, y, xi.number, xi.start, yi.number, yi.start
         if key not in self._decisions:
             self._decisions[key] = self._first_decision(x, y, xi, yi)
         return self._decisions[key]
 
-    def _first_decision(self, x: str, y: str, xi: Known, yi: Known) -> int | None:
+    def _first_decision(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:
         allowed = self.allowed[x, y]
         for now in self.instants:
             if now < max(xi.since, yi.since):
@@ -271,8 +297,8 @@ class _Partition:
     # Matches
 
     def _bindings(
-        self, bound: dict[str, Known], names: list[str], trigger: int
-    ) -> Iterator[tuple[dict[str, Known], int]]:
+        self, bound: dict[str, Known], names: list[str], trigger: Time
+    ) -> Iterator[tuple[dict[str, Known], Time]]:
         if not names:
             yield bound, trigger
             return
@@ -316,9 +342,9 @@ class _Partition:
             completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)
             starts = [bound[name].start for name in names]
             if emit is Emit.COMPLETION:
-                if completion is not None and completion - first <= within:
+                if completion is not None and _shown(completion) - first <= within:
                     reports.append((completion, 1, starts, bound))
-            elif trigger - first <= within:
+            elif _shown(trigger) - first <= within:
                 reports.append((trigger, 0, starts, bound))
                 if emit is Emit.BOTH and completion is not None:
                     reports.append((completion, 1, starts, bound))
@@ -327,14 +353,15 @@ class _Partition:
             (
                 self._row(bound, at, phase),
                 min(starts),
-                max((k.end for k in bound.values() if k.end is not None), default=0),
+                max((_shown(k.end) for k in bound.values() if k.end is not None), default=0),
             )
             for at, phase, starts, bound in reports
         ]
 
-    def _row(self, bound: dict[str, Known], at: int, phase: int) -> dict[str, Any]:
+    def _row(self, bound: dict[str, Known], at: Time, phase: int) -> dict[str, Any]:
         emit = self.query.emit
-        row: dict[str, Any] = {"completed_at" if emit is Emit.COMPLETION else "detected_at": at}
+        column = "completed_at" if emit is Emit.COMPLETION else "detected_at"
+        row: dict[str, Any] = {column: _shown(at)}
         if emit is Emit.BOTH:
             row["phase"] = ("trigger", "completion")[phase]
         for item in self.query.returns:
@@ -342,7 +369,8 @@ class _Partition:
                 row[item.alias] = self._relation(item.x, item.y, bound, at)
                 continue
             known = bound[item.symbol]
-            end = known.end_at(at)
+            known_end = known.end_at(at)
+            end = None if known_end is None else _shown(known_end)
             if isinstance(item, Endpoint):
                 row[item.alias] = known.start if item.which == "ts" else end
             elif isinstance(item, DurationOf):
@@ -351,7 +379,7 @@ class _Partition:
                 row[item.alias] = self._value(item, known, at)
         return row
 
-    def _value(self, item: Aggregate | Value, known: Known, at: int) -> Any:
+    def _value(self, item: Aggregate | Value, known: Known, at: Time) -> Any:
         if known.values is not None:
             rows: list[Row] = [known.values]
         else:
@@ -366,7 +394,7 @@ class _Partition:
         function = item.function if isinstance(item, Aggregate) else "FIRST"
         return _AGGREGATES[function]([_missing(row[item.column]) for row in rows])
 
-    def _relation(self, x: str, y: str, bound: dict[str, Known], at: int) -> str | None:
+    def _relation(self, x: str, y: str, bound: dict[str, Known], at: Time) -> str | None:
         names = set()
         for outlook in self._outlooks(x, y, bound[x], bound[y], at):
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)

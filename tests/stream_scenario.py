@@ -22,7 +22,25 @@ from tests.engines import Rows, cuts, parse
 from tests.scenario import Clause, Definition, Scenario, _written
 from tests.truth import Expression, literal
 
-__all__ = ["ENGINES", "CombinedScenario", "StreamSpec", "combined_scenario", "sorted_rows"]
+__all__ = [
+    "ENGINES",
+    "KINDS",
+    "CombinedScenario",
+    "StreamSpec",
+    "closing_scenario",
+    "combined_scenario",
+    "sorted_rows",
+]
+
+#: The kinds of streams that are mixed in one query.
+KINDS = {
+    "events": ("events",),
+    "rows": ("rows",),
+    "identified": ("identified",),
+    "known": ("known",),
+    "queries": ("query", "events"),
+    "all": ("events", "rows", "identified", "known", "query"),
+}
 
 _COLUMN = re.compile(r"\b(b[0-5]|n[0-2]|f0|w0|k)\b")
 
@@ -75,6 +93,7 @@ class CombinedScenario:
     keys: tuple[str, ...] = ()
     returns: tuple[Return, ...] = ()
     ties: str = "error"
+    at_end: str = "open"
     name: str = field(default="", compare=False)
 
     def text(self) -> str:
@@ -121,7 +140,9 @@ class CombinedScenario:
         inputs = self.inputs.values()
         until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
         rows = {stream.name: stream.rows for stream in inputs}
-        told = stream_oracle.Inputs(rows, self.truth, self.clock, self.ties, until, 600)
+        told = stream_oracle.Inputs(
+            rows, self.truth, self.clock, self.ties, until, 600, self.at_end
+        )
         return stream_oracle.matches(self.query, told)
 
     def frame(self, name: str, rows: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
@@ -129,6 +150,8 @@ class CombinedScenario:
         stream = self.inputs[name]
         rows = stream.rows if rows is None else rows
         schema = {n: t for n, t in randoms._SCHEMA.items() if n != "ts"}
+        if stream.rows:
+            schema = {n: t for n, t in schema.items() if n in stream.rows[0]}
         schema |= dict.fromkeys(stream.times, pl.Int64())
         if stream.kind == "identified":
             schema["id"] = pl.Int64()
@@ -145,7 +168,8 @@ class CombinedScenario:
             f"{stream.name} = [\n" + "\n".join(f"    {dict(row)}," for row in stream.rows) + "\n]"
             for stream in self.inputs.values()
         )
-        return f"{self.name}\n{self.text()}\n-- {self.clock}, ties={self.ties!r}\n{rows}"
+        options = f"ties={self.ties!r}, at_end={self.at_end!r}"
+        return f"{self.name}\n{self.text()}\n-- {self.clock}, {options}\n{rows}"
 
 
 def _qualified(streams: Sequence[StreamSpec], number: int, definition: Definition) -> Definition:
@@ -220,6 +244,23 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         returns=base.returns,
         ties=base.ties,
     )
+
+
+def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
+    """The scenario of a seed at whose end what is open is closed: also rows, whose ends are missing."""
+    drawn = combined_scenario(seed, kinds)
+    rng = Random(f"{seed} {kinds} open")
+    share = rng.choice((0.2, 0.5, 1.0))
+    streams = []
+    for stream in drawn.streams:
+        if stream.kind == "identified":
+            begun = {row["id"] for row in stream.rows if row["ended"] is None}
+            left_open = {number for number in sorted(begun) if rng.random() < share}
+            rows = (r for r in stream.rows if r["ended"] is None or r["id"] not in left_open)
+            stream = replace(stream, rows=tuple(rows))
+        streams.append(stream)
+    name = f"closing_scenario({seed}, {kinds})"
+    return drawn.having(streams=tuple(streams), at_end="close", name=name)
 
 
 #: Kinds of streams whose rows may come at their ends only.
@@ -357,7 +398,7 @@ def _frames(drawn: CombinedScenario, rng: Random) -> Rows:
         if drawn.ties == "error":
             rng.shuffle(rows)
         frames[name] = drawn.frame(name, rows)
-    return _plain(drawn, drawn.query.run(frames, ties=drawn.ties))
+    return _plain(drawn, drawn.query.run(frames, ties=drawn.ties, at_end=drawn.at_end))
 
 
 def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
@@ -400,7 +441,7 @@ def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
                 found += _plain(drawn, session.push(frame, stream=key))
         if "restored" in name and rng.random() < 0.4:
             session = drawn.query.open(state=session.snapshot())
-    return found + _plain(drawn, session.close())
+    return found + _plain(drawn, session.close(at_end=drawn.at_end))
 
 
 ENGINES: Mapping[str, Callable[[CombinedScenario, Random], Rows]] = {

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import folders
+from tests import folders, stream_folders, stream_scenario, stream_shrink
 from tests.oracle import TieError
 from tests.randoms import scenario
 from tests.scenario import Scenario
-from tests.shrink import shrunk
+from tests.shrink import main, shrunk
+from tests.stream_scenario import KINDS, CombinedScenario, combined_scenario
+from tests.stream_shrink import expected_of
 
 #: Seeds whose scenarios have matches.
 _SEEDS = [seed for seed in range(40) if scenario(seed).expected()][:12]
@@ -55,3 +57,68 @@ def test_a_folder_holds_the_scenario(seed: int, tmp_path: Path) -> None:
 
 def _in_order(drawn: Scenario) -> list[dict[str, object]]:
     return [{name: row[name] for name in drawn.schema} for row in drawn.rows]
+
+
+# Scenarios of several streams
+
+#: For each kind of streams, seeds whose scenarios have matches.
+_OF_STREAMS = [
+    (kinds, seed)
+    for kinds, kind in KINDS.items()
+    for seed in [n for n in range(40) if combined_scenario(n, kind).expected()][:3]
+]
+
+
+def _combined_has_a_match(drawn: CombinedScenario) -> bool:
+    return bool(expected_of(drawn))
+
+
+@pytest.mark.parametrize(("kinds", "seed"), _OF_STREAMS)
+def test_of_several_streams_what_does_not_matter_is_left_out(kinds: str, seed: int) -> None:
+    small = shrunk(combined_scenario(seed, KINDS[kinds]), _combined_has_a_match)
+    assert _combined_has_a_match(small)
+    assert len(small.definitions) == len(small.streams) == 1
+    # One interval: an event or a row, and what ends it or comes before it for a PREV.
+    assert sum(len(stream.rows) for stream in small.inputs.values()) <= 4
+    assert not small.keys
+
+
+def test_of_several_streams_what_matters_stays() -> None:
+    kinds = ("events", "rows")
+    drawn = next(
+        one
+        for seed in range(100)
+        if len((one := combined_scenario(seed, kinds)).streams) > 1 and one.expected()
+    )
+    small = shrunk(drawn, lambda one: len(one.streams) > 1 and _combined_has_a_match(one))
+    assert len(small.definitions) == len(small.streams) == 2
+    assert small.clauses
+
+
+@pytest.mark.parametrize(("kinds", "seed"), _OF_STREAMS)
+def test_a_folder_holds_a_scenario_of_several_streams(
+    kinds: str, seed: int, tmp_path: Path
+) -> None:
+    drawn = combined_scenario(seed, KINDS[kinds])
+    stream_folders.write(tmp_path, drawn, why="to see it again")
+    case = stream_folders.read(tmp_path)
+    assert case.query == drawn.query
+    for name in drawn.inputs:
+        assert case.frame(name).equals(drawn.frame(name))
+    assert stream_folders.differs(case, case.expected()) is None
+    assert stream_folders.differs(case, case.expected()[1:]) is not None
+
+
+def test_a_disagreement_over_several_streams_becomes_a_small_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds, seed = _OF_STREAMS[0]
+    assert main([str(seed), kinds, "frame", f"{tmp_path}/none"]) == 1
+    forgetful = {**stream_scenario.ENGINES, "frame": lambda drawn, _: drawn.expected()[1:]}
+    for module in (stream_scenario, stream_shrink):
+        monkeypatch.setattr(module, "ENGINES", forgetful)
+    assert main([str(seed), kinds, "frame", f"{tmp_path}/one"]) == 0
+    assert "1 rows expected, 0 found" in capsys.readouterr().out
+    case = stream_folders.read(tmp_path / "one")
+    assert len(case.matches) == 2
+    assert sum(frame.height for frame in case.inputs.values()) <= 4

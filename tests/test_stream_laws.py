@@ -1,40 +1,34 @@
-"""Laws of queries over several streams: every way in says what the oracle says."""
+"""Laws of queries over several streams: every way in says what the oracle says.
+
+A failure prints the whole scenario. ``python -m tests.shrink SEED KINDS ENGINE`` makes it small and
+writes it as a case folder.
+"""
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
 
-from tests.engines import by_partition, difference
-from tests.stream_scenario import ENGINES, CombinedScenario, combined_scenario, sorted_rows
-
-#: The kinds of streams that are mixed in one query.
-KINDS = {
-    "events": ("events",),
-    "rows": ("rows",),
-    "identified": ("identified",),
-    "known": ("known",),
-    "queries": ("query", "events"),
-    "all": ("events", "rows", "identified", "known", "query"),
-}
+from tests.engines import by_partition
+from tests.stream_scenario import (
+    ENGINES,
+    KINDS,
+    CombinedScenario,
+    closing_scenario,
+    combined_scenario,
+)
+from tests.stream_shrink import disagreement
 
 
 def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
     """Fails with everything that is needed to see it again."""
-    expected = drawn.expected()
     try:
-        found = ENGINES[engine](drawn, Random(f"{seed} {engine}"))
+        why = disagreement(engine, drawn, seed)
     except Exception as error:
         error.add_note(f"\n{engine} on {drawn}\n")
         raise
-    wanted = {key: sorted_rows(rows) for key, rows in by_partition(expected, drawn.keys).items()}
-    got = {key: sorted_rows(rows) for key, rows in by_partition(found, drawn.keys).items()}
-    why = difference(
-        [row for rows in wanted.values() for row in rows],
-        [row for rows in got.values() for row in rows],
-        drawn.keys,
-    )
     if why is not None:
         pytest.fail(f"\n{engine} on {drawn}\n{why}\n", pytrace=False)
 
@@ -44,6 +38,26 @@ def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_seeds: range) -> None:
     for seed in few_seeds:
         check(engine, combined_scenario(seed, KINDS[kinds]), seed)
+
+
+@pytest.mark.parametrize(
+    ("engine", "kinds"),
+    [
+        *(("frame", kinds) for kinds in KINDS),
+        *product(("session", "disordered restored"), ("events", "rows", "identified", "known")),
+    ],
+)
+def test_every_way_in_closes_what_is_open_as_the_oracle_does(
+    engine: str, kinds: str, few_seeds: range
+) -> None:
+    for seed in few_seeds:
+        check(engine, closing_scenario(seed, KINDS[kinds]), seed)
+
+
+def test_rows_without_an_end_are_in_matches_when_they_are_closed() -> None:
+    closed = [closing_scenario(seed, KINDS["identified"]) for seed in range(30)]
+    added = [len(c.expected()) - len(c.having(at_end="open").expected()) for c in closed]
+    assert sum(n > 0 for n in added) >= 5
 
 
 @pytest.mark.parametrize("kinds", KINDS)

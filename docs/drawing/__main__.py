@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.drawing.gallery import gallery_pictures
 from docs.drawing.match import match_picture
 from docs.drawing.relations import relation_pictures
 
@@ -18,6 +19,8 @@ def pictures() -> Iterator[tuple[Path, str]]:
     yield DOCS / "match.svg", match_picture()
     for name, picture in relation_pictures():
         yield DOCS / "relations" / f"{name}.svg", picture
+    for name, picture in gallery_pictures():
+        yield DOCS / "gallery" / f"{name}.svg", picture
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ COLOURS = ("blue", "orange", "green", "purple")
 _STYLE = """\
 .card{fill:#fff}.ink{fill:#24292f}.faint{fill:#57606a}.alarm{fill:#cf222e}.on{fill:#fff}
 .grid{stroke:#d0d7de}.axis{stroke:#57606a}.mark{stroke:#24292f}.match{stroke:#cf222e}
-.curve{stroke:#24292f;fill:none}
+.curve{stroke:#24292f;fill:none}.bar{stroke:#fff}
 .blue{fill:#2f6db3}.orange{fill:#b35900}.green{fill:#2c7d3f}.purple{fill:#8a4f96}
 @media(prefers-color-scheme:dark){
 .card{fill:#1b1f24}.ink{fill:#e6edf3}.faint{fill:#9da7b3}.alarm{fill:#ff7b72}
 .grid{stroke:#3d444d}.axis{stroke:#9da7b3}.mark{stroke:#e6edf3}.match{stroke:#ff7b72}
-.curve{stroke:#e6edf3}
+.curve{stroke:#e6edf3}.bar{stroke:#1b1f24}
 .blue{fill:#3b7dd8}.orange{fill:#c4690c}.green{fill:#348f4a}.purple{fill:#a763b5}}"""
 
 
@@ -71,10 +71,10 @@ class Canvas:
         start, end = x
         faint = ' fill-opacity="0.4"' if faded else ""
         self.shapes.append(
-            f'<rect class="{colour}" x="{_number(start)}" y="{_number(y)}" '
+            f'<rect class="bar {colour}" x="{_number(start)}" y="{_number(y)}" '
             f'width="{_number(max(end - start, 1))}" height="{_number(height)}" rx="3"{faint}/>'
         )
-        if words and end - start > 6 * len(words):
+        if words and end - start > 7 * len(words):
             self.text((start + end) / 2, y + height / 2 + 4, words, "on", anchor="middle", size=11)
 
     def curve(self, points: Iterable[tuple[float, float]]) -> None:

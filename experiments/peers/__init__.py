@@ -95,17 +95,26 @@ PEERS: Mapping[str, Peer] = {
         "the same, its automata stepped only at events at which a predicate changes",
         piestream_paper.matcher, Reports.RELATION, ("#98df8a", "d"), {"skip_repeats": True},
     ),
-    "iseq": Peer(
-        "ISEQ, begin punctuations", "finished intervals in order of their ends; starts are known too",
-        iseq.matcher, Reports.COMPLETION, ("#9467bd", "P"), {"form": "ibp"},
+    "iseq-naive": Peer(
+        "ISEQ, nested loops",
+        "finished intervals in order of their ends; nested loops over whole buffers",
+        iseq.matcher, Reports.COMPLETION, ("#c5b0d5", "x"), {"form": "naive"},
+    ),
+    "iseq-ordered": Peer(
+        "ISEQ, buffers in order",
+        "nested loops over the buffers; a scan is over at the first entry that is too early",
+        iseq.matcher, Reports.COMPLETION, ("#8c6bb1", "."), {"form": "ordered"},
     ),
     "iseq-indexed": Peer(
-        "ISEQ, indexed", "active instance stacks along the longest chain of ends",
+        "ISEQ, indexed",
+        "the same with active instance stacks along the longest chain of ends",
         iseq.matcher, Reports.COMPLETION, ("#c5b0d5", "X"), {"form": "indexed"},
     ),
-    "iseq-naive": Peer(
-        "ISEQ, nested loops", "its buffers without an index",
-        iseq.matcher, Reports.COMPLETION, ("#c5b0d5", "x"), {"form": "naive"},
+    "iseq": Peer(
+        "ISEQ, begin punctuations",
+        "the same, and starts are known when they happen: the index follows them too, and what they "
+        "make hopeless is dropped",
+        iseq.matcher, Reports.COMPLETION, ("#9467bd", "P"), {"form": "ibp"},
     ),
     "duckdb": Peer(
         "DuckDB, SQL joins", "gaps and islands, joined by inequalities; the whole stream at once",

@@ -1,15 +1,18 @@
 """ISEQ (Li et al., DEBS 2011): finished intervals in order of their ends, restrictions, buffers.
 
-Each interval enters when it has ended, so matches are reported when they are complete. Three
-forms, as in the paper's experiments: ``naive`` (nested loops over the buffers), ``indexed``
-(active instance stacks: along the longest chain of ordered ends an entry points at the newest one
-that may go before it) and ``ibp`` (interval begin punctuations: starts are known when they
-happen, so the chain may pass through starts, and hopeless intervals are dropped earlier).
+Each interval enters when it has ended, so matches are reported when they are complete. The forms
+of the paper's experiments are ``naive`` (nested loops over the buffers), ``indexed`` (active
+instance stacks: along the longest chain of ordered ends an entry points at the newest one that may
+go before it) and ``ibp`` (interval begin punctuations: starts are known when they happen, so the
+chain may pass through starts, and hopeless intervals are dropped earlier). A buffer is in order of
+its ends, so a scan from the newest entry downwards is over at the first one that ends, or starts,
+too early for what is bound; ``ordered`` is naive with that alone, and ``indexed`` and ``ibp`` have it
+too.
 
 Taken from the text, with the errors in it put right: construction is suppressed only where the
 end is *strictly* before another endpoint that is still to come; only strict restrictions drop and
-purge; an entry is purged by its pointer only when nothing at or below the pointer is left. A
-restriction list is one convex set of relations a pair. Other sets would have to be several
+purge; an entry is purged by its pointer only when nothing at or below the pointer is left. Cascades
+run after a purge, and look only at what may have depended on what was purged. A restriction list is one convex set of relations a pair. Other sets would have to be several
 queries; here, in ISEQ's favour, one query tests the set of each pair, and only what all its
 relations have in common serves dropping, purging and the index. The intervals of a symbol never
 overlap here, so buffers are purged from the front.
@@ -26,11 +29,13 @@ from numba import njit
 from experiments.pace import await_due, no_pace, room_of
 from experiments.peers.parts.allen import relation_of
 from experiments.peers.parts.restrictions import (
+    AT_MOST,
     LESS,
     NOTHING,
     closure,
     join_steps,
     longest_path,
+    related_before,
 )
 from experiments.peers.parts.tpstream_join import grown, longer
 from experiments.peers.pattern import Ints, Pattern, Result
@@ -59,7 +64,11 @@ _NAMES = (
     _PEAK,
 ) = range(len(_NAMES))
 
-FORMS = ("naive", "indexed", "ibp")
+FORMS = ("naive", "ordered", "indexed", "ibp")
+
+#: What a construction keeps of each level: the entry looked at last, and the bounds of its scan.
+_AT, _LOWEST_START, _LOWEST_END = range(3)
+_NO_BOUND = np.iinfo(np.int64).min
 
 
 class Plan(NamedTuple):
@@ -75,8 +84,13 @@ class Plan(NamedTuple):
     #: int64[n, n]: the symbols in the order of joining, and what bounds the candidates of each.
     order: Ints
     pointer: Ints
-    #: The endpoint below each on the index path, -1 for none.
+    #: int64[n, n, n]: which of the symbols bound before it a constraint relates each to, then -1.
+    related: Ints
+    #: The endpoint below each on the index path and the one above, -1 for none.
     below: Ints
+    above: Ints
+    #: Whether a scan ends at the first entry that is too early.
+    in_order: bool
     ibp: bool
     keep: bool
 
@@ -84,7 +98,7 @@ class Plan(NamedTuple):
 def matcher(
     pattern: Pattern, *, keep: bool = True, form: str = "ibp", pace: Ints | None = None
 ) -> Matcher:
-    """The method; a match's report is the last of its ends. ``form`` is naive, indexed or ibp.
+    """The method; a match's report is the last of its ends. ``form`` is one of FORMS.
 
     The paper's window is strict (``max te - min ts < W``); this one includes ``window``, as all
     methods here do.
@@ -98,13 +112,13 @@ def matcher(
         raise ValueError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
     pattern.without_precise("ISEQ")
     implied = closure(pattern)
-    path = [] if form == "naive" else longest_path(implied, form == "ibp")
+    path = longest_path(implied, form == "ibp") if form in ("indexed", "ibp") else []
     order, pointer = join_steps(pattern, path)
     shortest, longest = pattern.duration_bounds()
     # The endpoint before each on the path: what a new entry points at.
-    below = np.full(2 * pattern.n_symbols, -1, dtype=np.int64)
+    below, above = np.full((2, 2 * pattern.n_symbols), -1, dtype=np.int64)
     for before, after in pairwise(path):
-        below[after] = before
+        below[after], above[before] = before, after
     plan = Plan(
         pattern.relation_matrix(),
         pattern.window,
@@ -113,7 +127,10 @@ def matcher(
         implied,
         order,
         pointer,
+        related_before(pattern, order),
         below,
+        above,
+        form != "naive",
         form == "ibp",
         keep,
     )
@@ -146,31 +163,30 @@ def _hopeless(
 def _construct(
     trigger: int,
     time: int,
-    order: Ints,
-    pointer: Ints,
-    allowed: Ints,
+    plan: Plan,
     ts: Ints,
     te: Ints,
     pointers: Ints,
     head: Ints,
     tail: Ints,
-    keep: bool,
+    scratch: Ints,
     out: Ints,
     count: int,
     counters: Ints,
 ) -> tuple[Ints, int]:
     """All matches of the newest interval of a symbol with what is buffered, depth first."""
+    order, pointer, related, allowed = plan.order, plan.pointer, plan.related, plan.allowed
     n = len(order)
     wrap = ts.shape[1] - 1
-    counters[_CONSTRUCTIONS] += 1
-    chosen = np.zeros(n, dtype=np.int64)  # the entry bound for each symbol
+    probes = partial = 0
+    # The entry bound for each symbol; of each level the one looked at last, and the bounds.
+    chosen, levels = scratch[0], scratch[1:]
     chosen[trigger] = tail[trigger] - 1
-    at = np.zeros(n, dtype=np.int64)
     level = 1
     entering = True
     while level > 0:
         if level == n:
-            if keep:
+            if plan.keep:
                 if count == len(out):
                     out = longer(out)
                 out[count, 0] = time
@@ -180,39 +196,63 @@ def _construct(
             level -= 1
             entering = False
             continue
-        symbol = order[level]
+        symbol = order[trigger, level]
         if entering:
             # From the newest entry, or from the one that the entry above points at, downwards.
-            at[level] = tail[symbol]
-            if pointer[level] >= 0:
-                above = pointer[level] // 2
-                at[level] = min(at[level], pointers[pointer[level], chosen[above] & wrap])
+            at = tail[symbol]
+            higher = pointer[trigger, level]
+            if higher >= 0:
+                at = min(at, pointers[higher, chosen[higher // 2] & wrap])
+            lowest_start = lowest_end = _NO_BOUND
+            if plan.in_order:
+                for k in range(level):
+                    other = related[trigger, level, k]
+                    if other < 0:
+                        break
+                    there = chosen[other] & wrap
+                    for endpoint in range(2 * other, 2 * other + 2):
+                        value = te[other, there] if endpoint & 1 else ts[other, there]
+                        # NOTHING, AT_MOST and LESS: no bound, from the value on, from the next.
+                        strength = plan.implied[endpoint, 2 * symbol]
+                        if strength != NOTHING:
+                            lowest_start = max(lowest_start, value + strength - AT_MOST)
+                        strength = plan.implied[endpoint, 2 * symbol + 1]
+                        if strength != NOTHING:
+                            lowest_end = max(lowest_end, value + strength - AT_MOST)
+            levels[_LOWEST_START, level] = lowest_start
+            levels[_LOWEST_END, level] = lowest_end
+        else:
+            at = levels[_AT, level]
+            lowest_start = levels[_LOWEST_START, level]
+            lowest_end = levels[_LOWEST_END, level]
         found = False
-        while not found and at[level] > head[symbol]:
-            at[level] -= 1
-            counters[_PROBES] += 1
-            entry = at[level] & wrap
+        while not found and at > head[symbol]:
+            at -= 1
+            probes += 1
+            start, end = ts[symbol, at & wrap], te[symbol, at & wrap]
+            if start < lowest_start or end < lowest_end:
+                break  # and so are all below
             found = True
-            for before in range(level):
-                other = order[before]
-                relations = allowed[symbol, other]
-                if relations == 0:
-                    continue
+            for k in range(level):
+                other = related[trigger, level, k]
+                if other < 0:
+                    break
                 there = chosen[other] & wrap
-                position = relation_of(
-                    ts[symbol, entry], te[symbol, entry], ts[other, there], te[other, there]
-                )
-                if not (relations >> position) & 1:
+                position = relation_of(start, end, ts[other, there], te[other, there])
+                if not (allowed[symbol, other] >> position) & 1:
                     found = False
                     break
         if found:
-            chosen[symbol] = at[level]
-            counters[_PARTIAL] += 1
+            levels[_AT, level] = chosen[symbol] = at
+            partial += 1
             level += 1
             entering = True
         else:
             level -= 1
             entering = False
+    counters[_CONSTRUCTIONS] += 1
+    counters[_PROBES] += probes
+    counters[_PARTIAL] += partial
     return out, count
 
 
@@ -223,8 +263,9 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
     One function: each array that a loop hands to another, or replaces, costs two atomic counts,
     which together would cost more than an event does.
     """
-    allowed, window, shortest, longest, implied, order, pointer, below, ibp, keep = plan
-    n = len(order)
+    window, shortest, longest = plan.window, plan.shortest, plan.longest
+    implied, below, ibp = plan.implied, plan.below, plan.ibp
+    n = len(shortest)
     clock = np.zeros(3, dtype=np.int64)
     counters = np.zeros(8, dtype=np.int64)
     out = np.empty((room_of(pace), 1 + n), dtype=np.int64)
@@ -239,6 +280,8 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
     opened_pointer = np.zeros(n, dtype=np.int64)
     is_open = np.zeros(n, dtype=np.bool_)  # a begin punctuation is held
     dropped = np.zeros(n, dtype=np.bool_)  # it was dropped
+    purged = np.zeros(n, dtype=np.bool_)  # something is no longer held that others may need
+    scratch = np.zeros((4, n), dtype=np.int64)
     triggers, last = _roles(implied)
     previous = 0
     for row in range(len(times)):
@@ -256,24 +299,28 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
                 ts[symbol, head[symbol] & (ts.shape[1] - 1)] < oldest
             ):
                 head[symbol] += 1
+                purged[symbol] = True
             if is_open[symbol] and opened[symbol] < oldest:
                 is_open[symbol] = False
-                dropped[symbol] = True
+                dropped[symbol] = purged[symbol] = True
             stored += tail[symbol] - head[symbol] + is_open[symbol]
         counters[_PEAK] = max(counters[_PEAK], stored)
-        _cascade(implied, below, pointers, head, tail, is_open, dropped, ibp, counters)
+        _cascade(plan, pointers, head, tail, is_open, dropped, purged, counters)
 
         # Ends, the stream of complete intervals; those of one instant one after the other.
         for symbol in range(n):
             if not (changed >> symbol & 1) or mask >> symbol & 1:
                 continue
+            was_held = is_open[symbol]
             is_open[symbol] = False
             if not shortest[symbol] <= t - opened[symbol] <= longest[symbol]:
+                purged[symbol] |= was_held
                 continue
             counters[_INTERVALS] += 1
             end = 2 * symbol + 1
             if dropped[symbol] or _hopeless(end, implied, head, tail, is_open, ibp):
                 counters[_DROPPED] += 1
+                purged[symbol] |= was_held
                 continue
             if tail[symbol] - head[symbol] == ts.shape[1]:
                 pointers = grown(pointers, np.repeat(head, 2), np.repeat(tail, 2))
@@ -285,9 +332,8 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
             tail[symbol] += 1
             if triggers[symbol]:
                 out, count = _construct(
-                    symbol, t, order[symbol], pointer[symbol], allowed, ts, te, pointers,
-                    head, tail, keep, out, count, counters,
-                )  # fmt: skip
+                    symbol, t, plan, ts, te, pointers, head, tail, scratch, out, count, counters
+                )
             if last[symbol]:
                 tail[symbol] -= 1  # nothing that ends later can use it
         # Starts: the begin punctuations.
@@ -310,7 +356,7 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
                     is_open[symbol] = not dropped[symbol]
     if pace.size:
         await_due(pace, len(times), clock)
-    return out[:count].copy() if keep else out[:0].copy(), count, counters
+    return out[:count].copy() if plan.keep else out[:0].copy(), count, counters
 
 
 @njit(cache=True, nogil=True)
@@ -346,39 +392,51 @@ def _newest(endpoint: int, tail: Ints, is_open: np.ndarray) -> int:
 
 @njit(cache=True, nogil=True)
 def _cascade(
-    implied: Ints,
-    below: Ints,
+    plan: Plan,
     pointers: Ints,
     head: Ints,
     tail: Ints,
     is_open: np.ndarray,
     dropped: np.ndarray,
-    ibp: bool,
+    purged: np.ndarray,
     counters: Ints,
 ) -> None:
-    """Purge what needs an earlier interval of a symbol of which none is left, until nothing does."""
+    """Purge what needs an earlier interval of a symbol of which none is left, until nothing does.
+
+    Only symbols of which something was ``purged`` are looked at.
+    """
+    implied, ibp = plan.implied, plan.ibp
     wrap = pointers.shape[1] - 1
     again = True
     while again:
         again = False
         for symbol in range(len(tail)):
-            if head[symbol] < tail[symbol] and _hopeless(
-                2 * symbol + 1, implied, head, tail, is_open, ibp
-            ):
-                counters[_CASCADED] += tail[symbol] - head[symbol]
-                head[symbol] = tail[symbol]
-                again = True
-            if is_open[symbol] and _hopeless(2 * symbol, implied, head, tail, is_open, ibp):
-                is_open[symbol] = False
-                dropped[symbol] = True
-                counters[_CASCADED] += 1
-                again = True
-            for endpoint in (2 * symbol, 2 * symbol + 1):
-                # Nothing is left at or below the pointer of the oldest entry.
-                while below[endpoint] >= 0 and head[symbol] < tail[symbol]:
-                    target = below[endpoint] // 2
-                    if target == symbol or (pointers[endpoint, head[symbol] & wrap] > head[target]):
-                        break
-                    head[symbol] += 1
+            if not purged[symbol]:
+                continue
+            purged[symbol] = False
+            again = True
+            for endpoint in range(2 * symbol, 2 * symbol + 2):
+                # Nothing is left at or below the pointer of the oldest entry above.
+                higher = plan.above[endpoint]
+                other = higher // 2
+                if higher < 0 or other == symbol:
+                    continue
+                while head[other] < tail[other] and (
+                    pointers[higher, head[other] & wrap] <= head[symbol]
+                ):
+                    head[other] += 1
                     counters[_CASCADED] += 1
-                    again = True
+                    purged[other] = True
+            if head[symbol] < tail[symbol]:
+                continue
+            for other in range(len(tail)):
+                if head[other] < tail[other] and _hopeless(
+                    2 * other + 1, implied, head, tail, is_open, ibp
+                ):
+                    counters[_CASCADED] += tail[other] - head[other]
+                    head[other] = tail[other]
+                    purged[other] = True
+                if is_open[other] and _hopeless(2 * other, implied, head, tail, is_open, ibp):
+                    is_open[other] = False
+                    dropped[other] = purged[other] = True
+                    counters[_CASCADED] += 1

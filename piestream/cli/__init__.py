@@ -1,4 +1,4 @@
-"""The command line: ``piestream run``, ``report``, ``check``, ``explain``, ``warm`` and ``demo``.
+"""The command line: ``piestream run``, ``report``, ``check``, ``explain``, ``watch``, ``warm`` and ``demo``.
 
 Nothing heavy is imported here: ``piestream --help`` answers at once.
 """
@@ -20,7 +20,8 @@ def main() -> None:
 
     open_standard_streams()
     end_at_once_on_signals()
-    from piestream.cli.app import BAD_INPUT, app
+    from piestream.cli.app import app
+    from piestream.cli.faults import BAD_INPUT
 
     code: object = 0
     fault: OSError | None = None  # of standard output: those of files are told where they occur

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from piestream.adapters.formats import Format, has_data_suffix
 from piestream.adapters.terminal import printable
-from piestream.cli.process import (
-    DeferredSignals,
-    EndedBySignalError,
-    forget_standard_output,
-)
+from piestream.cli.faults import BAD_INPUT, fail, refuse, reported
+from piestream.cli.process import DeferredSignals
+from piestream.cli.watch import watch
 from piestream.expressions.parameters import ParameterValue, parameters_written
 from piestream.language.options import AtEnd, FileOptions, OnLate, Ties, help_of
 from piestream.spark.job.command import stream
 
 if TYPE_CHECKING:
     from piestream.language.model import Query
-
-#: Exit codes: a bad query or bad data; wrong use of the command line.
-BAD_INPUT, WRONG_USE = 1, 2
 
 
 class _Commands(TyperGroup):
@@ -158,6 +153,10 @@ def run(
     encoding: Encoding = None,
     param: Parameter = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no summary.")] = False,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Write to this file how the run goes, for piestream watch."),
+    ] = None,
     why: Annotated[
         bool,
         typer.Option(
@@ -171,13 +170,15 @@ def run(
 
     text, names = _text(context, query, query_file, data)
     if "-" in names and query is None and query_file == "-":
-        _refuse(context, "the query and the data cannot both come from standard input")
+        refuse(context, "the query and the data cannot both come from standard input")
     if why and (output is not None or output_format is not None or limit is not None):
-        _refuse(context, "--why prints where the rows went, and gives no matches to write or limit")
+        refuse(context, "--why prints where the rows went, and gives no matches to write or limit")
+    if why and status is not None:
+        refuse(context, "--why is no run that has a status: leave --status out")
     if sort and lateness is not None:
-        _refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
+        refuse(context, "--sort and --lateness exclude each other: sorted events are never late")
     types = _types(context, column_type)
-    with _reported(context):
+    with reported(context):
         options = file_options(
             ties=ties,
             lateness=lateness,
@@ -197,6 +198,7 @@ def run(
             table_rows=None if all_rows or limit is not None else TABLE_ROWS,
             sort=sort,
             quiet=quiet,
+            status=status,
         )
         (print_why if why else work)(_query(text, _parameters(context, param)), request)
 
@@ -229,7 +231,7 @@ def report(
 ) -> None:
     """Write a page of HTML about what a query finds: counts, lags, matches on time lines."""
     text, names = _text(context, query, query_file, data)
-    with _reported(context):
+    with reported(context):
         from piestream.cli.work import Input, file_options, write_report
 
         options = file_options(
@@ -266,7 +268,7 @@ def check(
 ) -> None:
     """Say what is wrong with a query, by itself or against the columns of a file."""
     text, names = _text(context, query, query_file, data)
-    with _reported(context):
+    with reported(context):
         parsed = _query(text, _parameters(context, param))
         if names or any(stream.path for stream in parsed.inputs):
             from piestream.adapters.file_run import bound_to
@@ -306,8 +308,8 @@ def explain(
     """Say how a query is worked: predicates, automata, decision points, join plan, state."""
     text, names = _text(context, query, query_file)
     if names:
-        _refuse(context, f"explain needs nothing but a query: what is {names[0]}?")
-    with _reported(context):
+        refuse(context, f"explain needs nothing but a query: what is {names[0]}?")
+    with reported(context):
         from piestream import show
 
         explanation = show.explain(_query(text, _parameters(context, param)))
@@ -323,7 +325,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="The directory to write to.")] = Path("piestream-demo"),
 ) -> None:
     """Find aggressive drivers in a generated fleet."""
-    with _reported(context):
+    with reported(context):
         from piestream.demo.command import show_demo, write_matches
 
         matches = show_demo(cars, seconds)
@@ -344,6 +346,7 @@ def warm() -> None:
 
 
 app.command()(stream)
+app.command()(watch)
 
 
 def _text(
@@ -354,21 +357,21 @@ def _text(
     if query is not None:
         return query, [file, *names] if file is not None else names
     if file is None:
-        _refuse(context, "a query is missing: give its file, or its text with -q")
+        refuse(context, "a query is missing: give its file, or its text with -q")
     if file != "-" and has_data_suffix(file):
-        _refuse(context, f"{file} is data: the query comes first, then the data")
+        refuse(context, f"{file} is data: the query comes first, then the data")
     try:
         if file == "-":
             return sys.stdin.buffer.read().decode(), names
         return Path(file).read_bytes().decode(), names
     except UnicodeDecodeError:
-        _refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
+        refuse(context, f"{file} is no text in UTF-8; the query comes first, then the data")
     except OSError as error:
         if file == "-":
-            _fail(f"cannot read the query from standard input: {error.strerror}")
+            fail(f"cannot read the query from standard input: {error.strerror}")
         if len(file.split()) > 1:
-            _refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
-        _refuse(context, f"cannot read the query {file}: {error.strerror}")
+            refuse(context, f"there is no file {file!r}; the text of a query is given with -q")
+        refuse(context, f"cannot read the query {file}: {error.strerror}")
 
 
 def _query(text: str, parameters: Mapping[str, ParameterValue]) -> Query:
@@ -381,7 +384,7 @@ def _parameters(context: typer.Context, given: list[str] | None) -> dict[str, Pa
     try:
         return parameters_written(given or [])
     except ValueError as error:
-        _refuse(context, str(error))
+        refuse(context, str(error))
 
 
 def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | None:
@@ -389,47 +392,6 @@ def _types(context: typer.Context, given: list[str] | None) -> dict[str, str] | 
     for item in given or []:
         column, equals, type = item.rpartition("=")
         if not equals:
-            _refuse(context, f"--type {item}: write COLUMN=TYPE, for example {item}=float")
+            refuse(context, f"--type {item}: write COLUMN=TYPE, for example {item}=float")
         types[column] = type
     return types or None
-
-
-def _refuse(context: typer.Context, message: str) -> NoReturn:
-    """Wrong use: say how it is used."""
-    typer.echo(f"{context.get_usage()}\n\n{printable(message)}", err=True)
-    raise typer.Exit(WRONG_USE)
-
-
-@contextmanager
-def _reported(context: typer.Context) -> Iterator[None]:
-    """Faults of the user's as messages with exit codes; faults of ours as tracebacks."""
-    from polars.exceptions import PolarsError
-
-    from piestream.cli.work import UsageError
-    from piestream.errors import OrderError, StreamError
-    from piestream.expressions.diagnostics import QueryError
-
-    try:
-        yield
-    except BrokenPipeError:  # whoever read from us has enough
-        forget_standard_output()
-        raise typer.Exit from None
-    except EndedBySignalError as signal:
-        typer.echo(f"ended by {signal}", err=True)
-        raise typer.Exit(signal.exit_code) from None
-    except UsageError as error:
-        _refuse(context, str(error))
-    except OrderError as error:
-        _fail(f"{error}\n  = --sort reads everything and sorts it; --lateness 10s keeps streaming")
-    except (QueryError, StreamError) as error:
-        _fail(str(error))
-    except (PolarsError, OSError) as error:
-        _fail(str(error).strip())
-    except MemoryError as error:
-        text = str(error) or "there is not enough memory"
-        _fail(f"{text}\n  = without --sort the data streams through")
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(printable(message), err=True)
-    raise typer.Exit(BAD_INPUT) from None

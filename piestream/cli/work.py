@@ -81,6 +81,7 @@ class RunRequest:
     table_rows: int | None = TABLE_ROWS
     sort: bool = False
     quiet: bool = False
+    status: str | None = None
 
     @property
     def live(self) -> bool:
@@ -118,13 +119,27 @@ def work(query: Query, request: RunRequest) -> None:
     if query.is_combined:
         files = named_files(query, request.input.data)
         _refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
-        _work(_inputs_run(query, files, request.input), None, request, format, DeferredSignals())
+        signals = DeferredSignals()
+        run = _inputs_run(query, files, request.input)
+        _work(run, None, request, format, signals, [signals.check])
         return
     _refuse_own_input(request.output, request.input.data or own)
     signals = DeferredSignals()
-    with closing(opened(query, request.input, request.live, signals.check)) as source:
-        run = FileRun(query, source, request.input.options, sort=request.sort)
-        _work(run, source, request, format, signals)
+    ticks = [signals.check]
+
+    def idle() -> None:
+        for tick in ticks:
+            tick()
+
+    with closing(opened(query, request.input, request.live, idle)) as source:
+        _work(
+            FileRun(query, source, request.input.options, sort=request.sort),
+            source,
+            request,
+            format,
+            signals,
+            ticks,
+        )
 
 
 def named_files(query: Query, data: Sequence[str]) -> dict[str, list[str]]:
@@ -168,18 +183,21 @@ def _work(
     request: RunRequest,
     format: OutputFormat,
     signals: DeferredSignals,
+    ticks: list[Callable[[], None]],
 ) -> None:
+    """Do a run. ``ticks`` are called between its steps, and while data is waited for."""
     if is_export(format):
         _check_export(run, format)
     started = time.perf_counter()
-    with signals:
+    with signals, _status(run, request, ticks):
         output = _output(run, request, format)
         try:
-            with _progress(source, request.quiet) as tick, plain_warnings():
+            with _progress(source, request.quiet) as progress, plain_warnings():
                 for rows in run.results():
                     output.write(rows)
-                    tick(run.stream.progress)
-                    signals.check()
+                    progress(run.stream.progress)
+                    for tick in ticks:
+                        tick()
             output.close()
         except BaseException:
             output.abandon()
@@ -192,6 +210,25 @@ def _work(
                 from piestream.cli.why import where_they_went
 
                 print(where_they_went(run.binding.query, request, seen.events), file=sys.stderr)
+
+
+@contextmanager
+def _status(
+    run: FileRun | InputsRun, request: RunRequest, ticks: list[Callable[[], None]]
+) -> Iterator[None]:
+    """The status of a run, if it is asked for, is written about once a second."""
+    if request.status is None:
+        yield
+        return
+    from piestream.monitoring.runs import PublishedRun
+
+    try:
+        published = PublishedRun(run.binding.query, run.stream, request.status)
+    except FileNotFoundError as error:
+        raise UsageError(str(error)) from None
+    ticks.append(published.tick)
+    with published:
+        yield
 
 
 def _check_export(run: FileRun | InputsRun, format: ExportFormat) -> None:

@@ -235,7 +235,7 @@ class Record(Words):
         if values.keys() != cls.fields.keys():
             odd = ", ".join(sorted(values.keys() ^ cls.fields.keys()))
             raise TypeError(f"the fields of {cls.__name__} are missing, or have others: {odd}")
-        return [word for name in cls.fields for word in _flat(values[name])]
+        return _flat([values[name] for name in cls.fields])
 
     if not TYPE_CHECKING:  # in Python; mypy knows the fields from their annotations
 
@@ -264,7 +264,15 @@ class Record(Words):
 
 
 def _flat(value: Any) -> list[int]:
-    return [word for each in value for word in _flat(each)] if np.iterable(value) else [int(value)]
+    if not np.iterable(value):
+        return [int(value)]
+    words: list[int] = []
+    for each in value:
+        if isinstance(each, int):
+            words.append(int(each))
+        else:
+            words += _flat(each)
+    return words
 
 
 def assemble(header: type[Record], **values: int | Iterable[Any]) -> Array:

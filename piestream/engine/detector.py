@@ -236,7 +236,9 @@ class Detector:
 
         An interval that began with that event ends one tick later. The rows come in portions.
         """
-        is_open = (self.partitions.column("used") != 0) & (self.partitions.column("mask") != 0)
+        is_open = self.partitions.column("used") != 0
+        if not self._header.rows:
+            is_open &= self.partitions.column("mask") != 0
         batch = Batch.without_rows(np.flatnonzero(is_open))
         changes = (batch.times, batch.times, batch.row_offsets)
         return self._portions(batch, changes, INT64_MIN, most_rows, closes=True)

@@ -7,7 +7,7 @@ differ only in which rows they hand over when.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypedDict
@@ -118,6 +118,8 @@ class Stream:
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
+        #: Is told the result rows that are found, where somebody wants to look on.
+        self.on_results: Callable[[pl.DataFrame], None] | None = None
         self._change = ChangeGuard()
         #: How many calls have changed the state: what they found is in their results, nowhere else.
         self.changes = 0
@@ -546,7 +548,10 @@ class Stream:
         rows, left_out = self._passing(found)
         self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
         self._counts.left_out += left_out
-        return result_frame(self.binding.outputs, rows)
+        result = result_frame(self.binding.outputs, rows)
+        if self.on_results is not None and len(result):
+            self.on_results(result)
+        return result
 
     def _passing(self, found: Words) -> tuple[ResultRows, int]:
         """The rows of matches that WHERE lets pass, and how many matches it does not."""

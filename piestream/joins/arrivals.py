@@ -13,6 +13,7 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing
 from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.closing import open_row_before
 from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
 from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.partition import Partition
@@ -20,6 +21,7 @@ from piestream.joins.partners import find_arrived, find_passed, followed_end
 from piestream.joins.records import (
     NO_MATCH,
     UNBOUNDED,
+    Closing,
     Held,
     ItemKind,
     KnownRow,
@@ -176,30 +178,52 @@ def _refuse(partition: Partition, s: int, slot_id: int) -> None:
 
 
 @kernel
+def _end_open_row(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
+    """End an interval now of which only the start was known."""
+    by_start = partition.order(s, BY_START)
+    slot = by_start.slot(slot_id)
+    by_start.remove(slot_id)
+    slot.end = scratch.time - (scratch.closing != Closing.NO)  # as it is shown
+    is_allowed = _duration_is_allowed(partition.program.symbols[s], slot)
+    slot.end = scratch.time
+    by_start.insert(slot_id)
+    scratch.passed |= 1 << s
+    if slot.held != Held.RETIRED and not is_allowed:
+        drop_pairs(partition, s, slot_id, scratch.floor)
+        _refuse(partition, s, slot_id)
+    else:
+        partition.order(s, BY_END).insert(slot_id)
+
+
+@kernel
 def _end_row(partition: Partition, scratch: Scratch, s: int, row: KnownRow) -> bool:
     """Apply a row to the interval whose end it tells, or whose known end passes; False: to none."""
     by_start = partition.order(s, BY_START)
-    by_end = partition.order(s, BY_END)
     slot_id = by_start.find(row.start, OPEN, row.number)
     if slot_id == NONE:
         slot_id = by_start.find(row.start, row.end, row.number)
         if slot_id == NONE:
             return False
         if by_start.slot(slot_id).held == Held.RETIRED:
-            by_end.insert(slot_id)
+            partition.order(s, BY_END).insert(slot_id)
         scratch.passed |= 1 << s
         return True
-    slot = by_start.slot(slot_id)
-    by_start.remove(slot_id)
-    slot.end = row.end
-    by_start.insert(slot_id)
-    scratch.passed |= 1 << s
-    if slot.held != Held.RETIRED and not _duration_is_allowed(partition.program.symbols[s], slot):
-        drop_pairs(partition, s, slot_id, scratch.floor)
-        _refuse(partition, s, slot_id)
-        return True
-    by_end.insert(slot_id)
+    _end_open_row(partition, scratch, s, slot_id)
     return True
+
+
+@kernel
+def _close_rows(partition: Partition, scratch: Scratch) -> None:
+    """End what is open because the input ends: all of it that began before the time that is shown."""
+    rest = partition.program.rows
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        while True:
+            slot_id = open_row_before(partition, s, scratch.time - 1)
+            if slot_id == NONE:
+                break
+            _end_open_row(partition, scratch, s, slot_id)
 
 
 @kernel
@@ -450,6 +474,8 @@ def apply_rows(
                 taken &= taken - 1
                 if _end_row(partition, scratch, s, row):
                     row.symbols &= ~(1 << s)
+    if scratch.closing:
+        _close_rows(partition, scratch)
     pool_array = _find_of_passing(place, program, pool_array, scratch)
     runs = ~program.rows
     pool_array = _find_of_runs(place, program, pool_array, scratch, kept & runs, True)
@@ -467,6 +493,7 @@ def apply_rows(
                 gone_until[0] = max(gone_until[0], row.end)
     partition = Partition(place, program, pointer(pool_array))
     _enqueue_many(partition, scratch)
-    _reach_lengths(partition, scratch, time)
+    if not scratch.closing:  # what is open then ends before it has another length
+        _reach_lengths(partition, scratch, time)
     keep_alive(pool_array)
     return pool_array

@@ -8,7 +8,7 @@ import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
 from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros, within
+from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import (
     Array,
     Carried,
@@ -24,6 +24,7 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.arrivals import apply_rows
+from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE, Matches
 from piestream.joins.output import ResultColumns, complete, report
@@ -244,21 +245,16 @@ def _close_intervals(cursor: _EventCursor, partition: Partition, scratch: Scratc
     One that began before the last event ends at the time of that, and one that began with it a
     tick later.
     """
-    if not partition.mask:
+    last = partition.last_time
+    if not partition.mask and not any_open_row_before(partition, last + 1):
         return False
-    began = 0
-    rest = partition.mask
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        if partition.ring(s).latest().start == partition.last_time:
-            began |= 1 << s
+    began = runs_of_last_event(partition)
     scratch.closing = Closing.LAST_EVENT
-    cursor.time = partition.last_time
+    cursor.time = last
     cursor.mask = began
-    if began == partition.mask:
+    if began == partition.mask and not any_open_row_before(partition, last):
         scratch.closing = Closing.TICK_LATER
-        cursor.time = partition.last_time + 1
+        cursor.time = last + 1
         cursor.mask = 0
     cursor.is_row = 0
     cursor.row = cursor.row_end

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
-from piestream.compiled.primitives import at_word
+from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
@@ -19,6 +19,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Bound,
     Check,
+    Join,
     PairLists,
     Paused,
     Program,
@@ -71,45 +72,45 @@ class Matches(Record):
 
 
 @kernel
-def _next_range(ring: Ring, step: Step, source: Slot, cursor: ScanCursor) -> bool:
+def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
-    if step.key != NONE and source[step.key] != 1:
+    if join.key != NONE and source[join.key] != 1:
         return False  # NULL is equal to nothing
     while cursor.range < ScanRange.LATER:
         cursor.range += 1
-        cursor.mode = ScanMode.ALL if step.bucket == NONE else ScanMode.BY_KEY
+        cursor.mode = ScanMode.ALL if join.bucket == NONE else ScanMode.BY_KEY
         if cursor.range == ScanRange.PAIRS:
-            partners = source.partners(step.partners)
+            partners = source.partners(join.partners)
             lo = partners.lo
             hi = partners.hi
             if lo == NONE or hi < head:
                 continue
-            cursor.mode = step.scan
+            cursor.mode = join.scan
             cursor.lo = lo
             cursor.hi = hi
             cursor.last = hi
-            cursor.next = first_live_partner(step.scan, partners, head)
+            cursor.next = first_live_partner(join.scan, partners, head)
             return True
         if cursor.range == ScanRange.EARLIER:
-            if step.last_ended_before == NONE:
+            if join.last_ended_before == NONE:
                 continue
             cursor.next = head
-            cursor.last = source[step.last_ended_before]
-            if step.bucket != NONE:
-                cursor.next = min(source[step.latest_with_key], ring.tail - 1)
+            cursor.last = source[join.last_ended_before]
+            if join.bucket != NONE:
+                cursor.next = min(source[join.latest_with_key], ring.tail - 1)
                 cursor.lo = head
                 cursor.last = ring.tail - 1
             return True
-        if step.first_starting_after == NONE or source[step.first_starting_after] == NONE:
+        if join.first_starting_after == NONE or source[join.first_starting_after] == NONE:
             continue  # the source has not ended
-        cursor.next = ring.first_after(source, step.first_starting_after)
+        cursor.next = ring.first_after(source, join.first_starting_after)
         cursor.last = ring.tail - 1
-        if step.bucket != NONE:
+        if join.bucket != NONE:
             if cursor.next > cursor.last:
                 continue
             cursor.lo = cursor.next
-            cursor.next = ring.pool[bucket_of(ring, step.key, source, step.bucket)] - 1
+            cursor.next = ring.pool[bucket_of(ring, join.key, source, join.bucket)] - 1
         return True
     return False
 
@@ -131,73 +132,98 @@ def _is_listed_pair(
 
 
 @kernel
-def _passes(partition: Partition, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]) -> bool:
-    """Whether a candidate fulfils the constraints that close a cycle."""
+def _fits(
+    partition: Partition, target: int, checked: int, slot: Slot, slot_id: int, bound: Rows[Bound]
+) -> bool:
+    """Whether a candidate fits symbols (as bits) that are bound: so cycles close."""
     program = partition.program
-    for number in range(step.check, step.check_end):
-        check = program.checks[number]
-        other = Slot(at_word(partition.pool, bound[check.other].place))
-        if check.equal_keys != NONE:
-            keys = program.equal_keys[check.equal_keys]
-            mine = keys.words[check.side]
-            if not equal_keys(slot, mine, other, keys.words[1 - check.side]):
-                return False
-        elif check.constraint == NONE:
+    first = target * program.n_symbols
+    while checked:
+        s = trailing_zeros(checked)
+        checked &= checked - 1
+        check = program.checks[first + s]
+        other = Slot(at_word(partition.pool, bound[s].place))
+        other_id = bound[s].slot_id
+        if check.constraint == NONE:
             if slot[check.side] == other[check.side]:
                 return False
         elif program.constraints[check.constraint].listed != NONE:
-            if not _is_listed_pair(
-                partition, check, slot, slot_id, other, bound[check.other].slot_id
-            ):
+            if not _is_listed_pair(partition, check, slot, slot_id, other, other_id):
                 return False
         elif not is_pair(
-            program.constraints[check.constraint],
-            check.side,
-            slot,
-            slot_id,
-            other,
-            bound[check.other].slot_id,
+            program.constraints[check.constraint], check.side, slot, slot_id, other, other_id
         ):
             return False
     return True
 
 
 @kernel
-def _begin_scan(partition: Partition, step: Step, cursor: ScanCursor, floor: int) -> None:
+def _has_equal_keys(
+    partition: Partition, join: Join, keyed: int, slot: Slot, bound: Rows[Bound]
+) -> bool:
+    """Whether the keys of a candidate are those of symbols (as bits) that are bound."""
+    program = partition.program
+    first = join.target * program.n_symbols
+    while keyed:
+        s = trailing_zeros(keyed)
+        keyed &= keyed - 1
+        check = program.checks[first + s]
+        other = Slot(at_word(partition.pool, bound[s].place))
+        mine = 0 if join.target < s else 1
+        # by the first key of its partners the source has found them
+        for number in range(check.keys + (s == join.source), check.keys_end):
+            words = program.equal_keys[number].words
+            if not equal_keys(slot, words[mine], other, words[1 - mine]):
+                return False
+    return True
+
+
+@kernel
+def _passes(
+    partition: Partition, join: Join, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]
+) -> bool:
+    """Whether a candidate fulfils what the step checks of it."""
+    if step.checked and not _fits(partition, join.target, step.checked, slot, slot_id, bound):
+        return False
+    return not step.keyed or _has_equal_keys(partition, join, step.keyed, slot, bound)
+
+
+@kernel
+def _begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
-    has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
-    if has_ranges and not step.listed:
-        Ring(partition.rings[step.target], partition.pool, step.width).expire(floor)
+    has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
+    if has_ranges and not join.listed:
+        Ring(partition.rings[join.target], partition.pool, join.width).expire(floor)
     cursor.range = ScanRange.NONE
     cursor.next = 1
     cursor.last = 0
 
 
 @kernel
-def _next_list_range(partition: Partition, step: Step, source: Slot, cursor: ScanCursor) -> bool:
+def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners in a listed constraint; False after all."""
-    target = step.target
+    target = join.target
     ring = partition.ring(target)
     of_rows = partition.program.rows >> target & 1
     while cursor.range < ScanRange.LATER:
         cursor.range += 1
         cursor.next = NONE
         if cursor.range == ScanRange.PAIRS:
-            cursor.next = PairLists(source.partners(step.partners)).completing
+            cursor.next = PairLists(source.partners(join.partners)).completing
             return True
         if cursor.range == ScanRange.EARLIER:
-            if not step.allows_earlier:
+            if not join.allows_earlier:
                 continue
             if not of_rows:
                 cursor.next = ring.head
                 cursor.last = ring.first_ending_from(source.start) - 1
             return True
-        if not step.allows_later or source.end == OPEN:
+        if not join.allows_later or source.end == OPEN:
             continue
         if not of_rows:
             cursor.next = ring.first_starting_from(source.end + 1)
             cursor.last = ring.tail - 1
-            latest = step.target_last_ended_before
+            latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
                 cursor.last -= 1  # it has not been inserted yet
         return True
@@ -206,22 +232,22 @@ def _next_list_range(partition: Partition, step: Step, source: Slot, cursor: Sca
 
 @kernel
 def _next_listed(
-    partition: Partition, scratch: Scratch, step: Step, source: Slot, cursor: ScanCursor, floor: int
+    partition: Partition, scratch: Scratch, join: Join, source: Slot, cursor: ScanCursor, floor: int
 ) -> int:
     """The next partner in the cursor's range that can complete a match, else NONE."""
-    target = step.target
+    target = join.target
     if cursor.range == ScanRange.PAIRS:
-        constraint = partition.program.constraints[step.constraint]
+        constraint = partition.program.constraints[join.constraint]
         while cursor.next != NONE:
             scratch.steps += 1
             pair_id = cursor.next
             pair = pair_at(partition, constraint, pair_id)
-            candidate = pair.ids[1 - step.side]
-            cursor.next = pair.next[step.side]
+            candidate = pair.ids[1 - join.side]
+            cursor.next = pair.next[join.side]
             if not is_held(partition, target, candidate, floor):
                 discard(partition, constraint, pair_id, floor)
             elif not can_complete(partition, target, candidate, floor):
-                set_aside(partition, constraint, step.side, pair_id)
+                set_aside(partition, constraint, join.side, pair_id)
             else:
                 return candidate
         return NONE
@@ -251,26 +277,26 @@ def _next_listed(
 
 @kernel
 def _scan_listed(
-    partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
-    is_last: bool, floor: int,
+    partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
+    matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """What `_scan` does, of a constraint of intervals that came as rows."""
-    target = step.target
+    target = join.target
     ring = partition.ring(target)
     bound = scratch.bound
-    source = Slot(at_word(partition.pool, bound[step.source].place))
+    source = Slot(at_word(partition.pool, bound[join.source].place))
     while True:
         candidate = NONE
         if cursor.range != ScanRange.NONE:
-            candidate = _next_listed(partition, scratch, step, source, cursor, floor)
+            candidate = _next_listed(partition, scratch, join, source, cursor, floor)
         if candidate == NONE:
-            if not _next_list_range(partition, step, source, cursor):
+            if not _next_list_range(partition, join, source, cursor):
                 return _Scanned.EXHAUSTED
             continue
         slot = ring.slot(candidate)
-        if step.key != NONE and not equal_keys(slot, step.target_key, source, step.key):
+        if join.key != NONE and not equal_keys(slot, join.target_key, source, join.key):
             continue
-        if not _passes(partition, step, slot, candidate, bound):
+        if not _passes(partition, join, step, slot, candidate, bound):
             continue
         bound[target].slot_id = candidate
         bound[target].place = ring.place(candidate)
@@ -284,21 +310,21 @@ def _scan_listed(
 
 @inline_kernel
 def _scan(
-    partition: Partition, scratch: Scratch, step: Step, cursor: ScanCursor, matches: Matches,
-    is_last: bool, floor: int,
+    partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
+    matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """Bind the step's next candidate to its target; of the last step, write down all the matches.
 
     Gives why it stopped (`_Scanned`).
     """
-    target = step.target
-    ring = Ring(partition.rings[target], partition.pool, step.width)
+    target = join.target
+    ring = Ring(partition.rings[target], partition.pool, join.width)
     bound = scratch.bound
-    source_id = bound[step.source].slot_id
-    source = Slot(at_word(partition.pool, bound[step.source].place))
-    has_ranges = step.last_ended_before != NONE or step.first_starting_after != NONE
-    has_checks = step.check < step.check_end
-    has_key = step.key != NONE
+    source_id = bound[join.source].slot_id
+    source = Slot(at_word(partition.pool, bound[join.source].place))
+    has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
+    has_checks = step.checked | step.keyed != 0
+    has_key = join.key != NONE
     outcome = _Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
@@ -311,14 +337,14 @@ def _scan(
             steps += looked
         elif mode == ScanMode.BY_KEY and candidate <= last:
             candidate, looked = next_with_key(
-                ring, step.target_key, step.chain, candidate, cursor.lo, source[step.key + 1]
+                ring, join.target_key, join.chain, candidate, cursor.lo, source[join.key + 1]
             )
             steps += looked
             if candidate == NONE:
                 candidate = last + 1
         if candidate > last:
             if (cursor.range == ScanRange.PAIRS and not has_ranges) or not _next_range(
-                ring, step, source, cursor
+                ring, join, source, cursor
             ):
                 break
             following = cursor.next
@@ -335,8 +361,8 @@ def _scan(
         place = ring.place(candidate)
         slot = Slot(at_word(partition.pool, place))
         if mode == ScanMode.BY_KEY:
-            following = slot[step.chain] - 1
-        elif has_key and not equal_keys(slot, step.target_key, source, step.key):
+            following = slot[join.chain] - 1
+        elif has_key and not equal_keys(slot, join.target_key, source, join.key):
             continue
         if min(slot.match_bound, slot.start) < floor:
             if mode == ScanMode.ALL:  # it is none until its bound increases
@@ -345,13 +371,13 @@ def _scan(
         if candidate == ring.tail - 1:
             if not partition.valid >> target & 1:
                 continue
-            if cursor.range == ScanRange.LATER and slot[step.target_last_ended_before] < source_id:
+            if cursor.range == ScanRange.LATER and slot[join.target_last_ended_before] < source_id:
                 continue
         if mode == ScanMode.ALL_CHECKED or mode == ScanMode.ENDS_CHECKED:
             possible = possible_relations(source.start, source.end, slot.start, slot.end)
-            if possible & step.allowed != possible:
+            if possible & join.allowed != possible:
                 continue
-        if has_checks and not _passes(partition, step, slot, candidate, bound):
+        if has_checks and not _passes(partition, join, step, slot, candidate, bound):
             continue
         bound[target].slot_id = candidate
         bound[target].place = place
@@ -380,7 +406,7 @@ def _emit_product(program: Program, seed: Seed, scratch: Scratch, matches: Match
         return False
     matches.copy(scratch.cached_matches, first, count)
     for number in range(seed.step, seed.independent):
-        s = program.steps[number].target
+        s = program.joins[program.steps[number].join].target
         for match in range(first, first + count):
             matches.bind(match, s, scratch.bound[s].slot_id)
     scratch.n_matches += count
@@ -428,18 +454,19 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
                 continue
             scratch.cached_matches = scratch.n_matches
         step = program.steps[seed.step + depth]
+        join = program.joins[step.join]
         cursor = scratch.cursors[depth]
         if begins:
             if scratch.steps + scratch.visits >= scratch.pause_at:
                 scratch.paused = Paused.INSIDE
                 scratch.depth = depth
                 return False
-            _begin_scan(partition, step, cursor, floor)
+            _begin_scan(partition, join, cursor, floor)
         is_last = depth + 1 == n_steps
-        if step.listed:
-            scanned = _scan_listed(partition, scratch, step, cursor, matches, is_last, floor)
+        if join.listed:
+            scanned = _scan_listed(partition, scratch, join, step, cursor, matches, is_last, floor)
         else:
-            scanned = _scan(partition, scratch, step, cursor, matches, is_last, floor)
+            scanned = _scan(partition, scratch, join, step, cursor, matches, is_last, floor)
         if scanned == _Scanned.FULL:
             scratch.depth = n_steps
             return False

@@ -10,6 +10,7 @@ from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
 from piestream.joins.arrivals import expire_rows
+from piestream.joins.closing import any_open_row_before
 from piestream.joins.keys import index_keys
 from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
 from piestream.joins.orders import BY_END, BY_START, box_in
@@ -134,7 +135,8 @@ def compact(
         partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         if not partition.used:
             continue
-        at = min(now, partition.last_time) if closable and partition.mask else now
+        is_open = partition.mask or any_open_row_before(partition, INT64_MAX)
+        at = min(now, partition.last_time) if closable and is_open else now
         alive = _expire_all(partition, minus(at, program.window), at)
         if alive or partition.mask or partition.waiting or partition.last_time >= now:
             to = _compact_partition(partition, pointer(fresh), to)

@@ -12,6 +12,7 @@ from piestream.joins.orders import BY_END, box_in
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     NO_MATCH,
+    Closing,
     OutputKind,
     Phase,
     Program,
@@ -146,12 +147,11 @@ def _sorted_waiting(waiting: WaitingStore, completed: Array) -> Array:
 @kernel
 def _await_completion(
     partition: Partition, waiting: WaitingStore, ids: Words, results: ResultColumns, row: int,
-    time: int, ended: int,
+    now: int, ended: int,
 ) -> None:  # fmt: skip
     """Put a triggered match into the lists of those of its intervals that end now or later.
 
-    What triggers a match with all ends known is one of these ends, so there is always one. At the
-    end of an input, others may have ended at this time before: ``ended`` are those that end now.
+    What triggers a match with all ends known is one of these ends, so there is always one.
     """
     program = partition.program
     number = waiting.take()
@@ -163,7 +163,7 @@ def _await_completion(
         match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = _number(program, s, slot)
-        if slot.end > time or (slot.end == time and ended >> s & 1):
+        if slot.end > now or (slot.end == now and ended >> s & 1):
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]
@@ -191,9 +191,10 @@ def report(
         results.describe(row, number, time, Phase.TRIGGER + 2 * scratch.closing)
     _write_outputs(partition, matches, places, results, first)
     if program.emit_both:
+        now = time + (scratch.closing != Closing.NO)
         for k in range(count):
             ids = at_word(matches, places[k])
-            _await_completion(partition, waiting, ids, results, first + k, time, ended)
+            _await_completion(partition, waiting, ids, results, first + k, now, ended)
     scratch.n_rows += count
 
 
@@ -237,6 +238,7 @@ def complete(
     program = partition.program
     completed_array = np.empty(partition.waiting, np.int64)
     completed = pointer(completed_array)
+    now = time + (scratch.closing != Closing.NO)
     count = 0
     for s in range(program.n_symbols):
         if not ended >> s & 1:
@@ -246,7 +248,7 @@ def complete(
             count = _end_waits(program, waiting, s, ring.latest(), completed, count)
             continue
         order = partition.order(s, BY_END)
-        passed = box_in(order, time, time, INT64_MIN, INT64_MAX, NO_MATCH)
+        passed = box_in(order, now, now, INT64_MIN, INT64_MAX, NO_MATCH)
         slot_id = passed.following(NONE)[0]
         while slot_id != NONE:
             count = _end_waits(program, waiting, s, ring.slot(slot_id), completed, count)

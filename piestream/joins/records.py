@@ -222,8 +222,7 @@ class Key(Record):
 class EqualKeys(Record):
     """Values of two symbols that are equal in every match."""
 
-    words: Annotated[Words, 2]  # first of the words of each
-    symbols: Annotated[Words, 2]
+    words: Annotated[Words, 2]  # first of the words of each, of the lower symbol first
 
 
 class Incident(Record):
@@ -285,7 +284,15 @@ class Seed(Record):
 
 
 class Step(Record):
-    """Bind one more symbol; with what the scan needs of the constraint and of the symbols."""
+    """Bind one more symbol."""
+
+    join: int  # how its candidates are found
+    checked: int  # the symbols bound before (as bits) that they must fit
+    keyed: int  # and whose keys theirs must be equal to
+
+
+class Join(Record):
+    """From an interval to its partners in a constraint: what a scan needs of it and of the symbols."""
 
     target: int
     source: int  # the symbol that is already bound
@@ -306,17 +313,15 @@ class Step(Record):
     listed: int  # 1: the constraint is listed
     allows_earlier: int  # of the source's Side
     allows_later: int
-    check: int
-    check_end: int
 
 
 class Check(Record):
-    """A constraint between the target and a symbol bound before, or equal keys of the two."""
+    """How intervals of two symbols are checked to fit."""
 
-    constraint: int  # NONE: only that the two are not the same interval, or have equal keys
-    side: int  # the target's side; that they are not the same: the word that tells them apart
-    other: int
-    equal_keys: int  # NONE: it is not about keys
+    constraint: int  # NONE: only that the two are not the same interval
+    side: int  # of the first one; of no constraint: the word that tells intervals apart
+    keys: int  # the first of their equal keys; a constraint looks partners up by it
+    keys_end: int
 
 
 class Output(Record):
@@ -347,7 +352,8 @@ class Program(Record):
     transitions: Table[Transition]
     seeds: Table[Seed]
     steps: Table[Step]
-    checks: Table[Check]
+    joins: Table[Join]  # of each constraint: from its x, and from its y
+    checks: Table[Check]  # of each two symbols: of the first one with all, then of the second
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
@@ -359,7 +365,7 @@ class Program(Record):
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
     keys: Table[Key]
-    equal_keys: Table[EqualKeys]
+    equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
 
 
 # -- results ---------------------------------------------------------------------------------------

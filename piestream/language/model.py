@@ -511,6 +511,7 @@ class Query:
         state: bytes | None = None,
         *,
         schema: Mapping[str, Any] | None = None,
+        status: str | Path | None = None,
         **options: Unpack[OrderKeywords],
     ) -> Session:
         """A session on a stream that goes on: push events, get the matches that became known.
@@ -523,6 +524,9 @@ class Query:
         schema
             The types of the columns: Polars types, or ``int``, ``float``, ``str``, ``bool``,
             ``datetime``, ``date``. Left out, the first push decides.
+        status
+            A file to which the session writes about once a second how it goes, for ``piestream watch``
+            and Prometheus.
         ties
             Two events of a partition with the same time: ``"error"``, or only the ``"first"`` or
             the ``"last"`` of them counts.
@@ -540,6 +544,8 @@ class Query:
             options.
         QueryError
             The query does not fit the columns of ``schema``.
+        FileError
+            ``status`` leads to a file that is something else.
 
         >>> import piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
@@ -549,6 +555,10 @@ class Query:
         >>> session.push({"t": 5, "x": 0})
         [{'detected_at': 3, 'a_ts': 3, 'a_te': None}]
         """
+        if status is not None:
+            from piestream.monitoring.sessions import PublishedSession
+
+            return PublishedSession(self, status, state=state, schema=schema, **options)
         from piestream.adapters import session
 
         return session.Session(self, state=state, schema=schema, **options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, groupby
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from piestream.joins.records import (
 from piestream.language.model import Emit, Query
 from piestream.plan.join_order import (
     Edge,
-    EqualKeys,
     Estimate,
     JoinOrders,
     bounded_sides,
@@ -74,6 +73,16 @@ def scan_mode(relations: Relation) -> ScanMode:
 def _length(ticks: int | None) -> int:
     """A length in ticks as a word. It may exceed 63 bits: it has no sign."""
     return NONE if ticks is None else _signed(min(ticks, _LONGEST))
+
+
+def _lower_first(key: JoinKey) -> JoinKey:
+    """A key with its lower symbol first."""
+    return JoinKey(*sorted((key.x, key.y), key=lambda cell: cell.symbol))
+
+
+def _symbols_of(key: JoinKey) -> tuple[int, int]:
+    """The symbols of a key."""
+    return key.x.symbol, key.y.symbol
 
 
 def _bits(symbols: Iterable[int]) -> int:
@@ -145,7 +154,7 @@ class _Compiler:
         keys: Sequence[JoinKey] = (),
     ) -> None:
         self.query = query
-        self.keys = tuple(keys)
+        self.keys = tuple(sorted(map(_lower_first, keys), key=_symbols_of))
         self.ticks = ticks
         #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
         self.rows = {
@@ -160,8 +169,9 @@ class _Compiler:
             Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
             for c in query.constraints
         ]
-        self.equal_keys = list(self._equal_keys())
-        self.join_orders = JoinOrders(self.edges, self._same_predicate_pairs(), self.equal_keys)
+        self.join_orders = JoinOrders(
+            self.edges, self._same_predicate_pairs(), [*map(frozenset, map(_symbols_of, self.keys))]
+        )
         self.key_rows: list[list[int]] = []
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
@@ -173,7 +183,7 @@ class _Compiler:
         self.n_gone = 0
         self.constraints: list[_Constraint] = []
         self.incidents: list[list[int]] = []
-        self.transitions: list[list[int]] = []
+        self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
         self.cell_words: dict[Cell, int] = {}
 
@@ -286,12 +296,11 @@ class _Compiler:
     def _automaton(self, relations: Relation, same_predicate: bool) -> int:
         """The first transition of the automaton that decides these relations."""
         automaton = compile_pair(relations, same_predicate)
-        first = len(self.transitions)
-        states, decides = automaton.next_state.ravel(), automaton.decides.ravel()
-        self.transitions += [
-            records.Transition.packed(state=state, decides=pairs)
-            for state, pairs in zip(states.tolist(), decides.tolist(), strict=True)
-        ]
+        first = sum(map(len, self.transitions))
+        rows = np.zeros((automaton.next_state.size, records.Transition.size), np.int64)
+        records.Transition.column_of(rows, "state")[:] = automaton.next_state.ravel()
+        records.Transition.column_of(rows, "decides")[:] = automaton.decides.ravel()
+        self.transitions.append(rows)
         return first
 
     # -- symbols ----------------------------------------------------------------------------------
@@ -392,24 +401,18 @@ class _Compiler:
 
     # -- join keys --------------------------------------------------------------------------------
 
-    def _equal_keys(self) -> Iterator[EqualKeys]:
-        """The join keys; one for each constraint that can look partners up by it."""
-        served: set[int] = set()
-        for key in self.keys:
-            x, y = key.x.symbol, key.y.symbol
-            edges = [n for n, edge in enumerate(self.edges) if {edge.x, edge.y} == {x, y}]
-            constraint = next((n for n in edges if n not in served), None)
-            if constraint is not None:
-                served.add(constraint)
-            yield EqualKeys(x, y, constraint)
+    def _looked_up(self) -> Iterator[tuple[JoinKey, _Constraint]]:
+        """The constraints that can look partners up by a key, with the first key of their symbols."""
+        first = {frozenset(_symbols_of(key)): key for key in reversed(self.keys)}
+        for number, edge in enumerate(self.edges):
+            key = first.get(frozenset((edge.x, edge.y)))
+            if key is not None:
+                yield key, self.constraints[number]
 
     def _add_keys(self) -> None:
         """Words for the indexes of symbols by their keys; the buckets come last in slots."""
         indexed: dict[Cell, int] = {}  # word of the chain
-        for key, equal in zip(self.keys, self.equal_keys, strict=True):
-            if equal.constraint is None:
-                continue
-            constraint = self.constraints[equal.constraint]
+        for key, constraint in self._looked_up():
             for mine, theirs in ((key.x, key.y), (key.y, key.x)):
                 side = constraint.side_of(mine.symbol)
                 side["key"] = self.cell_words[mine]
@@ -440,9 +443,9 @@ class _Compiler:
 
     def _look_up_by(self, cell: Cell, bucket: int, chain: int) -> None:
         """Let the constraints of a key find partners by its index."""
-        for key, equal in zip(self.keys, self.equal_keys, strict=True):
-            if equal.constraint is not None and cell in (key.x, key.y):
-                side = self.constraints[equal.constraint].side_of(cell.symbol)
+        for key, constraint in self._looked_up():
+            if cell in (key.x, key.y):
+                side = constraint.side_of(cell.symbol)
                 side["bucket"], side["chain"] = bucket, chain
 
     # -- results and the whole --------------------------------------------------------------------
@@ -466,6 +469,53 @@ class _Compiler:
         if word.at_trigger and kind == OutputKind.SLOT_WORD:
             kind = OutputKind.SLOT_WORD_AT_TRIGGER
         return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
+
+    def _join(self, number: int, side: int) -> list[int]:
+        """The record of the partners that one side of a constraint has on the other."""
+        constraint = self.constraints[number]
+        ends = constraint.edge.x, constraint.edge.y
+        source, target = constraint.sides[side], constraint.sides[1 - side]
+        return records.Join.packed(
+            target=ends[1 - side],
+            source=ends[side],
+            width=self.symbols[ends[1 - side]]["width"],
+            partners=source["partners"],
+            last_ended_before=source["last_ended_before"],
+            first_starting_after=source["first_starting_after"],
+            scan=source["scan"],
+            allowed=source["allowed"],
+            target_last_ended_before=target["last_ended_before"],
+            key=source["key"],
+            latest_with_key=source["latest_with_key"],
+            target_key=target["key"],
+            bucket=target["bucket"],
+            chain=target["chain"],
+            constraint=number,
+            side=side,
+            listed=constraint.listed != NONE,
+            allows_earlier=source["allows_earlier"],
+            allows_later=source["allows_later"],
+        )
+
+    def _checks(self) -> Words:
+        """Of each two symbols the record of how they are checked to fit."""
+        n_symbols = len(self.symbols)
+        rows = np.zeros((n_symbols, n_symbols, records.Check.size), np.int64)
+        for symbol in range(n_symbols):
+            identity = records.RowSlot.offset("number" if symbol in self.rows else "start")
+            rows[:, symbol] = records.Check.packed(
+                constraint=NONE, side=identity, keys=0, keys_end=0
+            )
+        side, constraint = records.Check.offset("side"), records.Check.offset("constraint")
+        for number, edge in enumerate(self.edges):
+            for symbol in (edge.x, edge.y):
+                rows[symbol, edge.other(symbol), [constraint, side]] = number, edge.side(symbol)
+        keys = records.Check.offset("keys")
+        for symbols, of_pair in groupby(enumerate(self.keys), lambda each: _symbols_of(each[1])):
+            numbers = [number for number, _ in of_pair]
+            for pair in (symbols, symbols[::-1]):
+                rows[*pair, keys : keys + 2] = numbers[0], numbers[-1] + 1
+        return rows
 
     @property
     def _automata_at(self) -> int:
@@ -494,9 +544,6 @@ class _Compiler:
         symbols = range(len(self.symbols))
         partition_words = self._place_rows()
         names = [symbol.name for symbol in self.query.symbols]
-        orders = [*self.join_orders.steps(Estimate()).values()]
-        n_steps = sum(len(order) for order in orders)
-        n_checks = sum(len(step.checks) for order in orders for step in order)
         return assemble(
             Program,
             n_symbols=len(symbols),
@@ -515,10 +562,13 @@ class _Compiler:
                 constraint.packed(number, self.join_orders.is_cyclic)
                 for number, constraint in enumerate(self.constraints)
             ],
-            transitions=self.transitions,
-            seeds=np.zeros(len(orders) * records.Seed.size, np.int64),
-            steps=np.zeros(n_steps * records.Step.size, np.int64),
-            checks=np.zeros(n_checks * records.Check.size, np.int64),
+            transitions=np.concatenate([*self.transitions, np.zeros((0, 2), np.int64)]).ravel(),
+            seeds=np.zeros(len(self.join_orders.seeds) * records.Seed.size, np.int64),
+            steps=np.zeros(self.join_orders.n_steps * records.Step.size, np.int64),
+            joins=[
+                self._join(number, side) for number in range(len(self.edges)) for side in (0, 1)
+            ],
+            checks=self._checks().ravel(),
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,
@@ -533,10 +583,7 @@ class _Compiler:
             ended_bounds_at=self._ended_bounds_at,
             keys=self.key_rows,
             equal_keys=[
-                records.EqualKeys.packed(
-                    words=[self.cell_words[key.x], self.cell_words[key.y]],
-                    symbols=[key.x.symbol, key.y.symbol],
-                )
+                records.EqualKeys.packed(words=[self.cell_words[key.x], self.cell_words[key.y]])
                 for key in self.keys
             ],
         )

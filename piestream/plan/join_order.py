@@ -7,10 +7,10 @@ of the live state.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,44 +40,23 @@ class Edge:
         return 0 if symbol == self.x else 1
 
 
-@dataclass(frozen=True, slots=True)
-class EqualKeys:
-    """Two symbols whose intervals have equal keys in every match."""
+class Step(NamedTuple):
+    """Bind ``target`` to the partners that ``constraint`` gives for the symbol on ``side``.
 
-    x: int
-    y: int
-    constraint: int | None  # the one whose partners are looked up by this key
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A constraint with a symbol bound before, or that both have equal keys.
-
-    Neither of the two: only that they are not the same interval.
+    They must fit the symbols of ``checked``, a bit each: all others bound before it to which a
+    constraint leads, or that may not be the same interval. And their keys must be equal to those
+    of ``keyed``.
     """
-
-    constraint: int | None
-    side: int
-    other: int
-    equal_keys: int | None = None
-
-
-@dataclass(frozen=True)
-class Step:
-    """Bind ``target`` to the partners that ``constraint`` gives for the symbol on ``side``."""
 
     target: int
     constraint: int
     side: int
-    checks: tuple[Check, ...]
+    checked: int
+    keyed: int
 
-    @cached_property
-    def needs(self) -> int:
-        """The symbols that the checks look at, a bit each."""
-        symbols = 0
-        for check in self.checks:
-            symbols |= 1 << check.other
-        return symbols
+
+#: Steps as rows, their fields as columns.
+StepTable = NDArray[np.uint64]
 
 
 class SideSample(Protocol):
@@ -141,11 +120,11 @@ class JoinOrders:
         self,
         edges: Sequence[Edge],
         same_predicate_pairs: Sequence[frozenset[int]],
-        equal_keys: Sequence[EqualKeys] = (),
+        equal_keys: Sequence[frozenset[int]] = (),
     ) -> None:
         self.edges = edges
-        self.equal_keys = equal_keys
         self.same_predicate_pairs = same_predicate_pairs
+        self.equal_keys = equal_keys
         self.seeds: dict[str, tuple[int, ...]] = {}
         #: Without ranges and cycles the semijoin reduction leaves nothing to try in vain, whatever
         #: the order.
@@ -159,231 +138,210 @@ class JoinOrders:
         self.seeds[name] = bound
         return len(self.seeds) - 1
 
+    @property
+    def n_steps(self) -> int:
+        """How many steps all seeds have together, whatever the estimate."""
+        n_symbols = len({s for edge in self.edges for s in (edge.x, edge.y)})
+        return sum(max(0, n_symbols - len(bound)) for bound in self.seeds.values())
+
+    def tables(self, estimate: Estimate) -> list[StepTable]:
+        """The steps of every seed as rows."""
+        graph = JoinGraph(self.edges, self.same_predicate_pairs, self.equal_keys)
+        return steps_from([*self.seeds.values()], graph, estimate)
+
     def steps(self, estimate: Estimate) -> dict[str, tuple[Step, ...]]:
         """The steps of every seed."""
-        writer = _StepWriter(self.edges, self.same_predicate_pairs, estimate, self.equal_keys)
-        symbols = {s for edge in self.edges for s in (edge.x, edge.y)}
-        far = [bound for bound in self.seeds.values() if len(symbols) - len(bound) > _ALL_ORDERS]
-        greedy = dict(zip(far, greedy_orders(far, self.edges, estimate), strict=True))
-        return {
-            name: steps_from(
-                bound, self.edges, self.same_predicate_pairs, estimate, greedy.get(bound), writer
-            )
-            for name, bound in self.seeds.items()
-        }
+        rows = [table.tolist() for table in self.tables(estimate)]
+        return {name: tuple(map(Step._make, r)) for name, r in zip(self.seeds, rows, strict=True)}
 
 
-def steps_from(
-    bound: Sequence[int],
-    edges: Sequence[Edge],
-    same_predicate_pairs: Sequence[frozenset[int]],
-    estimate: Estimate | None = None,
-    order: Sequence[int] | None = None,
-    writer: _StepWriter | None = None,
-) -> tuple[Step, ...]:
-    """The steps that bind all remaining symbols once ``bound`` are, at the least estimated work.
+class JoinGraph:
+    """Constraints as a graph of symbols.
 
     ``same_predicate_pairs`` are pairs of symbols that no constraint prevents from binding the same
-    interval. An ``order`` that was found already is taken, and steps are shared by whoever asks the
-    same ``writer``.
+    interval. ``equal_keys`` are pairs that have equal keys in every match; one that has several is
+    there as often, and a constraint between the two looks partners up by the first.
     """
-    estimate = estimate or Estimate()
-    symbols = {s for edge in edges for s in (edge.x, edge.y)} if order is None else ()
-    if order is None and len(symbols) - len(bound) > _ALL_ORDERS:
-        (order,) = greedy_orders([bound], edges, estimate)
-    if order is None or len(edges) <= len(order) + len(bound):
-        search = _Search(edges, estimate, bound)
-        order = search.best(frozenset(bound)) if order is None else order
-        if search.is_tree and not any(edge.ranged for edge in edges):
-            order = search.branch_by_branch(order, bound)  # any order is as good
-    writer = writer or _StepWriter(edges, same_predicate_pairs, estimate)
-    return writer.steps(bound, order)
-
-
-class _StepWriter:
-    """Writes orders as steps. Orders that come to the same symbols from different seeds share them."""
 
     def __init__(
         self,
         edges: Sequence[Edge],
-        same_predicate_pairs: Sequence[frozenset[int]],
-        estimate: Estimate,
-        equal_keys: Sequence[EqualKeys] = (),
+        same_predicate_pairs: Sequence[frozenset[int]] = (),
+        equal_keys: Sequence[frozenset[int]] = (),
     ) -> None:
         self.edges = edges
-        self.estimate = estimate
-        self.equal_keys = equal_keys
-        self.written: dict[tuple[int, int, int], Step] = {}
-        #: By target, in order of the constraints: a bit for the other symbol, the constraint, and its
-        #: check.
-        self.incident: dict[int, list[tuple[int, int, Check]]] = {}
-        self.ranked: dict[int, list[tuple[int, int, Check]]] = {}
+        #: By symbol the numbers of its constraints.
+        self.incident: dict[int, list[int]] = {}
+        #: By symbol those that its intervals may have to be checked against, a bit each.
+        self.neighbours: dict[int, int] = defaultdict(int)
         for number, edge in enumerate(edges):
-            for target in (edge.x, edge.y):
-                other = edge.other(target)
-                check = Check(number, edge.side(target), other)
-                self.incident.setdefault(target, []).append((1 << other, number, check))
-        self.same: dict[int, list[int]] = {}
-        for pair in same_predicate_pairs:
-            for target in pair:
-                (other,) = pair - {target}
-                self.same.setdefault(target, []).append(other)
+            for symbol in (edge.x, edge.y):
+                self.incident.setdefault(symbol, []).append(number)
+                self.neighbours[symbol] |= 1 << edge.other(symbol)
+        for x, y in map(tuple, same_predicate_pairs):
+            self.neighbours[x] |= 1 << y
+            self.neighbours[y] |= 1 << x
+        #: By symbol those that have a key in common with it, a bit each; and those that have several.
+        self.keyed: dict[int, int] = defaultdict(int)
+        self.keyed_again: dict[int, int] = defaultdict(int)
+        for x, y in map(tuple, equal_keys):
+            for symbol, other in ((x, y), (y, x)):
+                self.keyed_again[symbol] |= self.keyed[symbol] & 1 << other
+                self.keyed[symbol] |= 1 << other
 
-    def steps(self, bound: Sequence[int], order: Sequence[int]) -> tuple[Step, ...]:
-        """The steps that bind symbols in an order, once ``bound`` are."""
-        seed = done = sum(1 << symbol for symbol in bound)
-        # What is assumed of a constraint is the same whether or not the seed is there.
-        of_seed = seed if self.estimate.partners else 0
-        found = []
-        for target in order:
-            key = (target, done, of_seed)
-            step = self.written.get(key)
-            if step is None:
-                step = self.written[key] = self._step(*key)
-            found.append(step)
-            done |= 1 << target
-        return tuple(found)
+    @property
+    def any_order_is_as_good(self) -> bool:
+        """Whether nothing is tried in vain, whatever the order: without ranges and cycles."""
+        return len(self.edges) < max(len(self.incident), 1) and not any(
+            edge.ranged for edge in self.edges
+        )
 
-    def _step(self, target: int, done: int, seed: int) -> Step:
-        ranked, elsewhere = self._ranked(target), done & ~seed
-        via_entry = next((entry for entry in ranked if entry[0] & elsewhere), None)
-        if done & seed:
-            near = [entry for entry in ranked if entry[0] & done & seed]
-            others = near if via_entry is None else [*near, via_entry]
-            via_entry = min(others, key=lambda entry: self._work(entry, seed))
-        assert via_entry is not None  # an order goes along constraints
-        _, via, check = via_entry
-        checks = [e[2] for e in self.incident[target] if e[0] & done and e is not via_entry]
-        checks += [Check(None, 0, s) for s in self.same.get(target, ()) if done >> s & 1]
-        for number, keys in enumerate(self.equal_keys):
-            if target in (keys.x, keys.y) and keys.constraint != via:
-                side = 0 if target == keys.x else 1
-                other = keys.y if side == 0 else keys.x
-                if done >> other & 1:
-                    checks.append(Check(None, side, other, number))
-        return Step(target, via, 1 - check.side, tuple(checks))
-
-    def _ranked(self, target: int) -> list[tuple[int, int, Check]]:
-        """The incident constraints, that of least work first where the seed is at none of them."""
-        if target not in self.ranked:
-            self.ranked[target] = sorted(self.incident[target], key=lambda e: self._work(e, 0))
-        return self.ranked[target]
-
-    def _work(self, entry: tuple[int, int, Check], seed: int) -> tuple[float, bool, int]:
-        bit, number, check = entry
-        edge = self.edges[number]
-        tried = self.estimate.partners_of(edge, number, 1 - check.side, bool(bit & seed))
-        return tried, edge.ranged, number
+    def is_far(self, bound: Sequence[int]) -> bool:
+        """Whether so much is left to bind that not all orders are costed."""
+        return len(self.incident) - len(bound) > _ALL_ORDERS
 
 
-def greedy_orders(
-    seeds: Sequence[Sequence[int]], edges: Sequence[Edge], estimate: Estimate
-) -> list[tuple[int, ...]]:
-    """For each seed an order that always takes the symbol of which the fewest bindings remain.
+def steps_from(
+    seeds: Sequence[tuple[int, ...]], graph: JoinGraph, estimate: Estimate
+) -> list[StepTable]:
+    """Of each seed the steps that bind all remaining symbols, at the least estimated work."""
+    far = [bound for bound in dict.fromkeys(seeds) if graph.is_far(bound)]
+    greedy = dict(zip(far, greedy_steps(far, graph, estimate), strict=True))
+    found = []
+    for bound in seeds:
+        if bound in greedy and not graph.any_order_is_as_good:
+            found.append(greedy[bound])
+            continue
+        search = _Search(graph, estimate, bound)
+        order = greedy[bound][:, 0].tolist() if bound in greedy else search.best()
+        if graph.any_order_is_as_good:
+            order = search.branch_by_branch(order)
+        found.append(np.array(search.steps(order), np.uint64).reshape(-1, len(Step._fields)))
+    return found
 
-    All orders grow together, a symbol a round.
+
+def greedy_steps(
+    seeds: Sequence[tuple[int, ...]], graph: JoinGraph, estimate: Estimate
+) -> list[StepTable]:
+    """For each seed the steps of an order that always takes the symbol of fewest bindings.
+
+    All orders grow together, a symbol a round; a row is one of them.
     """
     if not seeds:
         return []
-    costs = _Costs(edges, estimate)
-    n = costs.n_symbols
+    costs = _Costs(graph, estimate)
+    shape = len(seeds), costs.n_symbols
     everyone = np.arange(len(seeds))
-    done = np.zeros((len(seeds), n), bool)
-    via = np.full((len(seeds), n), costs.none)  # the best constraint that reaches each symbol
-    others = np.ones((len(seeds), n))  # the product of the shares of all others
+    open_ones = np.ones(shape, bool)
+    via = np.full(shape, costs.none)  # the best constraint that reaches each symbol
+    tried = np.full(shape, np.inf)  # the partners that it gives
+    others = np.ones(shape)  # the product of the shares of all others
+    done = np.zeros(len(seeds), np.uint64)
 
     def bind(which: NDArray[np.intp], symbols: NDArray[np.intp], of_seed: bool) -> None:
-        done[which, symbols] = True
+        open_ones[which, symbols] = False
+        done[which] |= costs.bits[symbols]
         more, known = costs.ranks[int(of_seed)][symbols], via[which]
-        new = more != costs.none
-        others[which] *= np.where(new, costs.shares[np.maximum(more, known)], 1.0)
+        others[which] *= costs.shares[np.maximum(more, known)]
         via[which] = np.minimum(more, known)
+        tried[which] = costs.partners[via[which]]
 
     for at in range(max(map(len, seeds), default=0)):
         which = np.array([g for g, seed in enumerate(seeds) if len(seed) > at], np.intp)
         bind(which, np.array([seeds[g][at] for g in which], np.intp), of_seed=True)
-    orders: list[list[int]] = [[] for _ in seeds]
+    steps = np.zeros((*shape, len(Step._fields)), np.uint64)
+    lengths = np.zeros(len(seeds), np.intp)
     while True:
-        open_ones = ~done & (via != costs.none)
-        kept = np.where(open_ones, costs.partners[via] * others, np.inf)
+        kept = np.where(open_ones, tried * others, np.inf)
         targets = kept.argmin(axis=1)
-        which = everyone[open_ones[everyone, targets]]
+        which = everyone[np.isfinite(kept[everyone, targets])]
         if not which.size:
-            return [tuple(order) for order in orders]
-        for g, target in zip(which.tolist(), targets[which].tolist(), strict=True):
-            orders[g].append(target)
-        bind(which, targets[which], of_seed=False)
+            return [table[:length] for table, length in zip(steps, lengths, strict=True)]
+        targets = targets[which]
+        taken = via[which, targets]
+        source = costs.source_bits[taken]
+        others_bound = done[which] & ~source
+        checked = costs.neighbours[targets] & others_bound
+        keyed = costs.keyed[targets] & others_bound | costs.keyed_again[targets] & source
+        for number, column in enumerate(
+            (targets, costs.constraints[taken], costs.sides[taken], checked, keyed)
+        ):
+            steps[which, lengths[which], number] = column
+        lengths[which] += 1
+        bind(which, targets, of_seed=False)
 
 
 class _Costs:
     """Each edge and direction has a rank by what it costs to join along it, the best one 0."""
 
-    def __init__(self, edges: Sequence[Edge], estimate: Estimate) -> None:
-        self.n_symbols = 1 + max((max(edge.x, edge.y) for edge in edges), default=-1)
+    def __init__(self, graph: JoinGraph, estimate: Estimate) -> None:
+        self.n_symbols = 1 + max(graph.incident, default=-1)
         directions = [
             (estimate.partners_of(edge, number, side, of_seed), edge.ranged, number, side, of_seed)
-            for number, edge in enumerate(edges)
+            for number, edge in enumerate(graph.edges)
             for side in range(2)
             for of_seed in (False, True)
         ]
         directions.sort()
         #: The rank where no edge leads.
         self.none = len(directions)
-        self.partners = np.array([*(direction[0] for direction in directions), np.inf])
-        self.shares = np.ones(len(directions) + 1)
+        columns = [np.array(column) for column in zip(*directions, strict=True)]
+        self.partners = np.append(columns[0], np.inf)
+        self.constraints, self.sides, of_seeds = columns[2], columns[3], columns[4].astype(int)
+        ends = np.array([(edge.x, edge.y) for edge in graph.edges])[self.constraints]
+        ranks = np.arange(self.none)
+        sources, targets = ends[ranks, self.sides], ends[ranks, 1 - self.sides]
         #: By whether the source is of the seed, by source, by target.
         self.ranks = np.full((2, self.n_symbols, self.n_symbols), self.none)
-        for rank, (_, _, number, side, of_seed) in enumerate(directions):
-            edge = edges[number]
-            source, target = (edge.y, edge.x) if side else (edge.x, edge.y)
-            self.ranks[int(of_seed), source, target] = rank
-            self.shares[rank] = estimate.share_of(edge, number, side, of_seed)
-
-
-def independent_suffix(steps: Sequence[Step], edges: Sequence[Edge]) -> int:
-    """The first step from which on none needs a symbol that the steps before it bound.
-
-    The matches are then the product of what these find and of what those before them find.
-    """
-    earlier = sum(1 << step.target for step in steps)
-    independent, needed = len(steps), 0
-    for first in range(len(steps) - 1, 0, -1):
-        step = steps[first]
-        earlier &= ~(1 << step.target)
-        needed |= step.needs | 1 << edges[step.constraint].other(step.target)
-        if not needed & earlier:
-            independent = first
-    return independent
+        self.ranks[of_seeds, sources, targets] = ranks
+        self.shares = np.ones(self.none + 1)
+        self.shares[:-1] = [
+            estimate.share_of(graph.edges[number], number, side, of_seed)
+            for _, _, number, side, of_seed in directions
+        ]
+        self.bits = np.uint64(1) << np.arange(self.n_symbols, dtype=np.uint64)
+        self.source_bits = self.bits[sources]
+        self.neighbours, self.keyed, self.keyed_again = (
+            np.array([others[symbol] for symbol in range(self.n_symbols)], np.uint64)
+            for others in (graph.neighbours, graph.keyed, graph.keyed_again)
+        )
 
 
 class _Search:
     """Costs orders: the work of a step is the partners tried, for every binding that got there."""
 
-    def __init__(self, edges: Sequence[Edge], estimate: Estimate, seed: Sequence[int]) -> None:
-        self.edges = edges
+    def __init__(self, graph: JoinGraph, estimate: Estimate, seed: Sequence[int]) -> None:
+        self.graph = graph
+        self.edges = graph.edges
+        self.incident = graph.incident
         self.estimate = estimate
         self.seed = seed
-        self.incident: dict[int, list[int]] = {}
-        for number, edge in enumerate(edges):
-            self.incident.setdefault(edge.x, []).append(number)
-            self.incident.setdefault(edge.y, []).append(number)
         self.memo: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
 
-    @property
-    def is_tree(self) -> bool:
-        """Whether the constraints connect their symbols without a cycle."""
-        return len(self.edges) < len(self.incident) or not self.edges
+    def steps(self, order: Sequence[int]) -> tuple[Step, ...]:
+        """The steps that bind symbols in an order."""
+        done = {*self.seed}
+        found = []
+        for target in order:
+            via, _, _, _ = self.cost(target, done)
+            source = self.edges[via].other(target)
+            others = sum(1 << symbol for symbol in done if symbol != source)
+            checked = self.graph.neighbours[target] & others
+            keyed = self.graph.keyed[target] & others | self.graph.keyed_again[target] & 1 << source
+            found.append(Step(target, via, self.edges[via].side(source), checked, keyed))
+            done.add(target)
+        return tuple(found)
 
-    def branch_by_branch(self, order: Sequence[int], bound: Sequence[int]) -> tuple[int, ...]:
-        """An order in which the branches that only ``bound`` connects come one after the other."""
+    def branch_by_branch(self, order: Sequence[int]) -> list[int]:
+        """An order in which the branches that only the seed connects come one after the other."""
         branch = {symbol: symbol for symbol in order}
         for target in order:  # each is connected to one before it
             for number in self.incident[target]:
                 other = self.edges[number].other(target)
-                if other not in bound and order.index(other) < order.index(target):
+                if other not in self.seed and order.index(other) < order.index(target):
                     branch[target] = branch[other]
         branches = list(dict.fromkeys(branch.values()))
-        return tuple(sorted(order, key=lambda symbol: branches.index(branch[symbol])))
+        return sorted(order, key=lambda symbol: branches.index(branch[symbol]))
 
     def cost(self, target: int, bound: Iterable[int]) -> tuple[int, list[int], float, float]:
         """How to bind a symbol: by which constraint, checking which others, at what work and yield."""
@@ -412,9 +370,9 @@ class _Search:
         connected = {self.edges[e].other(s) for s in known for e in self.incident.get(s, ())}
         return sorted(connected - known)
 
-    def best(self, bound: frozenset[int]) -> tuple[int, ...]:
+    def best(self) -> list[int]:
         """The order of least work, over all orders."""
-        return self._least(bound)[1]
+        return [*self._least(frozenset(self.seed))[1]]
 
     def _least(self, bound: frozenset[int]) -> tuple[float, tuple[int, ...]]:
         if bound not in self.memo:

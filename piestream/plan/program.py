@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import NONE
 from piestream.intervals import aggregates
 from piestream.joins import records
 from piestream.joins.records import (
@@ -20,11 +19,9 @@ from piestream.joins.records import (
 )
 from piestream.joins.waiting import WaitingStore
 from piestream.plan.join_order import (
-    Check,
     Estimate,
     JoinOrders,
     Step,
-    independent_suffix,
 )
 
 Words = NDArray[np.int64]
@@ -108,74 +105,32 @@ class CompiledQuery:
 
 def write_join_orders(program: Words, join_orders: JoinOrders, estimate: Estimate) -> None:
     """Put the steps that suit an estimate into a program; their number is always the same."""
-    view = Program.over(program)
+    tables = join_orders.tables(estimate)
+    rows = np.concatenate([np.zeros((0, len(Step._fields)), np.uint64), *tables])
+    targets, constraints, sides, checked, keyed = np.ascontiguousarray(rows.T)
+    steps = Program.table_of(program, "steps").reshape(-1, records.Step.size)
+    records.Step.column_of(steps, "join")[:] = 2 * constraints + sides
+    records.Step.column_of(steps, "checked")[:] = checked.view(np.int64)
+    records.Step.column_of(steps, "keyed")[:] = keyed.view(np.int64)
+    ends = np.cumsum([0, *map(len, tables)])
+    sources = np.array([(edge.x, edge.y) for edge in join_orders.edges], np.uint64)
+    needed = checked | keyed | np.uint64(1) << sources.reshape(-1, 2)[constraints, sides]
+    seeds = Program.table_of(program, "seeds").reshape(-1, records.Seed.size)
+    records.Seed.column_of(seeds, "step")[:] = ends[:-1]
+    records.Seed.column_of(seeds, "step_end")[:] = ends[1:]
+    records.Seed.column_of(seeds, "independent")[:] = [
+        first + independent_suffix(targets[first:end], needed[first:end])
+        for first, end in pairwise(ends.tolist())
+    ]
 
-    @cache
-    def bind(constraint: int, side: int) -> list[int]:
-        """A step that binds the other side of a constraint, but for its checks."""
-        entry = view.constraints[constraint]
-        source, target = entry.sides[side], entry.sides[1 - side]
-        return records.Step.packed(
-            source=entry.symbols[side],
-            target=entry.symbols[1 - side],
-            width=view.symbols[entry.symbols[1 - side]].width,
-            partners=source.partners,
-            last_ended_before=source.last_ended_before,
-            first_starting_after=source.first_starting_after,
-            scan=source.scan,
-            allowed=source.allowed,
-            target_last_ended_before=target.last_ended_before,
-            key=source.key,
-            latest_with_key=source.latest_with_key,
-            target_key=target.key,
-            bucket=target.bucket,
-            chain=target.chain,
-            constraint=constraint,
-            side=side,
-            listed=entry.listed != NONE,
-            allows_earlier=source.allows_earlier,
-            allows_later=source.allows_later,
-            check=0,
-            check_end=0,
-        )
 
-    @cache
-    def packed(check: Check) -> tuple[int, ...]:
-        side = check.side
-        keys = NONE if check.equal_keys is None else check.equal_keys
-        if check.constraint is None and keys == NONE:
-            side = records.RowSlot.offset("number" if view.rows >> check.other & 1 else "start")
-        return tuple(
-            records.Check.packed(
-                constraint=NONE if check.constraint is None else check.constraint,
-                side=side,
-                other=check.other,
-                equal_keys=keys,
-            )
-        )
+def independent_suffix(targets: NDArray[np.uint64], needed: NDArray[np.uint64]) -> int:
+    """The first step from which on none needs a symbol that the steps before it bound.
 
-    seeds: list[list[int]] = []
-    steps: list[list[int]] = []
-    checks: list[Words] = []
-    ends_of_checks = [0]
-    orders = join_orders.steps(estimate)
-    checks_of: dict[int, Words] = {}  # by the identity of a step, for many orders share steps
-    for order in orders.values():
-        first = len(steps)
-        for step in order:
-            steps.append(bind(step.constraint, step.side))
-            ends_of_checks.append(ends_of_checks[-1] + len(step.checks))
-            if id(step) not in checks_of:
-                packed_checks = [packed(c) for c in step.checks]
-                checks_of[id(step)] = np.array(packed_checks, np.int64).reshape(-1)
-            checks.append(checks_of[id(step)])
-        independent = first + independent_suffix(order, join_orders.edges)
-        ends = {"step": first, "step_end": len(steps), "independent": independent}
-        seeds.append(records.Seed.packed(**ends))
-    step_rows = np.array(steps, np.int64).reshape(-1, records.Step.size)
-    records.Step.column_of(step_rows, "check")[:] = ends_of_checks[:-1]
-    records.Step.column_of(step_rows, "check_end")[:] = ends_of_checks[1:]
-    Program.table_of(program, "steps")[:] = step_rows.reshape(-1)
-    Program.table_of(program, "seeds")[:] = np.array(seeds, np.int64).reshape(-1)
-    if checks:
-        np.concatenate(checks, out=Program.table_of(program, "checks"))
+    The matches are then the product of what these find and of what those before them find.
+    ``needed`` has the symbols, a bit each, that a step looks at.
+    """
+    earlier = np.bitwise_or.accumulate(np.uint64(1) << targets)[:-1]
+    later = np.bitwise_or.accumulate(needed[::-1])[::-1][1:]
+    independent = np.flatnonzero((earlier & later) == 0)
+    return 1 + int(independent[0]) if independent.size else len(targets)

@@ -295,11 +295,17 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
     constraint = query.constraints[step.constraint]
     source = constraint.x if step.side == 0 else constraint.y
     text = f"{symbols[step.target]} from {source}"
-    checked = [symbols[check.other] for check in step.checks if check.constraint is not None]
-    if checked:
-        text += f" if it fits {' and '.join(checked)}"
-    apart = [symbols[c.other] for c in step.checks if c.constraint is None is c.equal_keys]
-    keyed = [symbols[check.other] for check in step.checks if check.equal_keys is not None]
+    checked = {symbol for n, symbol in enumerate(symbols) if step.checked >> n & 1}
+    related = {
+        c.y if c.x == symbols[step.target] else c.x
+        for c in query.constraints
+        if symbols[step.target] in (c.x, c.y)
+    }
+    fits = [symbol for symbol in symbols if symbol in checked & related]
+    if fits:
+        text += f" if it fits {' and '.join(fits)}"
+    apart = [symbol for symbol in symbols if symbol in checked - related]
+    keyed = [symbol for n, symbol in enumerate(symbols) if step.keyed >> n & 1]
     if keyed:
         text += f" if its key is that of {' and '.join(keyed)}"
     if apart:

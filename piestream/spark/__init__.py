@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from piestream.spark.frames import run as run
     from piestream.spark.job.local import local_settings as local_settings
     from piestream.spark.job.local import session as session
+    from piestream.spark.job_status import publish as publish
     from piestream.spark.stream_end import flush as flush
 
-__all__ = ["flush", "local_settings", "run", "session"]
+__all__ = ["flush", "local_settings", "publish", "run", "session"]
 
 #: No module has the name of a function: once imported, it would stand in the function's place.
 _MODULES = {
     "flush": "piestream.spark.stream_end",
     "local_settings": "piestream.spark.job.local",
+    "publish": "piestream.spark.job_status",
     "run": "piestream.spark.frames",
     "session": "piestream.spark.job.local",
 }

@@ -26,6 +26,9 @@ _METHODS = [
     ps.Session.close,
     ps.Session.snapshot,
     ps.Session.statistics,
+    ps.Status.json,
+    ps.Status.of_json,
+    ps.Status.prometheus,
 ]
 
 

@@ -109,6 +109,61 @@ def test_a_beginning_that_comes_twice_counts_once() -> None:
     assert [row["phase"] for row in query.run(rows)] == ["trigger", "completion"]
 
 
+_OPEN = "FROM i FROM s TO e ID id DEFINE x AS n > 0, y AS n < 0 PATTERN x {} y WITHIN 50 "
+
+
+def test_rows_without_an_end_are_closed_at_the_last_instant_of_their_partition() -> None:
+    rows = [{"id": 1, "n": 1, "s": 1, "e": None}, {"id": 2, "n": -1, "s": 4, "e": None}]
+    query = ps.query(_OPEN.format("started-by; overlaps; contains; finished-by"))
+    returning = ps.query(f"{query} RETURN x.te, y.te, DURATION(y), RELATION(x, y)")
+    assert query.run(rows) == query.run(rows, at_end="close")
+    rows += [{"id": 3, "n": 0, "s": 7, "e": None}]
+    # both end together at the last instant, so neither overlaps the other
+    complete = ps.query(str(returning).replace("RETURN", "EMIT ON COMPLETION RETURN"))
+    assert complete.run(rows) == []
+    (found,) = complete.run(rows, at_end="close")
+    assert [*found.values()] == [7, 7, 7, 3, "finished-by"]
+
+
+def test_a_row_that_begins_with_the_last_instant_ends_a_tick_later() -> None:
+    rows = [{"id": 1, "n": 1, "s": 1, "e": None}, {"id": 2, "n": -1, "s": 4, "e": None}]
+    session = ps.query(_OPEN.format("overlaps") + "RETURN x.te, y.te").open()
+    assert session.push(rows) == []
+    (found,) = session.close(at_end="close")
+    assert found == {"detected_at": 4, "x_te": 4, "y_te": None}
+    both = ps.query(_OPEN.format("overlaps") + "EMIT ON COMPLETION RETURN x.te, y.te")
+    assert both.run(rows, at_end="close") == [{"completed_at": 5, "x_te": 4, "y_te": 5}]
+
+
+def test_a_duration_of_a_row_is_judged_by_the_end_that_it_is_given() -> None:
+    rows = [{"id": 1, "n": 1, "s": 1, "e": None}, {"id": 2, "n": 0, "s": 9, "e": None}]
+    for bound, count in (("AT LEAST 8", 1), ("AT LEAST 9", 0), ("AT MOST 8", 1), ("AT MOST 7", 0)):
+        text = f"FROM i FROM s TO e ID id DEFINE x AS n > 0 {bound} PATTERN x WITHIN 50"
+        query = ps.query(f"{text} EMIT ON COMPLETION")
+        assert len(query.run(rows, at_end="close")) == count, bound
+
+
+def test_a_run_and_a_row_that_are_closed_end_together() -> None:
+    text = (
+        "FROM a ORDER BY t WITH i FROM s TO e ID id DEFINE x AS a.p > 0, y AS i "
+        "PATTERN x finished-by y WITHIN 50 RETURN x.te, y.te"
+    )
+    inputs = {
+        "a": [{"t": 1, "p": 1}, {"t": 5, "p": 1}],
+        "i": [{"s": 2, "e": None, "id": 1}, {"s": 3, "e": 5, "id": 2}],  # the second ends before
+    }
+    found = ps.query(text).run(inputs, at_end="close")
+    assert found == [{"detected_at": 5, "x_te": 5, "y_te": 5}]
+
+
+def test_statistics_count_what_closing_rows_would_add() -> None:
+    query = ps.query("FROM i FROM s TO e ID id DEFINE x AS i PATTERN x WITHIN 9 EMIT ON COMPLETION")
+    session = query.open()
+    session.push([{"id": 1, "s": 1, "e": None}, {"id": 2, "s": 3, "e": None}])
+    assert session.close() == []
+    assert session.statistics.incomplete == 2
+
+
 def test_files_in_from_and_with_are_read(tmp_path: Path) -> None:
     pl.DataFrame(_A).write_csv(tmp_path / "a.csv")
     pl.DataFrame(_B).write_parquet(tmp_path / "b.parquet")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
+from piestream.plan.binding import bind
 from tests.joins.counting import stream_of
 from tests.joins.streams import Pattern, check
 
@@ -64,3 +66,33 @@ def test_a_star_of_64(centre: int, emit: str) -> None:
     )
     rows = check(pattern, stream_of(spans), ways=("whole", "restored", "events"))
     assert len(rows) == (12 if emit == "BOTH" else 6)
+
+
+def all_pairs(words: str, names: list[str], within: int) -> Pattern:
+    return Pattern(tuple(f"{x} {words} {y}" for x, y in combinations(names, 2)), within)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_pairs_of_22(seed: int) -> None:
+    """Each start may come before or after the others; all are open together for a while."""
+    draw = random.Random(seed)
+    names = NAMES[:22]
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    for begin in (1, 400):
+        starts, ends = draw.sample(range(begin, begin + 60), 22), draw.sample(range(90, 150), 22)
+        for name, start, end in zip(names, starts, ends, strict=True):
+            spans[name].append((start, begin + end))
+    for name in draw.sample(names, 4):
+        spans[name].append((300, 310))  # overlaps nothing
+    pattern = all_pairs("overlaps; overlapped-by; contains; during", names, 200)
+    rows = check(pattern, stream_of(spans), ways=("whole", "cut", "restored", "events"))
+    assert len(rows) == 2
+
+
+def test_the_program_of_all_pairs_of_64_is_small() -> None:
+    """11,000 words a symbol: the join orders share what they say of symbols and constraints."""
+    pattern = all_pairs("overlaps; before; during", NAMES, 200)
+    schema = stream_of({name: [(1, 2)] for name in NAMES}).schema
+    compiled = bind(pattern.query, schema).compiled
+    assert compiled.program.size < 64 * 11_000
+    assert all(len(steps) == 62 for name, steps in compiled.steps.items() if "," in name)

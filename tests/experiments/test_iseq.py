@@ -24,7 +24,7 @@ from experiments.peers.pattern import Pattern, sorted_matches
 from piestream.relations import ALLEN, Relation
 from tests.experiments import brute
 
-FORMS = ("naive", "indexed", "ibp")
+FORMS = ("naive", "ordered", "indexed", "ibp")
 
 
 def test_all_forms_have_every_match_when_it_is_complete() -> None:
@@ -88,6 +88,30 @@ def test_stack_pointers_save_probes_where_ends_are_ordered() -> None:
     assert indexed < naive
 
 
+def test_a_scan_is_over_at_the_first_entry_that_is_too_early() -> None:
+    # Windows hold some 30 intervals of each symbol, of which one or two can overlap another.
+    given = Pattern(4, tuple((at, at + 1, Relation.OVERLAPS) for at in range(3)), 400)
+    probes: Counter[str] = Counter()
+    for seed in range(10):
+        times, masks = brute.stream(Random(seed), 4, 2000)
+        for form in FORMS:
+            probes[form] += run("iseq", given, times, masks, form=form).counters["probes"]
+    assert probes["ordered"] < probes["naive"] / 3
+    assert probes["ibp"] <= probes["indexed"] <= probes["ordered"]
+
+
+def test_a_cascade_follows_a_purge_through_symbols() -> None:
+    # The only a leaves the window; b needs it, c needs b, and d never comes.
+    times = np.array([0, 1, 2, 3, 4, 5, 6, 30, 31])
+    masks = np.array([1, 0, 2, 0, 4, 0, 16, 0, 16])
+    before = ((0, 1, Relation.BEFORE), (1, 2, Relation.BEFORE), (2, 3, Relation.BEFORE))
+    for form in FORMS:
+        purged = run("iseq", Pattern(4, before, 29), times, masks, form=form)
+        assert (purged.counters["cascaded"], purged.counters["peak_stored"]) == (2, 3), form
+        held = run("iseq", Pattern(4, before, 31), times, masks, form=form)
+        assert held.counters["cascaded"] == 0, form
+
+
 def test_comparisons_express_exactly_the_82_convex_sets() -> None:
     convex = 0
     examples = {relation: tuple(comparisons(relation)) for relation in ALLEN}
@@ -139,5 +163,5 @@ def test_joins_follow_constraints_and_the_index_path_where_it_leads() -> None:
 
 def test_an_unknown_form_is_refused() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    with pytest.raises(ValueError, match="naive, indexed, ibp"):
+    with pytest.raises(ValueError, match="naive, ordered, indexed, ibp"):
         run("iseq", Pattern(1, (), 9), nothing, nothing, form="fast")

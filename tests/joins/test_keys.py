@@ -122,6 +122,20 @@ def test_a_key_between_symbols_that_no_constraint_connects_is_checked_on_the_way
     assert steps <= more
 
 
+def test_each_of_several_keys_of_two_symbols_is_checked_on_the_way() -> None:
+    frame = events(150, 5).with_columns(z=pl.col("ts") % 4 == 3, lane=pl.col("ts") // 7 % 5)
+    text = (
+        "FROM s ORDER BY ts DEFINE a AS x, b AS y, c AS z PATTERN c before a AND a before b "
+        "WITHIN 100 WHERE FIRST(a.product) = FIRST(b.product) AND FIRST(b.lane) {} FIRST(a.lane) {} "
+        "RETURN a.ts, b.ts, c.ts"
+    )
+    keyed, steps = work(ps.query(text.format("=", "")), frame)
+    judged, more = work(ps.query(text.format("-", "= 0")), frame)
+    assert keyed.rows() == judged.rows()
+    assert len(keyed) > 0
+    assert 3 * steps < more
+
+
 def test_explanations_say_which_equalities_are_join_keys() -> None:
     explained = query("a before b", KEYED + " AND COUNT(a) = COUNT(b)").explain()
     assert explained.section("Where") == (

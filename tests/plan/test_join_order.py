@@ -13,7 +13,7 @@ from piestream.engine.stream import Stream
 from piestream.joins.maintenance import sample_statistics
 from piestream.joins.records import Program
 from piestream.plan.binding import bind
-from piestream.plan.join_order import Edge, Estimate, steps_from
+from piestream.plan.join_order import Edge, Estimate, JoinGraph, steps_from
 from piestream.plan.program import CompiledQuery
 from tests.engine.batches import batch_of, detector_of
 
@@ -88,8 +88,8 @@ def test_the_cost_of_a_step_includes_what_comes_after_it() -> None:
     edges = [Edge(h, x, True), Edge(h, y, True), Edge(x, y, True)]
     partners = {(0, 0): 3.0, (1, 0): 2.0, (2, 0): 0.1, (2, 1): 4.0}
     estimate = Estimate({(*key, seed): n for key, n in partners.items() for seed in (False, True)})
-    steps = steps_from((h,), edges, [], estimate)
-    assert [(step.target, step.constraint) for step in steps] == [(x, 0), (y, 2)]
+    (steps,) = steps_from([(h,)], JoinGraph(edges), estimate)
+    assert steps[:, :2].tolist() == [[x, 0], [y, 2]]
 
 
 def test_a_sample_counts_what_is_in_the_window() -> None:

@@ -143,3 +143,21 @@ def join_steps(pattern: Pattern, path: list[int]) -> tuple[Ints, Ints]:
             bounded_by.append(above)
         order[trigger], pointer[trigger] = chosen, bounded_by
     return order, pointer
+
+
+def related_before(pattern: Pattern, order: Ints) -> Ints:
+    """int64[n, n, n]: for each order of joining, the symbols before each that it is related to.
+
+    Padded with -1.
+
+    >>> pattern = Pattern.chain(3)
+    >>> related_before(pattern, np.array([[0, 1, 2]] * 3))[0].tolist()
+    [[-1, -1, -1], [0, -1, -1], [1, -1, -1]]
+    """
+    n = pattern.n_symbols
+    related = np.full((n, n, n), -1, dtype=np.int64)
+    for trigger, symbols in enumerate(order.tolist()):
+        for level, symbol in enumerate(symbols):
+            before = [s for s in symbols[:level] if s in pattern.neighbours(symbol)]
+            related[trigger, level, : len(before)] = before
+    return related

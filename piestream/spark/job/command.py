@@ -62,6 +62,10 @@ def stream(
     partitioning: Annotated[
         Partitioning, typer.Option(help=help_of(SparkStreamOptions, "partitioning"))
     ] = _DEFAULTS.partitioning,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Write to this file how the job goes, for piestream watch."),
+    ] = None,
     source_option: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,6 +104,7 @@ def stream(
             checkpoint=checkpoint,
             available_now=available_now,
             every=every,
+            status=status,
             rest=None if rest is None else parse_connector(rest, {}, is_source=False),
             options=SparkStreamOptions(
                 ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning

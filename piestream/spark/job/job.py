@@ -6,16 +6,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from piestream.language.model import Query
 from piestream.language.options import SparkStreamOptions
+from piestream.monitoring.files import check_place
 from piestream.spark.job.checkpoint import check_record, job_record
 from piestream.spark.job.connectors import Connector
 from piestream.spark.job.sources import Source, with_hint
+from piestream.spark.job_status import how_it_ended, publish, with_last_match
 from piestream.spark.streaming import run_streaming
 
 __all__ = ["Job", "progress_line", "run_job"]
@@ -36,6 +39,7 @@ class Job:
     available_now: bool = False
     every: str | None = None  # the interval of micro-batches, such as '5 seconds'
     rest: Connector | None = None  # the sink of what `flush` gives at the end of the stream
+    status: str | None = None  # the file that tells how it goes
     options: SparkStreamOptions = field(default_factory=SparkStreamOptions)
 
 
@@ -48,10 +52,13 @@ def run_job(spark: Any, job: Job, log: Callable[[str], None] | None = None) -> N
     frames = _frames(spark, job)
     found = run_streaming(job.query, frames, job.options)
     check_record(spark, job.checkpoint, job_record(job.query, frames, job.options))
+    if job.status is not None:
+        check_place(Path(job.status))
+        found = with_last_match(found)
     with with_hint(job.sink):
         running = job.sink.start(found, job.checkpoint, _trigger(job))
     stopped = threading.Event()
-    with _signals(stopped, log):
+    with _signals(stopped, log), _status(job, running):
         _follow(running, stopped, log)
     failure = running.exception()
     if failure is not None:
@@ -60,6 +67,20 @@ def run_job(spark: Any, job: Job, log: Callable[[str], None] | None = None) -> N
         from piestream.spark.stream_end import flush
 
         job.rest.append(flush(job.query, frames, job.checkpoint))
+
+
+@contextmanager
+def _status(job: Job, running: Any) -> Iterator[None]:
+    """While it is entered, the status of a job is written, if it is asked for."""
+    if job.status is None:
+        yield
+        return
+    published = publish(running, job.status, job.query, metrics=job.options.metrics)
+    try:
+        yield
+    finally:
+        condition, fault = how_it_ended(running)
+        published.stop("closed" if condition == "running" else condition, fault)
 
 
 def _frames(spark: Any, job: Job) -> Any:

@@ -1,0 +1,42 @@
+"""The end of an input: what is open in a partition then ends, in the order of `Closing`."""
+
+from __future__ import annotations
+
+from piestream.compiled.constants import NONE, OPEN
+from piestream.compiled.primitives import trailing_zeros
+from piestream.compiled.records import kernel
+from piestream.joins.orders import BY_START, box_in
+from piestream.joins.partition import Partition
+from piestream.joins.records import NO_MATCH
+
+
+@kernel
+def runs_of_last_event(partition: Partition) -> int:
+    """The symbols (as bits) of which the open run began with the last event."""
+    began = 0
+    rest = partition.mask
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if partition.ring(s).latest().start == partition.last_time:
+            began |= 1 << s
+    return began
+
+
+@kernel
+def open_row_before(partition: Partition, s: int, time: int) -> int:
+    """An interval of a symbol's rows that began before a time and has not ended, else NONE."""
+    order = partition.order(s, BY_START)
+    return box_in(order, NO_MATCH, time - 1, OPEN, OPEN, NO_MATCH).following(NONE)[0]
+
+
+@kernel
+def any_open_row_before(partition: Partition, time: int) -> bool:
+    """Whether an interval that came as a row began before a time and has not ended."""
+    rest = partition.program.rows
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if open_row_before(partition, s, time) != NONE:
+            return True
+    return False
