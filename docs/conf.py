@@ -9,7 +9,12 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from pygments.lexer import words
+from pygments.lexers.sql import SqlLexer
+from pygments.token import Keyword
 from sphinx.application import Sphinx
+
+from piestream.language.clauses import CLAUSES
 
 ROOT = Path(__file__).parents[1]
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -75,6 +80,22 @@ html_theme_options = {
 }
 
 
+class QueryLexer(SqlLexer):  # type: ignore[misc]
+    """SQL, and the words of piestream's clauses."""
+
+    _words = (
+        *(word for clause in CLAUSES for word in clause.split()),
+        "AT",
+        "LEAST",
+        "MOST",
+        "UNIT",
+    )
+    tokens = {  # noqa: RUF012
+        **SqlLexer.tokens,
+        "root": [(words(_words, suffix=r"\b"), Keyword), *SqlLexer.tokens["root"]],
+    }
+
+
 def _append_navigation(_: Sphinx, page: str, source: list[str]) -> None:
     """Append the navigation to the first page: a list of pages is Sphinx's, not Markdown's."""
     if page == root_doc:
@@ -86,3 +107,4 @@ def _append_navigation(_: Sphinx, page: str, source: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", _append_navigation)
+    app.add_lexer("sql", QueryLexer)

@@ -84,7 +84,8 @@ def main() -> None:
         .then(pl.lit("pressure begins while the ball is on its way"))
         .otherwise(pl.lit("no pressure"))
     )
-    print(found["how"].value_counts().sort("count", descending=True).rows())
+    counts = found["how"].value_counts().sort("count", descending=True).rows()
+    print("pass to pressure:", ", ".join(f"{relation} {count}" for relation, count in counts))
     for (when,), group in passes.group_by("when", maintain_order=True):
         print(f"{when}: {_arrived(group)}")
 

@@ -64,10 +64,10 @@ def main() -> None:
         f"{len(data['glucose']):,} readings, {len(data['meals'])} meals, {len(measured)} measured"
     )
     for row in found.sort("meal_ts").iter_rows(named=True):
-        after = (row["high_ts"] - row["meal_ts"]) // timedelta(minutes=1)
-        lasted = row["lasted"] // timedelta(minutes=1)
+        after = (row["high_ts"] - row["meal_ts"]) / timedelta(minutes=1)
+        lasted = row["lasted"] / timedelta(minutes=1)
         print(
-            f"{row['id']} {row['meal_meal']}: above 140 after {after} min, for {lasted} min, "
+            f"{row['id']} {row['meal_meal']}: above 140 after {after:.0f} min, for {lasted:.0f} min, "
             f"up to {row['peak']}"
         )
 

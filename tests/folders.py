@@ -17,9 +17,10 @@ from typing import Any
 
 import polars as pl
 
+from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from tests.clock import Clock
 from tests.engines import Rows
-from tests.scenario import Scenario, Stream
+from tests.scenario import Scenario, Stream, Where
 from tests.truth import parsed
 
 __all__ = ["CASES", "Case", "differs", "read", "table", "write"]
@@ -67,7 +68,10 @@ def read(folder: Path) -> Case:
         matches = list(csv.reader(lines))
     rows = tuple(frame.to_dicts())
     truth = {name: parsed(predicate) for name, predicate in predicates(text).items()}
-    stream = Stream(rows, frame.schema, truth, clock, options.get("ties", "error"), time)
+    where = _where(text)
+    stream = Stream(
+        rows, frame.schema, truth, clock, options.get("ties", "error"), time, where=where
+    )
     return Case(folder.name, text, stream, matches)
 
 
@@ -93,6 +97,36 @@ def predicates(text: str) -> dict[str, str]:
         name, predicate = re.split(r"\s+AS\s+", definition.strip(), maxsplit=1, flags=re.IGNORECASE)
         named[name] = " ".join(_BOUNDS.sub("", predicate).split())
     return named
+
+
+#: What a condition on matches reads: a function of one symbol or of two, or an endpoint.
+_ITEM = re.compile(
+    r"(?P<function>[A-Z]+)\((?P<x>\w+)(?:\.(?P<column>\w+)|,\s*(?P<y>\w+))?\)"
+    r"|(?P<symbol>\w+)\.(?P<which>ts|te)\b"
+)
+
+
+def _where(text: str) -> Where | None:
+    """The condition on matches, with what it reads; None if the query has none."""
+    text = re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    clause = re.search(r"\bWHERE\b(.*?)(?:\b(?:EMIT|RETURN|ONCE|LIMIT)\b|$)", text, re.DOTALL)
+    if clause is None:
+        return None
+    items: list[Return] = []
+
+    def named(found: re.Match[str]) -> str:
+        name, of = f"item{len(items)}", found["x"]
+        if found["symbol"]:
+            items.append(Endpoint(found["symbol"], "ts" if found["which"] == "ts" else "te", name))
+        elif found["function"] == "DURATION":
+            items.append(DurationOf(of, name))
+        elif found["function"] == "RELATION":
+            items.append(RelationOf(of, found["y"], name))
+        else:
+            items.append(Aggregate(found["function"], of, found["column"], name))
+        return name
+
+    return Where(parsed(_ITEM.sub(named, clause[1])), tuple(items))
 
 
 def table(rows: Rows, query: Any, stream: Stream) -> list[list[str]]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from piestream.language.model import (
     Aggregate,
@@ -27,7 +27,9 @@ from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.truth import Expression
 
-__all__ = ["TieError", "TooManyMatchesError", "matches"]
+__all__ = ["Reported", "TieError", "TooManyMatchesError", "given", "matches"]
+
+T = TypeVar("T")
 
 Row = Mapping[str, Any]
 #: Predicate truth at two symbols: O, I, Z, E of the paper's minterms.
@@ -149,6 +151,34 @@ def _moments(rows: list[Row], time: str, gap: int | None, until: int) -> list[Mo
         if gap is not None and following - row[time] > gap:
             moments.append(Moment(row[time] + gap, None))
     return moments
+
+
+@dataclass(frozen=True, slots=True)
+class Reported(Generic[T]):
+    """A match in the order of the result: when it is reported, and where its intervals start."""
+
+    time: int
+    starts: Mapping[str, int]
+    match: T
+
+
+def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[Reported[T]]:
+    """Of the matches of a partition those that are given, each judged by those before (SPEC 8.8)."""
+    limits = query.limits
+    cooldown = None if limits.cooldown is None else clock.ticks(limits.cooldown)
+    kept: list[Reported[T]] = []
+    for one in reported:
+        same = [k for k in kept if all(k.starts[s] == one.starts[s] for s in limits.once_per)]
+        if limits.once_per and same:
+            continue
+        if limits.no_overlap and kept and min(one.starts.values()) < kept[-1].time:
+            continue
+        if cooldown is not None and kept and one.time - kept[-1].time <= cooldown:
+            continue
+        if limits.limit is not None and len(kept) >= limits.limit:
+            continue
+        kept.append(one)
+    return kept
 
 
 class _Partition:
@@ -304,29 +334,32 @@ class _Partition:
         """The rows of the partition in the order of their reports."""
         names = sorted(symbol.name for symbol in self.query.symbols)
         within = self.clock.ticks(self.query.within)
-        reports: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-
-        def report(match: Match, at: int, phase: str) -> None:
-            starts = [match.intervals[name].start for name in names]
-            place = (at, phase == "completion", starts)
-            reports.append((place, self._row(match, at, phase)))
+        found: list[tuple[int, list[int], Match]] = []
 
         for count, match in enumerate(self._bindings({}, names)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
             first = self.moments[min(i.start for i in match.intervals.values())].time
             if self.query.emit is Emit.COMPLETION:
+                if match.completion is None:
+                    continue
                 at = match.completion
-                if at is None or not self._passes(match, at):
-                    continue
-                if self.moments[at].time - first <= within:
-                    report(match, at, "completion")
-            elif self.moments[match.trigger].time - first <= within:
-                if not self._passes(match, match.trigger):
-                    continue
-                report(match, match.trigger, "trigger")
-                if self.query.emit is Emit.BOTH and match.completion is not None:
-                    report(match, match.completion, "completion")
+            else:
+                at = match.trigger
+            if self.moments[at].time - first <= within and self._passes(match, at):
+                found.append((at, [match.intervals[name].start for name in names], match))
+        found.sort(key=lambda one: one[:2])
+        reported = []
+        for at, starts, match in found:
+            times = {n: self.moments[start].time for n, start in zip(names, starts, strict=True)}
+            reported.append(Reported(self.moments[at].time, times, (at, starts, match)))
+        reports: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        for at, starts, match in (one.match for one in given(self.query, self.clock, reported)):
+            phase = "completion" if self.query.emit is Emit.COMPLETION else "trigger"
+            reports.append(((at, 0, starts), self._row(match, at, phase)))
+            at = match.completion if self.query.emit is Emit.BOTH else None
+            if at is not None:
+                reports.append(((at, 1, starts), self._row(match, at, "completion")))
         return [row for _, row in sorted(reports, key=lambda pair: pair[0])]
 
     def _passes(self, match: Match, at: int) -> bool:

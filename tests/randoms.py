@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache, partial
 from random import Random
@@ -21,7 +22,7 @@ from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, Rela
 from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
-from tests.scenario import Clause, Definition, Scenario, Where
+from tests.scenario import Clause, Definition, Limits, Scenario, Where
 from tests.truth import Expression, binary, column, is_null, literal, negated, previous
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
     )
     if rng.random() < 0.3:
         drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
+    drawn = drawn.having(limits=_limits(copy(rng), drawn))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
         # Long enough for intervals to leave the window and for room to be used again.
@@ -117,6 +119,20 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
 
 
 # The query
+
+
+def _limits(rng: Random, drawn: Scenario) -> Limits:
+    """Which matches are given, if not all."""
+    if rng.random() < 0.7 or (drawn.where is not None and drawn.emit is Emit.BOTH):
+        return Limits()
+    symbols = drawn.symbols
+    once = rng.sample(symbols, rng.randint(1, len(symbols))) if rng.random() < 0.6 else []
+    return Limits(
+        tuple(once),
+        rng.random() < 0.25,
+        rng.randint(0, 6) if rng.random() < 0.25 else None,
+        rng.randint(1, 5) if rng.random() < 0.25 else None,
+    )
 
 
 def _definitions(

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.language.emission import EmissionLimits
 from piestream.language.model import (
     Constraint,
     DurationOf,
@@ -30,7 +31,7 @@ from tests import oracle
 from tests.clock import Clock
 from tests.truth import Expression
 
-__all__ = ["Clause", "Definition", "Scenario", "Stream", "Where"]
+__all__ = ["Clause", "Definition", "Limits", "Scenario", "Stream", "Where"]
 
 #: What an endpoint comparison leaves of Allen's relations: one pair of intervals for each.
 _EXAMPLES = {
@@ -145,6 +146,28 @@ class Where:
     items: tuple[Return, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is left out of the result; the cooldown in beats of the clock."""
+
+    once_per: tuple[str, ...] = ()
+    no_overlap: bool = False
+    cooldown: int | None = None
+    limit: int | None = None
+
+    def lines(self, clock: Clock) -> list[str]:
+        """The clauses as a query writes them."""
+        lines = ["ONCE PER " + ", ".join(self.once_per)] if self.once_per else []
+        lines += ["NO OVERLAP"] if self.no_overlap else []
+        lines += [] if self.cooldown is None else [f"COOLDOWN {clock.text(self.cooldown)}"]
+        return lines + ([] if self.limit is None else [f"LIMIT {self.limit}"])
+
+    def value(self, clock: Clock) -> EmissionLimits:
+        """The limits as a query holds them."""
+        cooldown = None if self.cooldown is None else clock.duration(self.cooldown)
+        return EmissionLimits(self.once_per, self.no_overlap, cooldown, self.limit)
+
+
 @dataclass(frozen=True)
 class Stream:
     """Events (time in ticks, in order of arrival), their types, and the truth of predicates."""
@@ -198,6 +221,7 @@ class Scenario:
     returns: tuple[Return, ...] = ()  # empty: RETURN is left out
     ties: str = "error"
     where: Callable[[Clock], Where] | None = None
+    limits: Limits = Limits()
     name: str = field(default="", compare=False)
 
     @property
@@ -231,6 +255,7 @@ class Scenario:
             lines.append(f"WHERE {self.where(self.clock).condition.text}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
+        lines += self.limits.lines(self.clock)
         if self.returns:
             lines.append("RETURN " + ",\n       ".join(_written(item) for item in self.returns))
         return "\n".join(lines) + "\n"
@@ -278,6 +303,7 @@ class Scenario:
             ),
             partition_by=self.keys,
             emit=self.emit,
+            limits=self.limits.value(self.clock),
         )
 
     @property
@@ -293,6 +319,11 @@ class Scenario:
     def having(self, **changes: Any) -> Scenario:
         """The scenario with some of its parts changed."""
         return replace(self, **changes)
+
+    def reporting_both(self) -> Scenario:
+        """The scenario with EMIT ON BOTH, with which WHERE and limits cannot stand together."""
+        limits = self.limits if self.where is None else Limits()
+        return self.having(emit=Emit.BOTH, limits=limits)
 
     def __str__(self) -> str:
         """Everything that is needed to see it again."""

@@ -20,7 +20,7 @@ from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
 from tests.oracle import TieError
 from tests.randoms import scenario
-from tests.scenario import Scenario
+from tests.scenario import Limits, Scenario
 from tests.stream_scenario import KINDS, CombinedScenario
 
 __all__ = ["fails", "shrunk", "smaller"]
@@ -86,6 +86,10 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
                 yield drawn.having(definitions=definitions)
     if drawn.where is not None:
         yield drawn.having(where=None)
+    for limit in ("once_per", "no_overlap", "cooldown", "limit"):
+        fewer_limits = replace(drawn.limits, **{limit: getattr(Limits(), limit)})
+        if fewer_limits != drawn.limits:
+            yield drawn.having(limits=fewer_limits)
     for k in range(len(drawn.returns)):
         yield drawn.having(returns=drawn.returns[:k] + drawn.returns[k + 1 :])
     if drawn.max_gap is not None:

@@ -228,6 +228,8 @@ class _Partition:
         """The interval with the instant from which it counts (SPEC 4, first rule)."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
         most = None if symbol.at_most is None else self.clock.ticks(symbol.at_most)
+        fewest, largest = symbol.at_least_events or 0, symbol.at_most_events
+        ends_late = most is not None or largest is not None
         for now in self.instants:
             if now < known.since:
                 continue
@@ -235,10 +237,21 @@ class _Partition:
             if end is not None:
                 length = _shown(end) - known.start
                 fits = least <= length and (most is None or length <= most)
+                count = self._count(symbol.stream, known, now)
+                fits = fits and fewest <= count and (largest is None or count <= largest)
                 return replace(known, valid=now) if fits else None
-            if most is None and _shown(now) - known.start >= least:
+            if ends_late or _shown(now) - known.start < least:
+                continue
+            if self._count(symbol.stream, known, now) >= fewest:
                 return replace(known, valid=now)
         return None
+
+    def _count(self, stream: int, known: Known, now: Time) -> int:
+        """How many events of its own stream an interval has up to an instant; of rows there are none."""
+        times = self.events.get(stream, {})
+        return sum(
+            known.start <= time <= now and (known.end is None or time < known.end) for time in times
+        )
 
     def _outlooks(
         self, x: str, y: str, xi: Known, yi: Known, now: Time

@@ -29,6 +29,7 @@ __all__ = [
     "StreamSpec",
     "closing_scenario",
     "combined_scenario",
+    "counting_scenario",
     "sorted_rows",
 ]
 
@@ -205,11 +206,6 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     chosen = [rng.choice(kinds) for _ in range(count)]
     if count == 1 and chosen == ["events"]:
         chosen = ["events", "events"]
-    base = base.having(
-        definitions=tuple(
-            replace(d, at_least_events=None, at_most_events=None) for d in base.definitions
-        )
-    )
     definitions = [(rng.randrange(len(chosen)), d) for d in base.definitions]
     used = sorted({number for number, _ in definitions})
     chosen = [chosen[number] for number in used]
@@ -230,7 +226,7 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     else:
         clauses = base.clauses
     definitions = [
-        (number, d if chosen[number] == "events" else _of_row(rng, d, chosen[number]))
+        (number, d if chosen[number] == "events" else _of_row(rng, _uncounted(d), chosen[number]))
         for number, d in definitions
     ]
     return CombinedScenario(
@@ -261,6 +257,26 @@ def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
         streams.append(stream)
     name = f"closing_scenario({seed}, {kinds})"
     return drawn.having(streams=tuple(streams), at_end="close", name=name)
+
+
+def counting_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
+    """The scenario of a seed whose symbols bound the number of their events, where they have any."""
+    drawn = combined_scenario(seed, kinds)
+    rng = Random(f"{seed} {kinds} counting")
+    definitions = []
+    for number, definition in drawn.definitions:
+        if drawn.streams[number].kind == "events" and rng.random() < 0.8:
+            least = rng.choice((None, 1, 2, 2, 3))
+            most = rng.choice((None, None, 2, 3, 5)) if least != 3 else None
+            definition = replace(definition, at_least_events=least, at_most_events=most)
+        definitions.append((number, definition))
+    name = f"counting_scenario({seed}, {kinds})"
+    return drawn.having(definitions=tuple(definitions), name=name)
+
+
+def _uncounted(definition: Definition) -> Definition:
+    """A definition without bounds on the number of events, of which rows of intervals have none."""
+    return replace(definition, at_least_events=None, at_most_events=None)
 
 
 #: Kinds of streams whose rows may come at their ends only.
@@ -351,9 +367,7 @@ def _query_stream(
         rows, gap = base.rows, None
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
-        definitions=tuple(
-            (0, replace(d, at_least_events=None, at_most_events=None)) for d in inner.definitions
-        ),
+        definitions=tuple((0, definition) for definition in inner.definitions),
         clauses=inner.clauses,
         clock=base.clock,
         within=inner.within,

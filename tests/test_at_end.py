@@ -10,7 +10,6 @@ import pytest
 
 import piestream as ps
 from piestream.compiled.constants import INT64_MAX
-from piestream.language.model import Emit
 from tests import engines
 from tests.engines import by_partition, difference, parse, plain
 from tests.randoms import scenario
@@ -74,7 +73,7 @@ def test_closing_only_adds_rows_and_the_statistics_count_them(few_seeds: range) 
 
 def test_every_trigger_of_a_closed_input_is_completed(few_seeds: range) -> None:
     for seed in few_seeds:
-        drawn = _closable(seed).having(emit=Emit.BOTH)
+        drawn = _closable(seed).reporting_both()
         rows = parse(drawn.text()).run(drawn.stream.frame(), ties=drawn.ties, at_end="close")
         phases = rows["phase"].value_counts().rows()
         assert len({count for _, count in phases}) <= 1, str(drawn)

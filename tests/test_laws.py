@@ -76,7 +76,15 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
     for seed in seeds:
         drawn = scenario(seed)
         query, wanted = parse(drawn.text()), drawn.query()
-        for part in ("constraints", "within", "returns", "partition_by", "streams", "emit"):
+        for part in (
+            "constraints",
+            "within",
+            "returns",
+            "partition_by",
+            "streams",
+            "emit",
+            "limits",
+        ):
             found, expected = getattr(query, part), getattr(wanted, part)
             if part == "constraints":
                 found, expected = set(found), set(expected)
@@ -285,7 +293,7 @@ def _moved(drawn: Scenario, rows: Rows, first: int, beat: int) -> Rows:
 @pytest.mark.parametrize("engine", SOME)
 def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed).having(emit=Emit.BOTH, returns=(), name=f"seed {seed} both")
+        drawn = scenario(seed).reporting_both().having(returns=(), name=f"seed {seed} both")
         triggers: dict[tuple[Any, ...], dict[str, Any]] = {}
         completed: set[tuple[Any, ...]] = set()
         ends = [f"{name}_te" for name in drawn.symbols]
@@ -308,7 +316,7 @@ def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> 
 @pytest.mark.parametrize("engine", SOME)
 def test_both_without_its_completions_is_trigger(engine: str, few_seeds: range) -> None:
     for seed in few_seeds:
-        both = scenario(seed).having(emit=Emit.BOTH, name=f"seed {seed} trigger")
+        both = scenario(seed).reporting_both().having(name=f"seed {seed} trigger")
         only = both.having(emit=Emit.TRIGGER)
         found = [
             {name: value for name, value in row.items() if name != "phase"}

@@ -9,8 +9,10 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
+import polars as pl
 import pytest
 
+import piestream as ps
 from tests.engines import by_partition
 from tests.stream_scenario import (
     ENGINES,
@@ -18,6 +20,7 @@ from tests.stream_scenario import (
     CombinedScenario,
     closing_scenario,
     combined_scenario,
+    counting_scenario,
 )
 from tests.stream_shrink import disagreement
 
@@ -38,6 +41,18 @@ def check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_seeds: range) -> None:
     for seed in few_seeds:
         check(engine, combined_scenario(seed, KINDS[kinds]), seed)
+
+
+@pytest.mark.parametrize("kinds", ["events", "all"])
+@pytest.mark.parametrize("engine", ["frame", "session", "event restored", "disordered restored"])
+def test_every_way_in_counts_the_events_of_a_stream(
+    engine: str, kinds: str, few_seeds: range
+) -> None:
+    for seed in few_seeds:
+        drawn = counting_scenario(seed, KINDS[kinds])
+        check(engine, drawn, seed)
+        if kinds == "events" or engine == "frame":
+            check(engine, drawn.having(at_end="close"), seed)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +88,33 @@ def test_a_result_is_in_order_of_its_reports(few_seeds: range) -> None:
         for rows in by_partition(found, drawn.keys).values():
             times = [row.get("detected_at", row.get("completed_at")) for row in rows]
             assert times == sorted(times)
+
+
+def test_instants_in_order_are_a_sequence(few_seeds: range) -> None:
+    """ISEQ over point events is a sequence operator: an instant t is the interval [2t, 2t + 1)."""
+    met = 0
+    for seed in few_seeds:
+        rng = Random(f"sequence {seed}")
+        points = [(rng.choice("abc"), rng.randint(0, 30)) for _ in range(rng.randint(3, 20))]
+        within = rng.randint(1, 12)
+        of = {kind: [t for one, t in points if one == kind] for kind in "abc"}
+        expected = sorted(
+            (x, y, z)
+            for x in of["a"]
+            for y in of["b"]
+            for z in of["c"]
+            if x < y < z and z - x <= within
+        )
+        pattern = rng.choice(("a.te < b.ts AND b.te < c.ts", "a before b AND b before c"))
+        ends = rng.choice(("", " KNOWN AT START"))
+        rows = [{"kind": kind, "ts": 2 * t, "te": 2 * t + 1} for kind, t in points]
+        query = ps.query(
+            f"FROM ev FROM ts TO te{ends} DEFINE a AS kind = 'a', b AS kind = 'b', c AS kind = 'c' "
+            f"PATTERN {pattern} WITHIN {2 * within + 1} EMIT ON COMPLETION RETURN a.ts, b.ts, c.ts"
+        )
+        rng.shuffle(rows)
+        found = query.run(pl.DataFrame(rows))
+        got = [tuple(row[n] // 2 for n in ("a_ts", "b_ts", "c_ts")) for row in found.to_dicts()]
+        assert sorted(got) == expected, seed
+        met += len(expected)
+    assert met > 0

@@ -6,23 +6,35 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
-__all__ = ["COLOURS", "Canvas"]
+__all__ = ["COLOURS", "DARK", "LIGHT", "Canvas"]
 
-#: Colours that colour-blind readers tell apart; each has white text on it.
+#: The colours of bars, which colour-blind readers tell apart; `LIGHT` and `DARK` have them.
 COLOURS = ("blue", "orange", "green", "purple")
+
+#: What is drawn in which colour on a light page: bars, texts on them, on the card, and lines.
+LIGHT = {
+    "blue": "#2f6db3", "orange": "#b35900", "green": "#2c7d3f", "purple": "#8a4f96",
+    "on": "#ffffff", "card": "#ffffff", "ink": "#24292f", "faint": "#57606a", "alarm": "#cf222e",
+    "grid": "#d0d7de",
+}  # fmt: skip
+DARK = {
+    "blue": "#79b0f2", "orange": "#f2a65a", "green": "#7cc98c", "purple": "#cf9fe0",
+    "on": "#1b1f24", "card": "#1b1f24", "ink": "#e6edf3", "faint": "#9da7b3", "alarm": "#ff7b72",
+    "grid": "#3d444d",
+}  # fmt: skip
+
+
+def _rules(of: dict[str, str]) -> str:
+    """The style sheet of one of the two."""
+    filled = "".join(f".{name}{{fill:{value}}}" for name, value in of.items() if name != "grid")
+    stroked = {"grid": "grid", "axis": "faint", "mark": "ink", "match": "alarm", "curve": "ink"}
+    lines = "".join(f".{name}{{stroke:{of[value]}}}" for name, value in stroked.items())
+    return f"{filled}{lines}.bar{{stroke:{of['card']}}}"
+
 
 # Light and dark follow the reader's system. The card is opaque, so that the text on it can be read
 # also where a page is set otherwise than the system.
-_STYLE = """\
-.card{fill:#fff}.ink{fill:#24292f}.faint{fill:#57606a}.alarm{fill:#cf222e}.on{fill:#fff}
-.grid{stroke:#d0d7de}.axis{stroke:#57606a}.mark{stroke:#24292f}.match{stroke:#cf222e}
-.curve{stroke:#24292f;fill:none}.bar{stroke:#fff}
-.blue{fill:#2f6db3}.orange{fill:#b35900}.green{fill:#2c7d3f}.purple{fill:#8a4f96}
-@media(prefers-color-scheme:dark){
-.card{fill:#1b1f24}.ink{fill:#e6edf3}.faint{fill:#9da7b3}.alarm{fill:#ff7b72}
-.grid{stroke:#3d444d}.axis{stroke:#9da7b3}.mark{stroke:#e6edf3}.match{stroke:#ff7b72}
-.curve{stroke:#e6edf3}.bar{stroke:#1b1f24}
-.blue{fill:#3b7dd8}.orange{fill:#c4690c}.green{fill:#348f4a}.purple{fill:#a763b5}}"""
+_STYLE = f"{_rules(LIGHT)}.curve{{fill:none}}\n@media(prefers-color-scheme:dark){{{_rules(DARK)}}}"
 
 
 def _number(value: float) -> str:

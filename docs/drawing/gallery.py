@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 
 import piestream as ps
 from docs.drawing.lanes import Bar, Curve, Lane, lanes_picture
-from examples import flights, football, glucose, spark_tasks
+from examples import flights, football, glucose, rain, spark_tasks
 
 __all__ = ["gallery_pictures"]
 
@@ -103,6 +103,34 @@ def flights_picture() -> str:
     )
 
 
+def rain_picture() -> str:
+    """An evening of rain at Newark, and how many departures were waiting."""
+    start = datetime(2013, 6, 10, 16, tzinfo=UTC)
+    end = start + timedelta(hours=12)
+    data = rain.streams()
+    here = pl.col("origin") == "EWR"
+    rains = rain.rains(data["weather"]).filter(here, pl.col("te") > start, pl.col("ts") < end)
+    waits = data["waits"].filter(here).rename({"due": "ts", "departed": "te"})
+    depth = ps.depth(waits, on="origin").filter(pl.col("te") > start, pl.col("ts") < end)
+
+    def hours(times: pl.Series) -> list[float]:
+        return [minute / 60 for minute in _minutes(times, start)]
+
+    bars = [Bar(s, e) for s, e in zip(hours(rains["ts"]), hours(rains["te"]), strict=True)]
+    steps = zip(hours(depth["ts"]), hours(depth["te"]), depth["count"].to_list(), strict=True)
+    points = [
+        (min(max(time, 0.0), 12.0), float(n))
+        for since, until, n in steps
+        for time in (since, until)
+    ]
+    return lanes_picture(
+        "An evening of rain at Newark, and how many departures were waiting",
+        [Lane("rain (hours in UTC)", "blue", bars)],
+        [(hour, f"{(start + timedelta(hours=hour)):%H:%M}") for hour in range(0, 13, 2)],
+        curve=Curve("departures waiting", points, [0, 20]),
+    )
+
+
 def spark_picture() -> str:
     """The stage that was held up, a lane for each core."""
     with LOG.open(encoding="utf-8") as lines:
@@ -135,4 +163,5 @@ def gallery_pictures() -> Iterator[tuple[str, str]]:
     yield "football", football_picture()
     yield "glucose", glucose_picture()
     yield "flights", flights_picture()
+    yield "rain", rain_picture()
     yield "spark-tasks", spark_picture()

@@ -122,7 +122,7 @@ def tables(rows: Rows) -> str:
     lines = []
     for sweep, kind in dict.fromkeys((row["sweep"], row["pattern"]) for row in rows):
         cells = [
-            " / ".join(_power(fits[value][sweep, kind, peer]) for value in values[:3])
+            " / ".join(_power(fits[value].get((sweep, kind, peer))) for value in values[:3])
             for peer in METHODS
         ]
         bounds = " / ".join(bound.get((sweep, kind), "–") for bound in (PAPER, SPACE))
@@ -158,7 +158,7 @@ def conclusions(rows: Rows) -> str:
         quicker = {
             peer: power
             for peer in METHODS[1:]
-            if (power := work[sweep, kind, peer]) is not None and power < mine - _NOISE
+            if (power := work.get((sweep, kind, peer))) is not None and power < mine - _NOISE
         }
         slower += [
             f"{title(peer)} on {kind} against {sweep} ({power:.2f} against {mine:.2f})"

@@ -41,7 +41,7 @@ from experiments.peers.parts.tpstream_join import grown, longer
 from experiments.peers.pattern import Ints, Pattern, Result
 from experiments.peers.peer import Matcher
 
-__all__ = ["matcher"]
+__all__ = ["FORMS", "Plan", "hopeless", "matcher", "plan_of", "roles"]
 
 _NAMES = (
     "intervals",
@@ -108,6 +108,18 @@ def matcher(
     >>> found.match(found.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
     [[4, 1, 2]]
     """
+    plan = plan_of(pattern, form, keep)
+
+    def match(loaded: tuple[Ints, Ints]) -> Result:
+        matches, count, counters = _iseq(*loaded, plan, no_pace() if pace is None else pace)
+        named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
+        return Result(matches, count, named | {"events": len(loaded[0])})
+
+    return Matcher(match)
+
+
+def plan_of(pattern: Pattern, form: str, keep: bool) -> Plan:
+    """What a form of the method needs to know of a pattern."""
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
     pattern.without_precise("ISEQ")
@@ -119,7 +131,7 @@ def matcher(
     below, above = np.full((2, 2 * pattern.n_symbols), -1, dtype=np.int64)
     for before, after in pairwise(path):
         below[after], above[before] = before, after
-    plan = Plan(
+    return Plan(
         pattern.relation_matrix(),
         pattern.window,
         shortest,
@@ -135,16 +147,9 @@ def matcher(
         keep,
     )
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
-        matches, count, counters = _iseq(*loaded, plan, no_pace() if pace is None else pace)
-        named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
-        return Result(matches, count, named | {"events": len(loaded[0])})
-
-    return Matcher(match)
-
 
 @njit(cache=True, nogil=True)
-def _hopeless(
+def hopeless(
     endpoint: int, implied: Ints, head: Ints, tail: Ints, is_open: np.ndarray, ibp: bool
 ) -> bool:
     """On-the-fly dropping: some endpoint must be earlier than this one, and there is none."""
@@ -282,7 +287,7 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
     dropped = np.zeros(n, dtype=np.bool_)  # it was dropped
     purged = np.zeros(n, dtype=np.bool_)  # something is no longer held that others may need
     scratch = np.zeros((4, n), dtype=np.int64)
-    triggers, last = _roles(implied)
+    triggers, last = roles(implied)
     previous = 0
     for row in range(len(times)):
         if pace.size:
@@ -318,7 +323,7 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
                 continue
             counters[_INTERVALS] += 1
             end = 2 * symbol + 1
-            if dropped[symbol] or _hopeless(end, implied, head, tail, is_open, ibp):
+            if dropped[symbol] or hopeless(end, implied, head, tail, is_open, ibp):
                 counters[_DROPPED] += 1
                 purged[symbol] |= was_held
                 continue
@@ -345,7 +350,7 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
             if ibp:
                 # Those that start at this very instant are not earlier: a strict restriction
                 # is not met by them, so it does not matter which of them comes first.
-                if _hopeless(2 * symbol, implied, head, tail, is_open, True):
+                if hopeless(2 * symbol, implied, head, tail, is_open, True):
                     dropped[symbol] = True
                     counters[_DROPPED_STARTS] += 1
                 else:
@@ -360,7 +365,7 @@ def _iseq(times: Ints, masks: Ints, plan: Plan, pace: Ints) -> tuple[Ints, int, 
 
 
 @njit(cache=True, nogil=True)
-def _roles(implied: Ints) -> tuple[np.ndarray, np.ndarray]:
+def roles(implied: Ints) -> tuple[np.ndarray, np.ndarray]:
     """Which symbols' ends may complete a match, and which are sure to end after all others."""
     n = len(implied) // 2
     triggers = np.ones(n, dtype=np.bool_)
@@ -430,13 +435,13 @@ def _cascade(
             if head[symbol] < tail[symbol]:
                 continue
             for other in range(len(tail)):
-                if head[other] < tail[other] and _hopeless(
+                if head[other] < tail[other] and hopeless(
                     2 * other + 1, implied, head, tail, is_open, ibp
                 ):
                     counters[_CASCADED] += tail[other] - head[other]
                     head[other] = tail[other]
                     purged[other] = True
-                if is_open[other] and _hopeless(2 * other, implied, head, tail, is_open, ibp):
+                if is_open[other] and hopeless(2 * other, implied, head, tail, is_open, ibp):
                     is_open[other] = False
                     dropped[other] = purged[other] = True
                     counters[_CASCADED] += 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 from experiments.streams.bits import bits, one_after_another
 from experiments.streams.booleans import booleans, booleans_chunks
 from experiments.streams.cases import Case, of_bits, query_of, synthetic
+from experiments.streams.interval_events import interval_events
 from experiments.streams.partitions import in_partitions
 from experiments.streams.patterns import BEFORE_OVERLAPS, SEED, STARTS_BEFORE_OVERLAPS
 from experiments.streams.restless import restless
@@ -27,6 +28,7 @@ __all__ = [
     "booleans",
     "booleans_chunks",
     "in_partitions",
+    "interval_events",
     "of_bits",
     "one_after_another",
     "query_of",

@@ -15,6 +15,12 @@ from piestream.errors import FileError
 
 __all__ = ["RowShape", "line_count", "rows_of"]
 
+#: What may be wrong if already the line below the names has more fields.
+_NAMES_BELOW = (
+    "a CSV file begins with the names of its columns; if they stand further down, leave out the "
+    "lines above: tail -n +2 FILE | piestream run QUERY.SQL - --format csv"
+)
+
 _BLANK_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*(?=\n)")
 
 
@@ -49,7 +55,8 @@ class RowShape:
         for number, text in rows_of(block, line):
             count = self.fields(text)
             if count > self.columns:
-                raise FileError(fault_in_row(name, number, text, self._too_many(count)))
+                hint = _NAMES_BELOW if number == 2 else None
+                raise FileError(fault_in_row(name, number, text, self._too_many(count), hint))
             kept.append(text)
         return block if len(kept) == len(fields) - 1 else b"".join(kept)
 

@@ -106,7 +106,8 @@ class Inputs:
         listed = ", ".join(self.readers)
         if stream is None:
             raise ValueError(
-                f"the query reads several streams, {listed}: say of which these rows are"
+                f"the query reads several streams, {listed}: say of which these rows are, "
+                f'as in run({{"{next(iter(self.readers))}": rows, …}}) or push(rows, stream="…")'
             )
         near = did_you_mean(stream, self.readers) or f"its streams are {listed}"
         raise ValueError(f"the query reads no stream {stream}: {near}")

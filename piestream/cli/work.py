@@ -206,7 +206,7 @@ def _work(
         with suppress(OSError):  # the result is complete, whether this can be read or not
             _sum_up(run, request, output, time.perf_counter() - started)
             seen = run.stream.statistics
-            if isinstance(run, FileRun) and not seen.matches and sys.stderr.isatty():
+            if not seen.matches and sys.stderr.isatty():
                 from piestream.cli.why import where_they_went
 
                 print(where_they_went(run.binding.query, request, seen.events), file=sys.stderr)
@@ -379,7 +379,7 @@ def write_report(query: Query, wanted: Input, output: str) -> None:
     from piestream.diagnosis.rows import refuse_combined, rows_of_source
     from piestream.pictures.report import report_of_rows
 
-    refuse_combined(query)
+    refuse_combined(query, "report")
     _refuse_own_input(output, wanted.data or (query.streams[0].path or "-",))
     with closing(opened(query, wanted)) as source:
         rows = rows_of_source(query, source, wanted.options)

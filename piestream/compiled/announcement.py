@@ -15,7 +15,10 @@ __all__ = ["Announcement"]
 #: Compilations that take longer than this together are announced.
 PATIENCE_SECONDS = 1.0
 
-ONCE = "compiling piestream's loops once for this machine, about 10 s"
+ONCE = (
+    "compiling loops that are not on this machine yet, once, about 10 s; "
+    "`piestream warm` compiles all of them"
+)
 ALWAYS = (
     "compiling piestream's loops, about 10 s; each process does so, because no directory was found "
     "that can be written: name one with NUMBA_CACHE_DIR"

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from piestream.diagnosis.intervals import bounds_of
-from piestream.diagnosis.parts import START, duration_of_ticks, forever
+from piestream.diagnosis.parts import START, duration_of_ticks, forever, without_limits
 from piestream.diagnosis.target import Target
+from piestream.language.emission import limits_text
 from piestream.language.model import Query, Symbol
 from piestream.relations import (
     ANY,
@@ -63,6 +64,15 @@ def windows(target: Target) -> Iterator[Proposal]:
 
 def _duration_of_match(match: dict[str, Any]) -> int:
     return int(match["report"] - min(v for k, v in match.items() if k.startswith(START)))
+
+
+def limits(target: Target) -> Iterator[Proposal]:
+    """Without ONCE PER, NO OVERLAP, COOLDOWN and LIMIT."""
+    query = target.rows.query
+    if query.limits:
+        written = " ".join(limits_text(query.limits, query.limits.once_per))
+        text = f"{written} leaves the match out, for others were given before it"
+        yield Proposal("limits", without_limits(query), 0, text)
 
 
 def durations(target: Target) -> Iterator[Proposal]:
@@ -180,6 +190,7 @@ def thresholds(target: Target) -> Iterator[Proposal]:
 
 #: A new clause that filters adds what could be changed in it.
 CHANGES: tuple[Callable[[Target], Iterator[Proposal]], ...] = (
+    limits,
     thresholds,
     durations,
     windows,

@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 import polars as pl
 
-from piestream.diagnosis.rows import Rows
+from piestream.diagnosis.rows import GivenRows
 from piestream.errors import ResultWarning
 from piestream.language.model import Emit, Query, Return
 
@@ -32,7 +32,7 @@ class Count:
         return f"{self.number:,}" + " or more" * self.is_more
 
 
-def some_matches(rows: Rows, query: Query, returns: tuple[Return, ...]) -> pl.DataFrame:
+def some_matches(rows: GivenRows, query: Query, returns: tuple[Return, ...]) -> pl.DataFrame:
     """Up to `MOST` matches of a query, once each."""
     emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
     with catch_warnings():
@@ -40,7 +40,7 @@ def some_matches(rows: Rows, query: Query, returns: tuple[Return, ...]) -> pl.Da
         return rows.run(replace(query, returns=returns, emit=emit), limit=MOST)
 
 
-def count(rows: Rows, query: Query) -> Count:
+def count(rows: GivenRows, query: Query) -> Count:
     """How many matches a query has in the rows."""
     found = len(some_matches(rows, query, query.returns[:1]))
     return Count(found, is_more=found == MOST)

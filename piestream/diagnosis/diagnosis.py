@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ class SymbolCounts:
     faults: dict[str, int]
     still_open: int
     lengths: dict[str, Any]  # quantiles of those that have ended
+    values: str = ""  # what is in its columns, where it never holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class FilterLoss:
     written: str
     left: Count
     shortest: Any = None  # of the pattern: the least window in which a match is reported
+    remedy: str = ""  # what would leave some where it leaves none
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Diagnosis:
     """
 
     query: Query
-    events: int
+    streams: Mapping[str, int]  # the rows of each
     partitions: int
     first: Any
     last: Any
@@ -83,6 +85,11 @@ class Diagnosis:
     steps: tuple[Step, ...] = field(repr=False)
     filters: tuple[FilterLoss, ...] = field(repr=False)
     matches: Count
+
+    @property
+    def events(self) -> int:
+        """How many rows there are, of all streams."""
+        return sum(self.streams.values())
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -108,7 +115,7 @@ class Diagnosis:
             [
                 {
                     "symbol": counts.symbol.name,
-                    "predicate": str(counts.symbol.predicate),
+                    "predicate": self._predicate(counts.symbol),
                     "runs": counts.runs,
                     "valid": counts.valid,
                     **{name: counts.faults.get(name) for name in faults},
@@ -119,6 +126,17 @@ class Diagnosis:
             ],
             infer_schema_length=None,
         )
+
+    def _is_ready_made(self, name: str) -> bool:
+        return self.query.stream_of(name).is_ready_made
+
+    def _predicate(self, symbol: Symbol) -> str:
+        """What a symbol asks of its rows, with the name of their stream where there are several."""
+        if not self.query.is_combined:
+            return str(symbol.predicate)
+        name = str(self.query.streams[symbol.stream].name)
+        text = symbol.predicate.qualified(name)
+        return name if text == "TRUE" else text
 
     def _pairs(self) -> pl.DataFrame:
         return pl.DataFrame(
@@ -169,14 +187,19 @@ class Diagnosis:
         for counts in self.symbols:
             name = counts.symbol.name
             if not counts.runs:
-                yield f"{name} ({counts.symbol.predicate}) never holds"
+                values = f"; {counts.values}" if counts.values else ""
+                predicate, ready_made = self._predicate(counts.symbol), self._is_ready_made(name)
+                fate = "has no interval" if ready_made else "never holds"
+                yield f"{name} ({predicate}) {fate}{values}"
             elif not counts.valid:
-                yield f"of the {_number(counts.runs, 'run')} of {name} none is valid: {_why(counts)}"
+                kind = "interval" if self._is_ready_made(name) else "run"
+                runs = _number(counts.runs, kind)
+                yield f"of the {runs} of {name} none is valid: {_why(counts)}"
         previous = self.filters[0]
         for filter in self.filters[1:]:
             if previous.left.number and not filter.left.number:
                 shortest = f"; the shortest takes {cell_text(previous.shortest)}"
-                extra = shortest if filter.name == "window" else ""
+                extra = shortest if filter.name == "window" else filter.remedy
                 yield f"{filter.written} leaves out all {previous.left}{extra}"
             previous = filter
         for pairs in self.pairs:
@@ -199,7 +222,7 @@ class Diagnosis:
             else f", from {cell_text(self.first)} to {cell_text(self.last)}"
         )
         of = f" of {_number(self.partitions, 'partition')}" * bool(self.query.partition_by)
-        yield "events", None, f"{_number(self.events, 'event')}{of}{span}"
+        yield "events", None, f"{self._rows()}{of}{span}"
         tables = self.tables
         yield "intervals", tables["intervals"], ""
         if "pairs" in tables:
@@ -210,6 +233,12 @@ class Diagnosis:
             yield "pattern", tables["pattern"], grown + _more(s.matches for s in self.steps)
         yield "filters", tables["filters"], _more(f.left for f in self.filters).lstrip("; ")
         yield "result", None, self.summary
+
+    def _rows(self) -> str:
+        """How many rows there are: of one stream of events, or of each of several."""
+        if not self.query.is_combined:
+            return _number(self.events, "event")
+        return ", ".join(f"{_number(n, 'row')} of {name}" for name, n in self.streams.items())
 
     def text(self, width: int | None = None) -> str:
         """All steps as text; ``width`` is that of the terminal, without it no cell is ever cut.

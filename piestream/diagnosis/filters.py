@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from piestream.diagnosis.parts import forever
+from piestream.diagnosis.parts import forever, without_limits
+from piestream.language.emission import limits_text
 from piestream.language.model import Emit, Query
 from piestream.plan.columns import TimeColumn
 
@@ -43,5 +44,11 @@ FILTERS = (
         is_used=lambda query: query.where is not None,
         written=lambda query: f"WHERE {query.where}",
         lifted=lambda query, time: replace(query, where=None),
+    ),
+    Filter(
+        "limits",
+        is_used=lambda query: bool(query.limits),
+        written=lambda query: " ".join(limits_text(query.limits, query.limits.once_per)),
+        lifted=lambda query, time: without_limits(query),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,13 +11,16 @@ import polars as pl
 from piestream.diagnosis.counting import MOST, Count, count, some_matches
 from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
 from piestream.diagnosis.filters import FILTERS
-from piestream.diagnosis.intervals import bounds_of, runs
-from piestream.diagnosis.pairs import Pairs, pairs_of
-from piestream.diagnosis.parts import START, endpoints, restricted
-from piestream.diagnosis.rows import Rows, read_rows
-from piestream.language.model import Query, Symbol
+from piestream.diagnosis.input_rows import read_given
+from piestream.diagnosis.intervals import all_runs, bounds_of
+from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
+from piestream.diagnosis.parts import START, endpoints, forever, restricted
+from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.values import values_text
+from piestream.language.model import Constraint, Emit, Query, Symbol
 from piestream.language.options import BoundedOptions
 from piestream.plan.join_order import Step as JoinStep
+from piestream.relations import Relation, relations_ordered
 
 __all__ = ["diagnose", "diagnose_rows"]
 
@@ -28,22 +32,23 @@ _QUANTILES = {"shortest": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "longest":
 
 def diagnose(query: Query, frame: Any, options: BoundedOptions) -> Diagnosis:
     """What `Query.diagnose` gives."""
-    return diagnose_rows(read_rows(query, frame, options))
+    return diagnose_rows(read_given(query, frame, options, "diagnose"))
 
 
-def diagnose_rows(rows: Rows) -> Diagnosis:
+def diagnose_rows(rows: GivenRows) -> Diagnosis:
     """The funnel of a query in rows."""
     query = rows.query
-    found = {symbol.name: _table(rows, symbol) for symbol in query.symbols}
+    every = all_runs(rows)
+    found = {symbol.name: _table(rows, symbol, every[symbol.name]) for symbol in query.symbols}
     tables = _numbered(found, rows.keys)
-    times = rows.frame[rows.time.name]
+    extent = rows.extent
     filters = tuple(_filters(rows))
     return Diagnosis(
         query=query,
-        events=len(rows.frame),
-        partitions=rows.frame.select(pl.struct(rows.keys).n_unique()).item() if rows.keys else 1,
-        first=times.min(),
-        last=times.max(),
+        streams=extent.rows,
+        partitions=extent.partitions,
+        first=extent.first,
+        last=extent.last,
         symbols=tuple(_counts(rows, s, found[s.name]) for s in query.symbols),
         pairs=tuple(_pairs(rows, tables)),
         steps=tuple(_steps(rows)),
@@ -52,10 +57,9 @@ def diagnose_rows(rows: Rows) -> Diagnosis:
     )
 
 
-def _table(rows: Rows, symbol: Symbol) -> pl.DataFrame:
+def _table(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame:
     """The runs of a symbol, which of them are valid, and which bounds the others do not keep."""
     bounds, closes = bounds_of(rows, symbol), rows.closes
-    found = runs(rows, symbol)
     found = found.with_columns(
         bounds.valid(closes).alias("valid"),
         *(kept.alias(fault) for fault, kept in bounds.kept(closes).items()),
@@ -81,7 +85,8 @@ def _numbered(found: dict[str, pl.DataFrame], keys: list[str]) -> dict[str, pl.D
     }
 
 
-def _counts(rows: Rows, symbol: Symbol, table: pl.DataFrame) -> SymbolCounts:
+def _counts(rows: GivenRows, symbol: Symbol, table: pl.DataFrame) -> SymbolCounts:
+    frame = rows.frame_of(symbol)
     ended = table.filter(~pl.col("open"))
     lengths = (ended["te"] - ended["ts"]).alias("length")
     quantiles = [lengths.quantile(at, "nearest") for at in _QUANTILES.values()]
@@ -98,18 +103,48 @@ def _counts(rows: Rows, symbol: Symbol, table: pl.DataFrame) -> SymbolCounts:
         },
         still_open=int(table["open"].sum()),
         lengths=dict(zip(_QUANTILES, of.to_list(), strict=True)),
+        values="" if len(table) or frame is None else values_text(frame, symbol.predicate.columns),
     )
 
 
-def _pairs(rows: Rows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
+def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
     window = min(rows.binding.compiled.ticks.within, _LATEST >> 1)
     for constraint in rows.query.constraints:
         x, y = rows.query.symbol(constraint.x), rows.query.symbol(constraint.y)
         same = rows.query.same_predicate(x, y)
-        yield pairs_of(constraint, tables[x.name], tables[y.name], window, same)
+        found = pairs_of(constraint, tables[x.name], tables[y.name], window, same)
+        if x.stream == y.stream and rows.query.stream_of(x.name).is_ready_made:
+            found = without_same_rows(found, *_same_rows(rows, constraint, tables))
+        yield found
 
 
-def _steps(rows: Rows) -> Iterator[Step]:
+def _same_rows(
+    rows: GivenRows, constraint: Constraint, tables: dict[str, pl.DataFrame]
+) -> tuple[int, int]:
+    """How many rows are intervals of both symbols: those that have ended, and those that have not.
+
+    They are the pairs of the tables that the engine does not find: no match binds a row twice.
+    """
+    x, y = (tables[name].filter("valid") for name in (constraint.x, constraint.y))
+    part = restricted(rows.query, [constraint.x, constraint.y])
+    part = replace(part, within=forever(rows.time))
+
+    def not_found(by: list[str], relations: Relation, emit: Emit, only: pl.Expr) -> int:
+        pairs = x.filter(only).join(y.filter(only), on=by)
+        only_these = (replace(constraint, relations=relations),)
+        found = count(rows, replace(part, constraints=only_these, emit=emit))
+        return 0 if found.is_more else len(pairs) - found.number
+
+    start_together = relations_ordered(ts_ts=0)
+    every = not_found(["partition", "ts"], start_together, Emit.TRIGGER, pl.lit(True))
+    if rows.closes:  # then all have ended
+        return every, 0
+    equal = relations_ordered(ts_ts=0, te_te=0)
+    ended = not_found(["partition", "ts", "te"], equal, Emit.COMPLETION, ~pl.col("open"))
+    return ended, every - ended
+
+
+def _steps(rows: GivenRows) -> Iterator[Step]:
     """The matches of the pattern as it grows in join order, within the window, when triggered."""
     query = rows.query
     if len(query.symbols) == 1:
@@ -131,7 +166,7 @@ def _steps(rows: Rows) -> Iterator[Step]:
         yield Step(tuple(names), count(rows, part))
 
 
-def _filters(rows: Rows) -> Iterator[FilterLoss]:
+def _filters(rows: GivenRows) -> Iterator[FilterLoss]:
     """The matches of the pattern alone, then what each filter leaves of them."""
     query, used = rows.query, [f for f in FILTERS if f.is_used(rows.query)]
     for number in range(len(used) + 1):
@@ -146,10 +181,25 @@ def _filters(rows: Rows) -> Iterator[FilterLoss]:
             )
         else:
             filter = used[number - 1]
-            yield FilterLoss(filter.name, filter.written(query), count(rows, left))
+            kept = count(rows, left)
+            remedy = "" if kept.number else _remedy(rows, left, filter.name)
+            yield FilterLoss(filter.name, filter.written(query), kept, remedy=remedy)
 
 
-def _shortest(rows: Rows, found: pl.DataFrame) -> Any:
+def _remedy(rows: GivenRows, query: Query, filter: str) -> str:
+    """What would leave matches where this filter leaves none: ends that are not known, mostly."""
+    closed = replace(rows, options=replace(rows.options, at_end="close"))
+    if filter == "completion" and (found := count(closed, query).number):
+        return (
+            f"; at_end='close' (--at-end close) ends what is open at the end, and leaves {found:,}"
+        )
+    complete = replace(query, emit=Emit.COMPLETION)
+    if filter == "condition" and (found := count(rows, complete).number):
+        return f"; EMIT ON COMPLETION, when all ends are known, leaves {found:,}"
+    return ""
+
+
+def _shortest(rows: GivenRows, found: pl.DataFrame) -> Any:
     """The least window in which one of these matches is reported."""
     starts = [pl.col(f"{START}{symbol.name}") for symbol in rows.query.symbols]
     waits = found.select(

@@ -7,38 +7,41 @@ from typing import Any
 
 import polars as pl
 
-from piestream.adapters.binding import bound
-from piestream.diagnosis.parts import COUNT, END, START, runs_of
-from piestream.diagnosis.rows import Rows, read_rows
-from piestream.engine.stream import Stream
+from piestream.diagnosis.input_rows import read_given
+from piestream.diagnosis.parts import COUNT, END, START, ready_made, runs_of
+from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
 from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions
 
-__all__ = ["Bounds", "bounds_of", "intervals", "runs"]
+__all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "runs"]
 
+#: Columns of tables that nobody sees; no column of a user's is called so.
+_OPEN, _BEGUN, _ENDED = "is open", "rows that began", "rows that ended"
+_LAST = "last end"
 #: The columns of the result beside those of PARTITION BY.
 _COLUMNS = ("symbol", "ts", "te", "duration", "valid", "events")
 
 
 def intervals(query: Query, frame: Any, options: BoundedOptions) -> Any:
     """What `Query.intervals` gives."""
-    rows = read_rows(query, frame, options)
+    rows = read_given(query, frame, options, "intervals")
     for name in rows.keys:
         if name in _COLUMNS:
             raise SchemaError(
                 f"the result has a column {name} beside that of PARTITION BY: rename {name}"
             )
-    found = pl.concat([_shown(rows, symbol) for symbol in rows.query.symbols])
+    tables = all_runs(rows)
+    found = pl.concat([_shown(rows, s, tables[s.name]) for s in rows.query.symbols])
     return rows.same_kind(found)
 
 
-def _shown(rows: Rows, symbol: Symbol) -> pl.DataFrame:
+def _shown(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame:
     time = rows.time
-    found = runs(rows, symbol)
-    ended = pl.lit(True) if rows.closes else ~pl.col("open")
+    closes = rows.closes
+    ended = pl.lit(True) if closes else ~pl.col("open")
     found = found.with_columns(
-        bounds_of(rows, symbol).valid(rows.closes).alias("valid"),
+        bounds_of(rows, symbol).valid(closes).alias("valid"),
         pl.when(ended).then("te").alias("te"),
     ).with_columns((pl.col("te") - pl.col("ts")).alias("duration"))
     return found.select(
@@ -52,32 +55,76 @@ def _shown(rows: Rows, symbol: Symbol) -> pl.DataFrame:
     )
 
 
-def runs(rows: Rows, symbol: Symbol) -> pl.DataFrame:
+def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
+    """The `runs` of each symbol.
+
+    Where several streams are read, the end of a silence that ends a run of one is an instant of its
+    partition, up to which those of the others are open at least.
+    """
+    found = {symbol.name: runs(rows, symbol) for symbol in rows.query.symbols}
+    if not any(stream.max_gap for stream in rows.query.streams) or not rows.query.is_combined:
+        return found
+    ends = pl.concat([t.filter(~pl.col("open")).select(*rows.keys, "te") for t in found.values()])
+    known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
+    so_far = pl.when("open").then(pl.max_horizontal("te", _LAST)).otherwise("te")
+    return {
+        name: table.with_columns(so_far.alias("te")).drop(_LAST) for name, table in known.items()
+    }
+
+
+def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """All runs of a symbol's predicate: the keys, ``ts`` and ``te`` in ticks, ``events``, ``open``.
 
     The ``te`` of a run that is open at the end of the rows is where ``at_end="close"`` ends it.
     """
-    query = runs_of(rows.query, symbol.name)
-    stream = Stream(
-        bound(query, rows.frame.schema), ties=rows.options.ties, lateness=None, closable=True
-    )
-    ended = [*stream.portions(stream.project(rows.frame)), *stream.last_portions("open")]
-    still_open = list(stream.last_portions("close"))
+    if rows.query.stream_of(symbol.name).is_ready_made:
+        return _ready_made(rows, symbol)
+    ended, still_open = rows.ends(runs_of(rows.query, symbol.name))
     parts = [
-        pl.concat([stream.no_results, *found]).with_columns(pl.lit(is_open).alias("open"))
+        found.filter(pl.col("phase") == "completion").with_columns(pl.lit(is_open).alias(_OPEN))
         for found, is_open in ((ended, False), (still_open, True))
     ]
-    found = pl.concat(parts).filter(pl.col("phase") == "completion")
+    return _as_runs(rows, symbol, pl.concat(parts), pl.col(f"{COUNT}{symbol.name}"))
+
+
+def _as_runs(rows: GivenRows, symbol: Symbol, found: pl.DataFrame, events: pl.Expr) -> pl.DataFrame:
     return found.select(
         *map(pl.col, rows.keys),
-        found[f"{START}{symbol.name}"].to_physical().cast(pl.Int64).alias("ts"),
-        found[f"{END}{symbol.name}"].to_physical().cast(pl.Int64).alias("te"),
-        found[f"{COUNT}{symbol.name}"].alias("events"),
-        "open",
+        pl.col(f"{START}{symbol.name}").to_physical().cast(pl.Int64).alias("ts"),
+        pl.col(f"{END}{symbol.name}").to_physical().cast(pl.Int64).alias("te"),
+        events.alias("events"),
+        pl.col(_OPEN).alias("open"),
     )
 
 
-def bounds_of(rows: Rows, symbol: Symbol) -> Bounds:
+def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
+    """The intervals of a symbol that come as rows, or as matches of another query.
+
+    What has begun is open as long as no row has told its end. Where ``at_end`` closes what is open, other
+    queries' matches that end with the rows are there too.
+    """
+    ended, closed = rows.ends(ready_made(rows.query, symbol.name, rows.time))
+    found = pl.concat([ended, closed]) if rows.closes else ended
+    by, end = [*rows.keys, f"{START}{symbol.name}"], f"{END}{symbol.name}"
+    begun, told = (found.filter(pl.col("phase") == phase) for phase in ("trigger", "completion"))
+    unended = (
+        begun.group_by(by, maintain_order=True)
+        .agg(pl.len().alias(_BEGUN))
+        .join(
+            told.group_by(by).agg(pl.len().alias(_ENDED)),
+            on=by, how="left", nulls_equal=True, maintain_order="left",
+        )
+    )  # fmt: skip
+    rest = unended.filter(pl.col(_BEGUN) > pl.col(_ENDED).fill_null(0))
+    counts = (rest[_BEGUN] - rest[_ENDED].fill_null(0)).to_list()
+    rows_of = [row for row, count in enumerate(counts) for _ in range(count)]
+    still_open = rows.with_last_times(rest.select(by)[rows_of], end)
+    tables = (told.select(*by, end), False), (still_open.select(*by, end), True)
+    together = [table.with_columns(pl.lit(is_open).alias(_OPEN)) for table, is_open in tables]
+    return _as_runs(rows, symbol, pl.concat(together), pl.lit(None, dtype=pl.Int64))
+
+
+def bounds_of(rows: GivenRows, symbol: Symbol) -> Bounds:
     """The bounds of a symbol's intervals, in ticks of the rows."""
     number = [s.name for s in rows.query.symbols].index(symbol.name)
     ticks = rows.binding.compiled.ticks
@@ -109,7 +156,8 @@ class Bounds:
         is_open = pl.lit(False) if closes else pl.col("open")
         length = pl.col("te") - pl.col("ts")
         # a run of the last event alone ends one tick later if it is closed; so far it lasts 0
-        length = pl.when(is_open & (pl.col("events") == 1)).then(0).otherwise(length)
+        last_alone = is_open & (pl.col("events") == 1) & (length <= 1)
+        length = pl.when(last_alone).then(0).otherwise(length)
         events = pl.col("events")
         found: dict[str, pl.Expr] = {}
         if self.at_least is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from piestream.relations import (
     relations_ordered,
 )
 
-__all__ = ["Pairs", "pairs_of"]
+__all__ = ["Pairs", "pairs_of", "without_same_rows"]
 
 #: Pairs that are looked at at a time.
 _PIECE = 1 << 18
@@ -105,3 +105,20 @@ def pairs_of(
         if looked_at >= 20 * MOST:
             return Pairs(constraint, _sorted(found), undecided, is_more=True)
     return Pairs(constraint, _sorted(found), undecided)
+
+
+def without_same_rows(pairs: Pairs, ended: int, still_open: int) -> Pairs:
+    """The pairs without those of an interval with itself, which no match binds.
+
+    So many rows of intervals are intervals of both symbols, and have ended or are open at the end.
+    """
+    if pairs.is_more:
+        return pairs
+    found, undecided = Counter(pairs.of), pairs.undecided
+    found[names(relations_ordered(ts_ts=0, ts_te=-1, te_ts=1, te_te=0))[0]] -= ended
+    possible = relations_ordered(ts_ts=0, ts_te=-1, te_ts=1)
+    if possible & ~pairs.constraint.relations:
+        undecided -= still_open
+    else:
+        found[names(possible)[0]] -= still_open
+    return replace(pairs, of=_sorted(found), undecided=undecided)

@@ -35,7 +35,10 @@ def of_partition(rows: Rows, keys: Mapping[str, Any], needs: str) -> Rows:
     """
     missing = [name for name in rows.keys if name not in keys]
     if missing:
-        raise SchemaError(f"{needs} needs the partition: {', '.join(missing)} is missing")
+        wanted = ", ".join(f'"{name}": …' for name in rows.keys)
+        raise SchemaError(
+            f"{needs} needs the partition, {{{wanted}}}: {', '.join(missing)} is missing"
+        )
     frame, time = rows.frame, rows.time.name
     chosen = pl.lit(True)
     for name in rows.keys:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from piestream.expressions.durations import Duration
+from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Aggregate, Emit, Endpoint, Query, Return, Symbol
 from piestream.plan.columns import TimeColumn
 
@@ -17,6 +18,7 @@ __all__ = [
     "duration_of_ticks",
     "endpoints",
     "forever",
+    "ready_made",
     "restricted",
     "runs_of",
 ]
@@ -61,17 +63,32 @@ def runs_of(query: Query, name: str) -> Query:
 
     With EMIT ON BOTH the window bounds only the trigger, which is at the start.
     """
-    symbol = any_length(query.symbol(name))
     count = Aggregate("COUNT", name, None, f"{COUNT}{name}")
+    return _alone(query, name, Duration(0, in_ticks=True), (count,))
+
+
+def ready_made(query: Query, name: str, time: TimeColumn) -> Query:
+    """All intervals of a symbol that come ready-made, when they are known and when they have ended."""
+    return _alone(query, name, forever(time), ())
+
+
+def _alone(query: Query, name: str, within: Duration, more: tuple[Return, ...]) -> Query:
+    """All intervals of a symbol, whatever their lengths: at their triggers and at their ends."""
     return replace(
         query,
-        symbols=(symbol,),
+        symbols=(any_length(query.symbol(name)),),
         constraints=(),
-        within=Duration(0, in_ticks=True),
-        returns=(*endpoints([name]), count),
+        within=within,
+        returns=(*endpoints([name]), *more),
         emit=Emit.BOTH,
         where=None,
+        limits=NO_LIMITS,
     )
+
+
+def without_limits(query: Query) -> Query:
+    """A query that gives all its matches."""
+    return replace(query, limits=NO_LIMITS)
 
 
 def restricted(query: Query, names: Collection[str]) -> Query:
@@ -84,4 +101,5 @@ def restricted(query: Query, names: Collection[str]) -> Query:
         returns=endpoints([symbol.name for symbol in kept]),
         emit=Emit.TRIGGER,
         where=None,
+        limits=NO_LIMITS,
     )

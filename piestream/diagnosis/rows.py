@@ -1,9 +1,10 @@
-"""The rows that are looked into: of any kind, and only the columns that the query reads."""
+"""The rows of one stream that are looked into: of any kind, only the columns that the query reads."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,29 +16,68 @@ from piestream.adapters.file_run import bound_to
 from piestream.adapters.files import Source, open_source
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
+from piestream.engine.stream import Stream
 from piestream.expressions.columns import columns_named
-from piestream.language.model import Query
+from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions, FileOptions
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
 
-__all__ = ["Rows", "read_rows", "refuse_combined", "rows_of_source"]
+__all__ = [
+    "Extent",
+    "GivenRows",
+    "Rows",
+    "joined_by",
+    "read_rows",
+    "refuse_combined",
+    "rows_of_source",
+]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows with the query that is asked about them, whose time column is written out."""
+class Extent:
+    """How many rows there are of each stream, in how many partitions, and from when to when."""
+
+    rows: dict[str, int]
+    partitions: int
+    first: Any
+    last: Any
+
+
+@dataclass(frozen=True)
+class GivenRows(ABC):
+    """Rows of one stream or of several, with the query that is asked about them."""
 
     query: Query
-    frame: pl.DataFrame
     options: BoundedOptions
     kind: Kind = "polars"
     is_lazy: bool = False
 
-    @cached_property
+    @property
+    @abstractmethod
     def binding(self) -> Binding:
         """The query bound to the columns."""
-        return bound(self.query, self.frame.schema)
+
+    @property
+    @abstractmethod
+    def extent(self) -> Extent:
+        """How much there is of them."""
+
+    @abstractmethod
+    def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What another query finds in the rows, and what it would if what is open ended with them."""
+
+    @abstractmethod
+    def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
+        """The rows of a symbol's stream; None where they are matches of another query."""
+
+    @abstractmethod
+    def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
+        """A table of partitions with a column of each one's last time."""
+
+    @abstractmethod
+    def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
+        """All that another query of the same streams finds in the rows."""
 
     @property
     def time(self) -> TimeColumn:
@@ -58,6 +98,43 @@ class Rows:
         """A result as the kind of the rows."""
         return result.lazy() if self.is_lazy else as_kind(self.kind, result)
 
+
+@dataclass(frozen=True)
+class Rows(GivenRows):
+    """Rows of one stream of events, whose time column is written out in the query."""
+
+    frame: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @cached_property
+    def binding(self) -> Binding:
+        """The query bound to the columns."""
+        return bound(self.query, self.frame.schema)
+
+    @property
+    def extent(self) -> Extent:
+        """How much there is of them."""
+        times = self.frame[self.time.name]
+        partitions = self.frame.select(pl.struct(self.keys).n_unique()).item() if self.keys else 1
+        name = self.query.streams[0].name or ""
+        return Extent({name: len(self.frame)}, partitions, times.min(), times.max())
+
+    def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What another query finds in the rows, and what it would if what is open ended with them."""
+        stream = Stream(
+            bound(query, self.frame.schema), ties=self.options.ties, lateness=None, closable=True
+        )
+        ended = [*stream.portions(stream.project(self.frame)), *stream.last_portions("open")]
+        closed = stream.last_portions("close")
+        return pl.concat([stream.no_results, *ended]), pl.concat([stream.no_results, *closed])
+
+    def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
+        """The rows of a symbol's stream."""
+        return self.frame
+
+    def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
+        """A table of partitions with a column of each one's last time."""
+        return joined_by(table, self.frame.select(*self.keys, self.time.name), self.keys, name)
+
     def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
         """All that another query of the same stream finds in the rows."""
         result: pl.DataFrame = query.run(
@@ -66,9 +143,21 @@ class Rows:
         return result
 
 
-def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
-    """The rows of a frame of any kind, of a list of events, or (None) of the files of FROM."""
-    refuse_combined(query)
+def joined_by(table: pl.DataFrame, times: pl.DataFrame, keys: list[str], name: str) -> pl.DataFrame:
+    """A table with the greatest value for its keys; ``times`` has the keys and a column of values."""
+    greatest = pl.nth(len(keys)).max().alias(name)
+    if not keys:
+        return table.with_columns(pl.lit(times.select(greatest).to_series()).first().alias(name))
+    found = times.group_by(keys).agg(greatest)
+    return table.join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
+
+
+def read_rows(query: Query, given: Any, options: BoundedOptions, what: str) -> Rows:
+    """The rows of a frame of any kind, of a list of events, or (None) of the files of FROM.
+
+    ``what`` is asked for is said where a query reads more than one stream of events.
+    """
+    refuse_combined(query, what)
     if given is None:
         if query.streams[0].path is None:
             raise query.fault(
@@ -91,13 +180,13 @@ def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
     return _bound_rows(query, frame, options, "events")
 
 
-def refuse_combined(query: Query) -> None:
-    """Refuse a query that reads anything but one stream of events."""
+def refuse_combined(query: Query, what: str) -> None:
+    """Refuse what is there for queries over one stream of events alone."""
     if query.is_combined:
         raise query.fault(
             ("source",),
-            "a query over several streams, or over intervals, cannot be looked into yet",
-            "take the part of it that reads one stream of events",
+            f"{what} takes a query over one stream of events, and this one reads several, or intervals",
+            "intervals and diagnose take it",
         )
 
 
@@ -116,4 +205,4 @@ def _bound_rows(
     binding = bound(query, frame.schema)
     stream = replace(query.streams[0], order_by=binding.time.name)
     needed = frame.select(columns_named(binding.columns))
-    return Rows(replace(query, streams=(stream,)), needed, options, kind, is_lazy)
+    return Rows(replace(query, streams=(stream,)), options, kind, is_lazy, needed)

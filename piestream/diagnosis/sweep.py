@@ -136,7 +136,7 @@ def sweep(
     grid = {name: _values(name, value) for name, value in parameters.items()}
     choices = [dict(zip(grid, chosen, strict=True)) for chosen in product(*grid.values())]
     queries = [parse(text, **choice) for choice in choices]
-    rows = read_rows(queries[0], frame, BoundedOptions(ties=ties, at_end=at_end))
+    rows = read_rows(queries[0], frame, BoundedOptions(ties=ties, at_end=at_end), "sweep")
     shared = _Shared(rows, queries)
     measured = _Labels(rows, labels, early) if labels is not None else None
     known: dict[Query, dict[str, Any]] = {}

@@ -10,7 +10,7 @@ import polars as pl
 
 from piestream.diagnosis.counting import MOST, some_matches
 from piestream.diagnosis.intervals import runs
-from piestream.diagnosis.parts import END, START, endpoints
+from piestream.diagnosis.parts import END, START, endpoints, without_limits
 from piestream.diagnosis.rows import Rows
 from piestream.language.model import Emit, Query, Return
 from piestream.show.table import cell_text
@@ -59,12 +59,15 @@ class Target:
         """The matches of a query; if ends are asked for, with those that are known later."""
         if not self.near or query.emit is Emit.COMPLETION:
             return some_matches(rows, query, hidden)
-        both = rows.run(replace(query, returns=hidden, emit=Emit.BOTH), limit=2 * MOST)
+        all_matches = replace(without_limits(query), returns=hidden, emit=Emit.BOTH)
+        both = rows.run(all_matches, limit=2 * MOST)
         names = [item.alias for item in hidden]
         ends = [name for name in names if name.startswith(END)]
         same = [*query.partition_by, *(name for name in names if name.startswith(START))]
         complete = both.filter(phase="completion").select(*same, *ends)
         triggers = both.filter(phase="trigger").drop("phase")
+        if query.limits:
+            triggers = some_matches(rows, query, hidden)
         joined = triggers.join(complete, on=same, how="left", nulls_equal=True, suffix=" later")
         later = [pl.coalesce(pl.col(name), pl.col(f"{name} later")).alias(name) for name in ends]
         return joined.with_columns(later).select(triggers.columns)

@@ -126,7 +126,7 @@ def _text(constraint: Constraint) -> str:
 def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
     """What `Query.why` gives."""
     row = _row(match)
-    rows = of_partition(read_rows(query, frame, options), row, "a match")
+    rows = of_partition(read_rows(query, frame, options, "why"), row, "a match")
     found = _found(rows, row)
     first = min(found[f"{START}{s.name}"] for s in rows.query.symbols)
     tables = {

@@ -25,7 +25,7 @@ __all__ = ["NearMiss", "WhyNot", "why_not"]
 class NearMiss:
     """A change with which a match appears.
 
-    ``kind`` is threshold, duration, window or relation; ``size`` says how large the change is, 0
+    ``kind`` is threshold, duration, window, relation or limits; ``size`` says how large the change is, 0
     being none, by which near misses are ranked; ``query`` is the changed query, which matches.
     """
 
@@ -84,7 +84,7 @@ def why_not(
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
-    rows = of_partition(read_rows(query, frame, options), partition, "why_not")
+    rows = of_partition(read_rows(query, frame, options, "why_not"), partition, "why_not")
     names = [symbol.name for symbol in query.symbols]
     for name in near:
         if name not in names:

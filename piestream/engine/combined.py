@@ -344,8 +344,9 @@ class CombinedStream(Stream):
                 self._union.attribute_column(n): f"{ATTRIBUTE}{n}" for n in range(n_attributes)
             }
             values = pl.concat([values, intervals.rows.select(list(names)).rename(names)])
-        columns, known = self._attributes(values)
         n_instants = len(instants.times)
+        n_intervals = 0 if intervals is None else len(intervals.rows)
+        columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
@@ -359,6 +360,18 @@ class CombinedStream(Stream):
             if intervals is None
             else intervals.as_rows(some, columns[:, n_instants:], known[:, n_instants:]),
         )
+
+
+def _with_counts(
+    columns: Words, known: NDArray[np.uint8], counts: list[Words], n_intervals: int
+) -> tuple[Words, NDArray[np.uint8]]:
+    """The columns of attributes, and behind them those of counts, which intervals have none of."""
+    if not counts:
+        return columns, known
+    more = np.pad(np.stack(counts), ((0, 0), (0, n_intervals)))
+    if not len(columns):
+        return more, np.ones(more.shape, np.uint8)
+    return np.concatenate([columns, more]), np.concatenate([known, np.ones(more.shape, np.uint8)])
 
 
 def _latest(stream: Stream, frames: Frames) -> int:

@@ -27,6 +27,7 @@ from piestream.engine.timers import InactivityTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
+from piestream.joins.given import judge_rows
 from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import PoolHeader, Program, ResultRow
 from piestream.joins.rings import ring_words
@@ -327,6 +328,17 @@ class Detector:
             self.work.steps += call.steps
             self.work.visits += call.visits
 
+    def judge(self, rows: Words, identities: Words) -> NDArray[np.bool_]:
+        """Which of these matches are given: see `joins/given.py`, which says what is told of each."""
+        passes = np.zeros(len(rows), np.int64)
+        given = (
+            np.ascontiguousarray(rows).reshape(-1),
+            np.ascontiguousarray(identities).reshape(-1),
+        )
+        self.pool = judge_rows(self.program, self.partitions.words, self.pool, given, passes)
+        passed: NDArray[np.bool_] = passes != 0
+        return passed
+
     # -- the state --------------------------------------------------------------------------------
 
     def compact(self, now: int, closable: bool = False) -> Words:
@@ -377,9 +389,9 @@ class Detector:
         self.partitions.rows[:] = state.partitions.reshape(self.partitions.rows.shape)
         self.pool = state.pool
         self.waiting = state.waiting
-        if self.compiled.keys:
+        if self.compiled.keys or self._header.n_once:
             words = self.partitions.words
-            _maintenance().index_all_keys(self.program, words, self.n_partitions, self.pool)
+            _maintenance().index_all(self.program, words, self.n_partitions, self.pool)
         self.timers.earliest = state.next_timeout
         return partitions
 

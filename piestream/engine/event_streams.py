@@ -20,6 +20,7 @@ from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME
 from piestream.engine.union import STREAM, CombinedProjection
 from piestream.language.model import StreamKind
 from piestream.plan.binding import Binding
+from piestream.plan.program import counted_streams
 
 __all__ = ["EventStreams", "MergedRows"]
 
@@ -33,6 +34,7 @@ class MergedRows:
     instants: Instants
     bits: list[pl.Series] = field(default_factory=list)
     columns: dict[int, pl.Series] = field(default_factory=dict)  # of the attributes
+    counts: list[Words] = field(default_factory=list)  # of the streams whose events are counted
 
 
 class EventStreams:
@@ -51,6 +53,7 @@ class EventStreams:
         }
         self._whole = whole
         self._gaps = _gap_ticks(binding)
+        self._counted = counted_streams(binding.query)
         self.next_silence = INT64_MAX  # no silence ends anything before or at this time
 
     def make_room(self, n_partitions: int) -> None:
@@ -104,6 +107,7 @@ class EventStreams:
                 ends[number] = silences(events[number], self._gaps[number], limit)
         instants = merged(n_groups, [*lists, *ends.values()])
         found = MergedRows(instants)
+        found.counts += [instants.numbered(instants.places[n]) for n in self._counted]
         end_places = dict(zip(ends, instants.places[len(lists) :], strict=True))
         for number, one in events.items():
             places = instants.places[number]

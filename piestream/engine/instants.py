@@ -57,6 +57,16 @@ class Instants:
         latest: Words = found[np.maximum.accumulate(at)] if len(at) else found
         return latest
 
+    def numbered(self, places: Words) -> Words:
+        """Of each instant how many of these come before it in its group, and whether it is one.
+
+        As loops read it (`joins.counters`): twice the number, and 1 if it is one.
+        """
+        is_one = np.zeros(len(self.times), np.int64)
+        is_one[places] = 1
+        before = np.cumsum(is_one) - is_one
+        return 2 * (before - before[self.offsets[self.groups]]) + is_one
+
 
 def silences(rows: EventRows, gap: int, limit: int) -> tuple[Words, Words]:
     """The groups and the times at which silences end something, known at the time ``limit``."""

@@ -91,7 +91,8 @@ class Stream:
     ) -> None:
         self.binding = binding
         self.detector = Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
-        self._whole = whole
+        # what WHERE lets pass is judged by what is kept of each partition
+        self._whole = whole = whole and (binding.condition is None or not binding.query.limits)
         self._threads = threads
         self._at_end = at_end
         self.closable = closable
@@ -561,8 +562,11 @@ class Stream:
         condition = self.binding.condition
         if condition is None or not len(found):
             return rows, 0
-        holds = condition.holds(rows)
+        holds = condition.holds(rows).copy()
         left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        if condition.judged is not None:
+            passing = replace(rows, rows=found[holds])
+            holds[holds] = self.detector.judge(*condition.judged.rows(passing))
         kept = keys.filter(pl.Series(holds)) if keys.width else keys
         return replace(rows, rows=found[holds], keys=kept), left_out
 

@@ -14,6 +14,7 @@ from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.closing import open_row_before
+from piestream.joins.keys import drop_keys, index_interval, index_keys
 from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
 from piestream.joins.orders import BY_END, BY_START, box_in
 from piestream.joins.partition import Partition
@@ -127,6 +128,7 @@ def _with_room_for_rows(place: Words, program: Program, pool_array: Array, s: in
         _make_room(partition, s)
     if header.tail - header.head == header.capacity:
         pool_array = grow_ring(header, pool_array, program.symbols[s].width)
+        index_keys(Partition(place, program, pointer(pool_array)), s)
     return pool_array
 
 
@@ -237,7 +239,7 @@ def _begin_row(
     slot_id = ring.tail
     ring.tail += 1
     slot = RowSlot(ring.slot(slot_id))
-    for word in range(ring.width):
+    for word in range(symbol.buckets):
         slot[word] = NONE
     slot.start = row.start
     slot.end = row.end
@@ -255,6 +257,7 @@ def _begin_row(
         words = at_word(slot, cell.word)
         clear_cell(cell, words)
         add_rows(cell, words, columns, column_row, column_row + 1)
+    index_interval(partition, s, slot_id)
     return slot_id
 
 
@@ -356,6 +359,7 @@ def _arrive(
     slot = RowSlot(partition.ring(s).slot(slot_id))
     if slot.end != OPEN and not _duration_is_allowed(symbol, slot):
         if symbol.gone_until == NONE:
+            drop_keys(partition, s, slot_id)
             partition.rings[s].tail = slot_id
             return pool_array
         slot.held = Held.REFUSED

@@ -25,8 +25,10 @@ from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
+from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE, Matches
+from piestream.joins.given import earliest_given, is_barred, room_to_give
 from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -159,7 +161,7 @@ def _pass_silence(cursor: _EventCursor, rows: _BatchRows, partition: Partition) 
 
 @kernel
 def _take_change(
-    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
     """Take the change; True if it is an event that does something."""
     cursor.stage = _Stage.DUE
@@ -170,13 +172,15 @@ def _take_change(
     if cursor.mask != partition.mask or partition.due <= cursor.time:
         return True
     if partition.due_event <= scratch.event_origin + cursor.row:
-        return True
+        row = cursor.row
+        if first_row_of_due_count(partition, columns, row, row + 1) == row:
+            return True
     return partition.program.rows != 0  # a change of no predicate is a row of an interval
 
 
 @kernel
 def _find_due(
-    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
     """Go to the next row before the next change at which a minimum is reached."""
     following = cursor.row_end
@@ -186,7 +190,8 @@ def _find_due(
     if partition.due <= rows.times[following - 1]:
         row = first_row_at(rows.times, cursor.row + 1, following, partition.due)
     if partition.due_event < scratch.event_origin + row:
-        row = max(cursor.row + 1, partition.due_event - scratch.event_origin)
+        first = max(cursor.row + 1, partition.due_event - scratch.event_origin)
+        row = first_row_of_due_count(partition, columns, first, row)
     cursor.row = row
     if row == following:
         cursor.stage = _Stage.SILENCE
@@ -197,16 +202,16 @@ def _find_due(
 
 @kernel
 def _next_event(
-    cursor: _EventCursor, rows: _BatchRows, partition: Partition, scratch: Scratch
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
     """Go to the next event among the rows; False behind the last."""
     while cursor.stage != _Stage.NOW:
         if cursor.stage == _Stage.SILENCE:
             found = _pass_silence(cursor, rows, partition)
         elif cursor.stage == _Stage.CHANGE:
-            found = _take_change(cursor, rows, partition, scratch)
+            found = _take_change(cursor, rows, partition, columns, scratch)
         else:
-            found = _find_due(cursor, rows, partition, scratch)
+            found = _find_due(cursor, rows, partition, columns, scratch)
         if found:
             return True
     return False
@@ -221,6 +226,8 @@ def _finish_rows(
         partition.last_time = rows.times[cursor.row_end - 1]
         if partition.program.counts_events:
             partition.events = scratch.event_origin + cursor.row_end
+            if not scratch.closing:  # then they have been added
+                add_counts(partition, columns, cursor.row_end - 1)
         if partition.program.has_cells:
             update_aggregates(partition, columns, partition.mask, cursor.row_end, scratch)
 
@@ -377,7 +384,7 @@ def detect(
                     break
                 left -= 1
                 resumes = Paused.NO
-                if not _next_event(cursor, rows, partition, scratch):
+                if not _next_event(cursor, rows, partition, columns, scratch):
                     _finish_rows(cursor, rows, partition, columns, scratch)
                     ends = _end_silence(cursor, partition, now)
                     if not ends and closes:
@@ -415,6 +422,9 @@ def detect(
                     scratch.item = 0
                     scratch.depth = DONE
                 floor = minus(time, program.window)
+                if program.judges:
+                    floor = earliest_given(partition, floor)
+                    scratch.barred = is_barred(partition, time)
                 while not drain_queue(partition, scratch, matches, floor) and not scratch.paused:
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
@@ -438,6 +448,12 @@ def detect(
                     pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns
                 )
             if scratch.n_matches:
+                if program.judges and program.n_once:
+                    growing[_POOL] = room_to_give(
+                        place, program, growing[_POOL], scratch.n_matches, floor
+                    )
+                    pool = pointer(growing[_POOL])
+                    partition = Partition(place, program, pool)
                 report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and ended and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)

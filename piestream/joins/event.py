@@ -12,7 +12,9 @@ from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.counters import note_counts
 from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.first import extend_to_first
 from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import is_held, link, pair_at
 from piestream.joins.orders import BY_END, box_in
@@ -125,10 +127,12 @@ def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
 
 
 @kernel
-def _has_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: int) -> bool:
     """Whether an interval that has ended before the event of this number has enough events."""
     if symbol.first_event == NONE:
         return True
+    if symbol.counter != NONE:
+        event = partition[partition.program.counters[symbol.counter].before]
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
     return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
@@ -148,7 +152,7 @@ def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> i
         slot.end = time
         symbol = partition.program.symbols[s]
         if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
-            symbol, slot, event
+            partition, symbol, slot, event
         ):
             kept |= 1 << s
         else:
@@ -174,7 +178,13 @@ def _reach_lengths(partition: Partition, mask: int, time: int, event: int) -> in
             continue
         if symbol.first_event != NONE:
             enough = slot[symbol.first_event] + symbol.at_least_events - 1
-            if event < enough:
+            if symbol.counter != NONE:
+                counter = program.counters[symbol.counter]
+                if partition[counter.up_to] <= enough:
+                    partition[counter.due] = min(partition[counter.due], enough)
+                    due_event = 0  # see `counters.first_row_of_due_count`
+                    continue
+            elif event < enough:
                 due_event = min(due_event, enough)
                 continue
         reached |= 1 << s
@@ -203,6 +213,7 @@ def apply_event(
     # ends, before starts: an interval that starts now is met by those that end now
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
+        note_counts(partition, scratch, columns, row)
     kept = _end_intervals(partition, ended, time, event)
     rest = started
     while rest:
@@ -551,11 +562,14 @@ def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor:
     while scratch.item < scratch.n_items:
         if scratch.depth == DONE:
             scratch.seed = insert(partition, scratch, scratch.items[scratch.item], floor)
-            if scratch.seed == NONE:
+            if scratch.seed == NONE or scratch.barred:
                 scratch.item += 1
                 continue
             scratch.depth = 0
-        if not extend(partition, scratch, matches, floor):
+        if partition.program.finds_first:
+            if not extend_to_first(partition, scratch, matches, floor):
+                return False
+        elif not extend(partition, scratch, matches, floor):
             return False
         scratch.item += 1
     return True

@@ -37,7 +37,7 @@ from piestream.joins.rings import Ring
 DONE = -1
 
 
-class _Scanned(IntEnum):
+class Scanned(IntEnum):
     """Why the scan of a step stopped."""
 
     EXHAUSTED = 0
@@ -189,7 +189,7 @@ def _passes(
 
 
 @kernel
-def _begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int) -> None:
+def begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
     has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
     if has_ranges and not join.listed:
@@ -217,17 +217,50 @@ def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: Sca
             if not of_rows:
                 cursor.next = ring.head
                 cursor.last = ring.first_ending_from(source.start) - 1
-            return True
-        if not join.allows_later or source.end == OPEN:
+        elif not join.allows_later or source.end == OPEN:
             continue
-        if not of_rows:
+        elif not of_rows:
             cursor.next = ring.first_starting_from(source.end + 1)
             cursor.last = ring.tail - 1
             latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
                 cursor.last -= 1  # it has not been inserted yet
+        if join.bucket != NONE:
+            cursor.lo = ring.head if of_rows else cursor.next
+            cursor.next = NONE
+            if source[join.key] == 1 and ring.capacity:
+                cursor.next = ring.pool[bucket_of(ring, join.key, source, join.bucket)] - 1
         return True
     return False
+
+
+@kernel
+def _next_listed_with_key(
+    partition: Partition, scratch: Scratch, join: Join, source: Slot, cursor: ScanCursor, floor: int
+) -> int:
+    """The next partner in the cursor's range that has the source's key, and can complete a match."""
+    target = join.target
+    ring = partition.ring(target)
+    of_rows = partition.program.rows >> target & 1
+    while cursor.next >= cursor.lo:
+        candidate, looked = next_with_key(
+            ring, join.target_key, join.chain, cursor.next, cursor.lo, source[join.key + 1]
+        )
+        scratch.steps += 1 + looked
+        if candidate == NONE:
+            break
+        slot = ring.slot(candidate)
+        cursor.next = slot[join.chain] - 1
+        if not of_rows:
+            is_there = candidate <= cursor.last
+        elif cursor.range == ScanRange.EARLIER:
+            is_there = slot.end < source.start
+        else:
+            is_there = slot.start > source.end
+        if is_there and can_complete(partition, target, candidate, floor):
+            return candidate
+    cursor.next = NONE
+    return NONE
 
 
 @kernel
@@ -251,6 +284,8 @@ def _next_listed(
             else:
                 return candidate
         return NONE
+    if join.bucket != NONE:
+        return _next_listed_with_key(partition, scratch, join, source, cursor, floor)
     ring = partition.ring(target)
     if partition.program.rows >> target & 1:
         is_earlier = cursor.range == ScanRange.EARLIER
@@ -276,11 +311,11 @@ def _next_listed(
 
 
 @kernel
-def _scan_listed(
+def scan_listed(
     partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
     matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
-    """What `_scan` does, of a constraint of intervals that came as rows."""
+    """What `scan` does, of a constraint of intervals that came as rows."""
     target = join.target
     ring = partition.ring(target)
     bound = scratch.bound
@@ -291,7 +326,7 @@ def _scan_listed(
             candidate = _next_listed(partition, scratch, join, source, cursor, floor)
         if candidate == NONE:
             if not _next_list_range(partition, join, source, cursor):
-                return _Scanned.EXHAUSTED
+                return Scanned.EXHAUSTED
             continue
         slot = ring.slot(candidate)
         if join.key != NONE and not equal_keys(slot, join.target_key, source, join.key):
@@ -301,21 +336,21 @@ def _scan_listed(
         bound[target].slot_id = candidate
         bound[target].place = ring.place(candidate)
         if not is_last:
-            return _Scanned.BOUND
+            return Scanned.BOUND
         if scratch.n_matches == matches.capacity:
-            return _Scanned.FULL
+            return Scanned.FULL
         matches.write(scratch.n_matches, bound)
         scratch.n_matches += 1
 
 
 @inline_kernel
-def _scan(
+def scan(
     partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
     matches: Matches, is_last: bool, floor: int,
 ) -> int:  # fmt: skip
     """Bind the step's next candidate to its target; of the last step, write down all the matches.
 
-    Gives why it stopped (`_Scanned`).
+    Gives why it stopped (`Scanned`).
     """
     target = join.target
     ring = Ring(partition.rings[target], partition.pool, join.width)
@@ -325,7 +360,7 @@ def _scan(
     has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
     has_checks = step.checked | step.keyed != 0
     has_key = join.key != NONE
-    outcome = _Scanned.EXHAUSTED
+    outcome = Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
     last = cursor.last
@@ -382,10 +417,10 @@ def _scan(
         bound[target].slot_id = candidate
         bound[target].place = place
         if not is_last:
-            outcome = _Scanned.BOUND
+            outcome = Scanned.BOUND
             break
         if scratch.n_matches == matches.capacity:
-            outcome = _Scanned.FULL
+            outcome = Scanned.FULL
             break
         matches.write(scratch.n_matches, bound)
         scratch.n_matches += 1
@@ -461,16 +496,16 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
                 scratch.paused = Paused.INSIDE
                 scratch.depth = depth
                 return False
-            _begin_scan(partition, join, cursor, floor)
+            begin_scan(partition, join, cursor, floor)
         is_last = depth + 1 == n_steps
         if join.listed:
-            scanned = _scan_listed(partition, scratch, join, step, cursor, matches, is_last, floor)
+            scanned = scan_listed(partition, scratch, join, step, cursor, matches, is_last, floor)
         else:
-            scanned = _scan(partition, scratch, join, step, cursor, matches, is_last, floor)
-        if scanned == _Scanned.FULL:
+            scanned = scan(partition, scratch, join, step, cursor, matches, is_last, floor)
+        if scanned == Scanned.FULL:
             scratch.depth = n_steps
             return False
-        begins = scanned == _Scanned.BOUND
+        begins = scanned == Scanned.BOUND
         if begins:
             depth += 1
             continue

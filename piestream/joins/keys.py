@@ -5,7 +5,7 @@ of an interval lie in a range, those with its key are found by a hash index of t
 in a word of each *place* of the ring, whatever interval is there, and holds the latest interval whose
 key belongs to it; in a word of each interval is the one before it in its bucket. Ids only fall along
 such a chain, so that it ends, for whoever follows it, where they are no longer live, and nothing has
-to be taken out.
+to be taken out. (An interval that retires, and so has a later id, is found by none and need not be.)
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def add_keys(partition: Partition, s: int, columns: Columns, row: int) -> None:
         key = partition.program.keys[number]
         cell = partition.program.cells[key.cell]
         add_rows(cell, at_word(slot, key.word), columns, row, row + 1)
-    _index(partition, s, partition.rings[s].tail - 1)
+    index_interval(partition, s, partition.rings[s].tail - 1)
 
 
 @kernel
-def _index(partition: Partition, s: int, slot_id: int) -> None:
-    """Add the latest interval to the indexes of its symbol."""
+def index_interval(partition: Partition, s: int, slot_id: int) -> None:
+    """Add an interval to the indexes of its symbol, in which there is none after it."""
     symbol = partition.program.symbols[s]
     ring = partition.ring(s)
     slot = ring.slot(slot_id)
@@ -110,4 +110,4 @@ def index_keys(partition: Partition, s: int) -> None:
         for word in range(symbol.buckets, ring.width):
             partition.pool[ring.base + place * ring.width + word] = 0
     for slot_id in range(max(ring.head, ring.tail - ring.capacity), ring.tail):
-        _index(partition, s, slot_id)
+        index_interval(partition, s, slot_id)

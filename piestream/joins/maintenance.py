@@ -11,6 +11,7 @@ from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
 from piestream.joins.arrivals import expire_rows
 from piestream.joins.closing import any_open_row_before
+from piestream.joins.given import index_given, is_remembered
 from piestream.joins.keys import index_keys
 from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
 from piestream.joins.orders import BY_END, BY_START, box_in
@@ -64,6 +65,8 @@ def _expire_all(partition: Partition, floor: int, now: int) -> int:
         if constraint.listed != NONE and partition.rings[constraint.listed].capacity:
             tail = partition.rings[constraint.listed].tail
             expire_pairs(partition, constraint, tail, latest_floor)
+    if program.given_ring != NONE and partition.given_matches().capacity:
+        partition.given_matches().expire(latest_floor)
     return alive
 
 
@@ -108,6 +111,9 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
         if constraint.checked and partition.rings[constraint.listed].capacity:
             tail = partition.rings[constraint.listed].tail
             chain_again(Partition(partition, program, target), constraint, tail)
+    if program.given_ring != NONE:
+        to += _move_compacted(partition.given_matches(), target, to)
+        index_given(Partition(partition, program, target))
     return to
 
 
@@ -138,7 +144,8 @@ def compact(
         is_open = partition.mask or any_open_row_before(partition, INT64_MAX)
         at = min(now, partition.last_time) if closable and is_open else now
         alive = _expire_all(partition, minus(at, program.window), at)
-        if alive or partition.mask or partition.waiting or partition.last_time >= now:
+        kept = partition.waiting != 0 or is_remembered(partition, now)
+        if alive or partition.mask or kept or partition.last_time >= now:
             to = _compact_partition(partition, pointer(fresh), to)
         else:
             idle[n_idle] = number
@@ -197,16 +204,18 @@ def _remap_waiting(
 
 
 @kernel
-def index_all_keys(
+def index_all(
     program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array
 ) -> None:
-    """Make all indexes by keys anew, as the state comes from elsewhere or values have other codes."""
+    """Make all hash indexes anew, as the state comes from elsewhere or values have other codes."""
     program = Program(pointer(program_array))
     for number in range(n_partitions):
         partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         if partition.used:
             for s in range(program.n_symbols):
                 index_keys(partition, s)
+            if program.given_ring != NONE:
+                index_given(partition)
     keep_alive(program_array)
     keep_alive(partitions_array)
     keep_alive(pool_array)
@@ -238,7 +247,7 @@ def remap_codes(
                 _remap_slots(partition, s, word, moved, held, rename)
             _remap_waiting(waiting, s, word, moved, held, rename)
     if rename:
-        index_all_keys(program_array, partitions_array, n_partitions, pool_array)
+        index_all(program_array, partitions_array, n_partitions, pool_array)
     keep_alive(program_array)
     keep_alive(state)
 

@@ -8,6 +8,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import Matches
+from piestream.joins.given import identify, judge, spend
 from piestream.joins.orders import BY_END, box_in
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -17,7 +18,6 @@ from piestream.joins.records import (
     Phase,
     Program,
     ResultRow,
-    RowSlot,
     Scratch,
     Slot,
 )
@@ -82,12 +82,6 @@ def _write_outputs(
 
 
 @kernel
-def _number(program: Program, s: int, slot: Slot) -> int:
-    """The number of an interval's row; 0 if it is a run."""
-    return RowSlot(slot).number if program.rows >> s & 1 else 0
-
-
-@kernel
 def _order_of_rows(program: Program, numbers: int) -> Array:
     """The words of keys in the order in which they count: starts, then numbers of rows.
 
@@ -119,7 +113,7 @@ def _sorted_matches(partition: Partition, matches: Matches, count: int) -> Array
         for s in range(n):
             slot = partition.ring(s).slot(matches[k * n + s])
             keys[2 * k * n + s] = slot.start
-            keys[(2 * k + 1) * n + s] = _number(program, s, slot)
+            keys[(2 * k + 1) * n + s] = partition.row_number(s, matches[k * n + s])
     order_array = _order_of_rows(program, n)
     places = np.arange(0, 2 * count * n, 2 * n)
     places = sorted_places(keys, places, pointer(order_array), 2 * n)
@@ -162,7 +156,7 @@ def _await_completion(
         match.starts()[s] = slot.start
         match.links()[s] = NONE
         if program.rows:
-            match.numbers()[s] = _number(program, s, slot)
+            match.numbers()[s] = partition.row_number(s, ids[s])
         if slot.end > now or (slot.end == now and ended >> s & 1):
             n_open += 1
             word = program.symbols[s].waiting_list
@@ -175,18 +169,41 @@ def _await_completion(
 
 
 @kernel
+def _given(partition: Partition, matches: Matches, places: Array, time: int) -> Array:
+    """Of matches in the order of the result, the places of those that are given."""
+    program = partition.program
+    identity_array = np.empty(2 * program.n_once, np.int64)
+    identity = pointer(identity_array)
+    kept = 0
+    for k in range(places.size):
+        ids = at_word(matches, places[k])
+        earliest = time
+        for s in range(program.n_symbols):
+            earliest = min(earliest, partition.ring(s).slot(ids[s]).start)
+        identify(partition, ids, identity)
+        if judge(partition, identity, earliest, time):
+            spend(partition, ids)
+            places[kept] = places[k]
+            kept += 1
+    keep_alive(identity_array)
+    return places[:kept]
+
+
+@kernel
 def report(
     partition: Partition, number: int, waiting: WaitingStore, matches: Matches,
     results: ResultColumns, scratch: Scratch, time: int, ended: int,
 ) -> None:  # fmt: skip
-    """Write a row for every match found at this event, and note those that will complete.
+    """Write a row for every match found at this event and given, and note those that will complete.
 
     There must be room for the matches in ``results`` and in ``waiting``.
     """
     program = partition.program
-    count = scratch.n_matches
     first = scratch.n_rows
-    places = _sorted_matches(partition, matches, count)
+    places = _sorted_matches(partition, matches, scratch.n_matches)
+    if program.judges:
+        places = _given(partition, matches, places, time)
+    count = places.size
     for row in range(first, first + count):
         results.describe(row, number, time, Phase.TRIGGER + 2 * scratch.closing)
     _write_outputs(partition, matches, places, results, first)

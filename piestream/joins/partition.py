@@ -10,6 +10,7 @@ from piestream.joins.records import (
     MOST_EVENTS,
     NO_MATCH,
     Constraint,
+    Given,
     Held,
     Pair,
     Program,
@@ -23,6 +24,8 @@ _PAIR_WORDS = Pair.size
 _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
     RowsHeader.offset(field) for field in ("by_start", "by_end", "pending")
 )
+
+_GIVEN = Given.offset("count")
 
 
 class Partition(Record):
@@ -38,7 +41,7 @@ class Partition(Record):
     due_event: int  # the first of them at which an open interval has its minimum of events
     used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
-    rings: Rows[RingHeader]  # one a symbol, then one a listed constraint
+    rings: Rows[RingHeader]  # one a symbol, one a listed constraint, one of matches given
 
     program: Carried[Program]
     pool: Carried[Words]
@@ -77,6 +80,23 @@ class Partition(Record):
         return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0)
 
     @method
+    def row_number(self, s: int, slot_id: int) -> int:
+        """The number of an interval's row; 0 if it is a run."""
+        if self.program.rows >> s & 1:
+            return RowSlot(self.ring(s).slot(slot_id)).number
+        return 0
+
+    @method
+    def given(self) -> Given:
+        """What is known of the matches given, where not all are."""
+        return Given(at_word(self, self.program.given_at))
+
+    @method
+    def given_matches(self) -> Ring:
+        """The matches given, as ONCE PER tells them apart."""
+        return Ring(self.rings[self.program.given_ring], self.pool, self.program.given_width)
+
+    @method
     def latest_end_before(self, s: int, start: int) -> int:
         """The last end of the symbol's intervals that began before; OPEN if one has not ended."""
         latest = self[self.program.symbols[s].gone_until]
@@ -104,7 +124,11 @@ class Partition(Record):
                 self[rows + _ROOT_BY_START] = NONE
                 self[rows + _ROOT_BY_END] = NONE
                 self[rows + _PENDING] = 0
+        if self.program.given_at != NONE:
+            self[self.program.given_at + _GIVEN] = 0
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS
+        for number in range(self.program.n_counters):
+            self[self.program.counters[number].due] = MOST_EVENTS
         self.last_time = INT64_MIN

@@ -194,6 +194,7 @@ class Symbol(Record):
     at_least_events: int  # or NONE
     at_most_events: int
     first_event: int  # word of the number of the interval's first event; NONE: nothing counts them
+    counter: int  # number of what counts them; NONE: each row is an event
     validity: int  # Validity
     incident: int  # first of its entries in the incident table
     incident_end: int
@@ -223,6 +224,16 @@ class EqualKeys(Record):
     """Values of two symbols that are equal in every match."""
 
     words: Annotated[Words, 2]  # first of the words of each, of the lower symbol first
+
+
+class Counter(Record):
+    """What counts the events of one of several streams (see `joins.counters`)."""
+
+    column: int
+    count: int  # word of the partition: how many there were before the batch
+    due: int  # the first one at which an open interval has its minimum
+    before: int  # how many there were before the row that is worked on
+    up_to: int  # and with it
 
 
 class Incident(Record):
@@ -357,7 +368,7 @@ class Program(Record):
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
     cells: Table[Cell]
-    has_cells: int
+    has_cells: int  # whether anything is kept of rows: aggregates, or numbers of events
     counts_events: int  # whether a symbol bounds the number of its intervals' events
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
@@ -365,7 +376,44 @@ class Program(Record):
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
     keys: Table[Key]
+    n_counters: int
+    counters: Table[Counter]
     equal_keys: Table[EqualKeys]  # those of two symbols one behind the other
+    given_at: int  # the partition's words of Given; NONE: all matches are given
+    given_ring: int  # the partition's ring of matches given; NONE without ONCE PER
+    given_width: int  # of a GivenMatch
+    judges: int  # 1: the loops judge which matches are given, as no WHERE comes before
+    limit: int  # NONE: without LIMIT, COOLDOWN
+    cooldown: int  # ticks
+    no_overlap: int
+    n_once: int  # how many symbols ONCE PER has
+    once: WordTable  # these symbols
+    once_symbols: int  # as bits
+    finds_first: (
+        int  # 1: of the matches of an event only the first of those not told apart is given
+    )
+    n_apart: int  # how many symbols tell them apart
+    apart: WordTable  # these symbols
+    apart_symbols: int  # as bits
+    given_once: (
+        int  # the symbols (as bits) of which an interval that was given is in no other match
+    )
+
+
+class Given(Record):
+    """What a partition knows of the matches that it has given, where not all are."""
+
+    count: int
+    latest: int  # when the last was reported
+
+
+class GivenMatch(Record):
+    """A match that was given, as ONCE PER tells matches apart (given.py)."""
+
+    time: int  # of its report
+    chained: int  # one more than the record before it in its bucket
+    bucket: int  # one more than the latest record whose hash falls on this place: not of this match
+    identity: Words  # of each symbol of ONCE PER: the start, and the number of its row
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -479,6 +527,7 @@ class Scratch(Record):
     cached_end: int
     n_items: int
     closing: int  # Closing
+    barred: int  # 1: no match reported at this event is given
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     tails: WordTable  # by ring: the tail before the event

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import kernel
+from piestream.joins.given import is_spent
 from piestream.joins.listed import is_held, note_bound, pair_at
 from piestream.joins.pairs import first_live_partner, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    NO_MATCH,
     UNBOUNDED,
     PairLists,
     Partners,
@@ -97,6 +99,9 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
     slot = ring.slot(slot_id)
     lowest, second, lowest_word = _two_lowest(symbol, slot)
     slot.match_bound = lowest
+    if program.given_once >> s & 1 and is_spent(partition, slot):
+        slot.match_bound = NO_MATCH
+        return 0
     visits = 0
     has_lists = symbol.has_lists != 0
     if has_lists:

@@ -104,6 +104,8 @@ def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
     slot.start = time
     slot.end = OPEN
     if symbol.first_event != NONE:
+        if symbol.counter != NONE:
+            event = partition[program.counters[symbol.counter].before]
         slot[symbol.first_event] = event
     for word in range(symbol.bound, symbol.range_bound_end):
         slot[word] = NO_MATCH

@@ -171,8 +171,12 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
         elif not slot.start <= slot.end <= last_end or slot.end == OPEN:
             return Damage.INTERVAL
         earliest = slot.end
-        if symbol.first_event != NONE and not 0 <= slot[symbol.first_event] < partition.events:
-            return Damage.INTERVAL
+        if symbol.first_event != NONE:
+            events = partition.events
+            if symbol.counter != NONE:
+                events = partition[program.counters[symbol.counter].count]
+            if not 0 <= slot[symbol.first_event] < events:
+                return Damage.INTERVAL
         for number in range(symbol.incident, symbol.incident_end):
             incident = program.incidents[number]
             constraint = program.constraints[incident.constraint]
@@ -307,6 +311,14 @@ def _check_fields(partition: Partition, limits: Limits) -> int:
         return Damage.FLAGS
     if not 0 <= partition.events < MOST_EVENTS:
         return Damage.FLAGS
+    for number in range(partition.program.n_counters):
+        counter = partition.program.counters[number]
+        if not 0 <= partition[counter.count] < MOST_EVENTS:
+            return Damage.FLAGS
+        if not 0 <= partition[counter.due] <= MOST_EVENTS:
+            return Damage.FLAGS
+    if partition.program.given_at != NONE and partition.given().count < 0:
+        return Damage.FLAGS
     last = partition.last_time
     if last != INT64_MIN and not limits.lowest_time <= last <= limits.highest_time:
         return Damage.FLAGS
@@ -326,6 +338,8 @@ def _rings_end(partition: Partition, at: int, used: int) -> int:
             at = _ring_end(partition.pairs(program.constraints[c]), False, at, used)
             if at == NONE:
                 return NONE
+    if program.given_ring != NONE:
+        at = _ring_end(partition.given_matches(), False, at, used)
     return at
 
 

@@ -18,6 +18,7 @@ from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.language.aggregates import ReturnBuilder
 from piestream.language.conditions import condition_of_text
 from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
+from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
 from piestream.language.model import Condition, Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.returns import names_of
@@ -93,6 +94,7 @@ class QueryBuilder:
     _partition_by: tuple[str, ...] = ()
     _emit: Emit = Emit.TRIGGER
     _where: tuple[str, ...] = ()
+    _limits: EmissionLimits = NO_LIMITS
 
     def _with(self, **changes: Any) -> QueryBuilder:
         changed = replace(self, **changes)
@@ -180,6 +182,52 @@ class QueryBuilder:
                 raise QueryError(f"where takes SQL such as 'AVG(s.speed) > 70', not {condition!r}")
         return self._with(_where=self._where + conditions)
 
+    def once_per(self, *symbols: SymbolBuilder | str) -> QueryBuilder:
+        """Of the matches with the same intervals of these symbols, give only the first.
+
+        >>> import piestream as ps
+        >>> a, b = ps.define("a", "x > 1"), ps.define("b", "y > 1")
+        >>> ps.pattern(a.before(b)).within(60).once_per(b).query.limits.once_per
+        ('b',)
+        """
+        names = tuple(s.name if isinstance(s, SymbolBuilder) else s for s in symbols)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise QueryError("once_per takes the symbols whose intervals are in one match only")
+        return self._limited(once_per=names)
+
+    def no_overlap(self) -> QueryBuilder:
+        """Leave out a match that began before the report of the last one given.
+
+        >>> import piestream as ps
+        >>> ps.pattern(ps.define("a", "x > 1")).within(60).no_overlap().query.limits.no_overlap
+        True
+        """
+        return self._limited(no_overlap=True)
+
+    def cooldown(self, duration: DurationLike) -> QueryBuilder:
+        """Give no match within this time after one.
+
+        >>> import piestream as ps
+        >>> one = ps.pattern(ps.define("a", "x > 1")).within("1 h").cooldown("10 min")
+        >>> print(one.query.limits.cooldown)
+        10 min
+        """
+        return self._limited(cooldown=as_duration(duration, "the cooldown"))
+
+    def limit(self, matches: int) -> QueryBuilder:
+        """Give so many matches of each partition.
+
+        >>> import piestream as ps
+        >>> ps.pattern(ps.define("a", "x > 1")).within(60).limit(3).query.limits.limit
+        3
+        """
+        if fault := limit_fault(matches):
+            raise QueryError(fault)
+        return self._limited(limit=matches)
+
+    def _limited(self, **limit: Any) -> QueryBuilder:
+        return self._with(_limits=replace(self._limits, **limit))
+
     def from_(
         self, stream: str | StreamBuilder | None = None, *, path: str | None = None
     ) -> QueryBuilder:
@@ -248,6 +296,7 @@ class QueryBuilder:
             streams=[stream.draft(self._partition_by) for stream in streams],
             partition_by=list(self._partition_by),
             emit=self._emit,
+            limits=self._limits,
         )
         draft.where = self._condition(draft)
         query = validated(draft, diagnostics)

@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 from piestream.expressions.diagnostics import Diagnostic, Span
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
+from piestream.language.emission import EMISSION_CLAUSES
 
 __all__ = ["CLAUSES", "Clause", "clauses_of"]
 
@@ -24,6 +25,7 @@ CLAUSES = (
     "WITHIN",
     "WHERE",
     "EMIT",
+    *EMISSION_CLAUSES,
     "RETURN",
 )
 
@@ -33,8 +35,6 @@ _FOREIGN = {
     "SELECT": _RETURNED,
     "MEASURES": _RETURNED,
     "HAVING": "a condition on a match stands in WHERE, as WHERE AVG(a.speed) > 70",
-    "LIMIT": "query.run(frame, limit=10) stops after ten rows, and so does --limit 10 on the command "
-    "line",
     "GROUP": "PARTITION BY makes a stream of its own of each key",
     "JOIN": "the intervals of two streams are related in PATTERN: WITH names another stream",
     "UNION": "put the events of both into one frame, or name another stream by WITH",
@@ -44,6 +44,8 @@ _FOREIGN = {
 }
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
 _ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP"})
+#: Words that are no keywords where a name or an expression may still go on.
+_NOT_RESERVED = frozenset(EMISSION_CLAUSES)
 #: What may be followed by a query in brackets, or by the columns of intervals' ends.
 _STREAMS = frozenset({"FROM", "WITH"})
 #: Words after which an expression goes on, so that no clause begins there.
@@ -140,7 +142,7 @@ def _keywords(tokens: list[Token]) -> list[_Keyword]:
     index = 0
     while index < len(tokens):
         # The word after a keyword is what the clause is about, whatever it looks like.
-        is_first = bool(found) and index == found[-1].stop
+        is_first = bool(found) and index == found[-1].stop and found[-1].name != "NO OVERLAP"
         if is_first and found[-1].name in _STREAMS and tokens[index].is_sign("("):
             index = _behind_bracket(depth, index)  # its clauses are those of a query of its own
             continue
@@ -192,10 +194,21 @@ def _keyword_at(
             continue
         if second and following != second[0]:
             continue
+        if name in _NOT_RESERVED and (depth or is_first or not _begins_limit(tokens, index)):
+            continue
         if name == "FROM" and before is not None and before.upper == "DISTINCT":
             continue
         return _Keyword(name, index, 1 + len(second))
     return None if is_first or depth else _inexact_keyword_at(tokens, index)
+
+
+def _begins_limit(tokens: list[Token], index: int) -> bool:
+    """Whether a clause such as LIMIT may begin here, rather than a column of that name stand."""
+    before = tokens[index - 1]
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    if not _may_end_expression(before):
+        return False
+    return after is None or (after.kind is not Kind.SIGN and after.upper not in _INSIDE_EXPRESSIONS)
 
 
 def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:
@@ -212,7 +225,7 @@ def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:
     near: list[tuple[float, str, int]] = []
     for name in CLAUSES:
         words = name.split()
-        if len(words) == 2 and following not in ("BY", "GAP"):
+        if len(words) == 2 and following not in ("BY", "GAP", "PER", "OVERLAP"):
             continue
         written = f"{token.upper} {following}" if len(words) == 2 else token.upper
         if len(token.text) >= 3 and (likeness := _likeness(written, name)) >= 0.75:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from piestream.expressions.diagnostics import Span
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
+from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Condition, Emit, Query, Return, Source, Where
 from piestream.relations import Relation
 
@@ -105,6 +106,7 @@ class QueryDraft:
     partition_by: list[str] = field(default_factory=list)
     emit: Emit = Emit.TRIGGER
     where: Condition | None = None
+    limits: EmissionLimits = NO_LIMITS
     spans: dict[Where, Span] = field(default_factory=dict)
     text: str | None = None
     #: Names in a PATTERN that has faults of its own, None when it was read whole: what follows

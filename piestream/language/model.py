@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
+from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.inputs import Events, Frame, SparkFrame, has_spark
 from piestream.language.options import (
     AnyKeywords,
@@ -242,6 +243,7 @@ class Query:
     partition_by: tuple[str, ...] = ()
     emit: Emit = Emit.TRIGGER
     where: Condition | None = None
+    limits: EmissionLimits = NO_LIMITS
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -326,6 +328,7 @@ class Query:
             constraints=(),
             returns=tuple(item for item in returns if item.symbol in names),
             where=None,
+            limits=NO_LIMITS,
         )
 
     def part(self, stream: int, name: str) -> Where:
@@ -653,7 +656,7 @@ class Query:
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
         >>> print(query.diagnose(pl.DataFrame({"t": [1, 2, 3], "x": [5, 7, 0]})).summary)
-        0 matches: a (x > 9) never holds
+        0 matches: a (x > 9) never holds; x is from 0 to 7
         """
         from piestream.diagnosis.funnel import diagnose
 

@@ -23,6 +23,7 @@ from piestream.language.conditions import read_condition
 from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
+from piestream.language.emission import read_limit, read_no_overlap, read_once_per
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import names_of, read_returns
@@ -168,6 +169,10 @@ class _Parser:
             "EMIT": self.emit,
             "RETURN": self.returns,
             "WHERE": self.where,
+            "ONCE PER": self.once_per,
+            "NO OVERLAP": self.no_overlap,
+            "COOLDOWN": self.cooldown,
+            "LIMIT": self.limit,
         }
         for keyword, handler in handlers.items():
             clause = self.clauses.get(keyword)
@@ -348,6 +353,26 @@ class _Parser:
             message = "the matches of a query in brackets are known at their completion"
             cursor.report(when, message, "leave EMIT out")
         cursor.expect_end("EMIT")
+
+    def limited(self, **limit: Any) -> None:
+        """Add one of the limits on what is emitted."""
+        self.draft.limits = replace(self.draft.limits, **limit)
+
+    def once_per(self, cursor: Cursor) -> None:
+        self.limited(once_per=read_once_per(cursor, self.draft.spans))
+
+    def no_overlap(self, cursor: Cursor) -> None:
+        self.limited(no_overlap=read_no_overlap(cursor))
+
+    def cooldown(self, cursor: Cursor) -> None:
+        self.mark(cursor, "cooldown")
+        self.limited(cooldown=cursor.take_duration("COOLDOWN"))
+        if self.draft.limits.cooldown is not None:
+            cursor.expect_end("COOLDOWN")
+
+    def limit(self, cursor: Cursor) -> None:
+        self.mark(cursor, "limit")
+        self.limited(limit=read_limit(cursor))
 
     def where(self, cursor: Cursor) -> None:
         self.mark(cursor, "where")

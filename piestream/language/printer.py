@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.expressions.tokens import is_plain_name, quoted
+from piestream.language.emission import limits_text
 from piestream.language.model import (
     Aggregate,
     DurationOf,
@@ -40,6 +41,7 @@ def canonical_text(query: Query) -> str:
         lines.append(f"WHERE {query.where}")
     if query.emit is not Emit.TRIGGER:
         lines.append(f"EMIT ON {query.emit.value}")
+    lines += limits_text(query.limits, [name(symbol) for symbol in query.limits.once_per])
     if query.returns != default_returns(query.symbols):
         lines.append("RETURN " + ", ".join(_return(item) for item in query.returns))
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft
-from piestream.language.model import Aggregate, Query, RelationOf, Return, Symbol, Value
+from piestream.language.model import Aggregate, Emit, Query, RelationOf, Return, Symbol, Value
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
 from piestream.language.validate_streams import validate_streams
@@ -31,6 +31,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     if draft.where is not None:
         for item in draft.where.items:
             _validate_item(validation, item, draft.spans.get(("where", item.alias)))
+    _validate_limits(validation)
     if not diagnostics:
         report_unsatisfiable(validation, constraints)
     if diagnostics:
@@ -59,6 +60,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         partition_by=tuple(draft.partition_by),
         emit=draft.emit,
         where=draft.where,
+        limits=draft.limits,
         origin=None if draft.text is None else Origin(draft.text, dict(draft.spans)),
     )
     if not any(predicate.is_polars for predicate in predicates):
@@ -102,14 +104,6 @@ def _validate_definitions(validation: Validation) -> None:
                 (counts, spec.name),
                 f"the intervals of {spec.name} come ready-made and have no events to count",
             )
-        elif has_counts and len(validation.draft.streams) > 1:
-            stream = validation.draft.streams[spec.stream].name
-            validation.report_at(
-                (counts, spec.name),
-                f"the events of {spec.name} are not counted where several streams are read",
-                f"count them in a query of its own: WITH (FROM {stream} DEFINE … PATTERN {spec.name} "
-                f"WITHIN …) AS another_name",
-            )
         elif most == 0:
             validation.report_at(
                 ("at_most_events", spec.name), f"every interval of {spec.name} has an event"
@@ -146,6 +140,21 @@ def _exceeds(validation: Validation, longer: Duration, shorter: Duration) -> boo
 
     (amount, in_ticks), (limit, limit_in_ticks) = comparable(longer), comparable(shorter)
     return in_ticks == limit_in_ticks and amount > limit
+
+
+def _validate_limits(validation: Validation) -> None:
+    draft = validation.draft
+    once = draft.limits.once_per
+    for symbol in dict.fromkeys(once):
+        is_defined = validation.is_defined(symbol, draft.spans.get(("once_per", symbol)))
+        if is_defined and once.count(symbol) > 1:
+            validation.report_at(("once_per", symbol), f"{symbol} is in ONCE PER twice")
+    if draft.limits and draft.where is not None and draft.emit is Emit.BOTH:
+        validation.report_at(
+            ("where",),
+            "with EMIT ON BOTH, WHERE cannot be combined with ONCE PER, NO OVERLAP, COOLDOWN or LIMIT",
+            "choose EMIT ON TRIGGER or EMIT ON COMPLETION",
+        )
 
 
 def _validate_partition_columns(validation: Validation) -> None:

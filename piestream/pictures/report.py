@@ -42,7 +42,7 @@ _STATES = ("in this match", "in another match that is listed", "in no listed mat
 
 def report(query: Query, frame: Any, path: str | Path | None, options: BoundedOptions) -> str:
     """What `Query.report` gives."""
-    text = report_of_rows(read_rows(query, frame, options), options)
+    text = report_of_rows(read_rows(query, frame, options, "report"), options)
     if path is not None:
         Path(path).write_text(text, "utf-8", newline="\n")
     return text

@@ -126,7 +126,7 @@ def scene_of(
     query: Query, frame: Any, matches: Any, partition: Any, options: BoundedOptions
 ) -> Scene:
     """What there is to see of one partition: by default of the one with the most matches."""
-    rows = read_rows(query, frame, options)
+    rows = read_rows(query, frame, options, "timeline")
     asked = with_endpoints(rows.query)
     found = asked.run(rows.frame, ties=options.ties, at_end=options.at_end) if matches is None else (
         matches_frame(matches)
@@ -155,7 +155,8 @@ def partition_key(rows: Rows, found: pl.DataFrame, partition: Any) -> tuple[Any,
     key = tuple(partition) if isinstance(partition, tuple | list) else (partition,)
     if len(key) != len(keys):
         raise ValueError(
-            f"PARTITION BY has {len(keys)} columns, and partition= gives {len(key)} values"
+            f"PARTITION BY has {len(keys)} columns, and partition= gives {len(key)} values: "
+            f"give a tuple of {', '.join(keys) or 'none'}"
         )
     return key
 

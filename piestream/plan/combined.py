@@ -85,7 +85,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
     words = tuple(w for o in outputs for w in o.words)
     if condition is not None:
         words += condition.words
-    compiled = compile_query(query, ticks, words, join_keys(condition))
+    compiled = compile_query(query, ticks, words, join_keys(condition), len(attributes))
     whole = Binding(
         query=query,
         schema={name: columns[0].schema[name] for name in query.partition_by},

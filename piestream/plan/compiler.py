@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, groupby
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,7 @@ from piestream.plan.program import (
     OutputWord,
     Ticks,
     Words,
+    counted_streams,
     write_join_orders,
 )
 from piestream.relations import Relation, inverse
@@ -51,15 +53,22 @@ from piestream.relations import Relation, inverse
 #: The longest length a word can hold: without sign, and apart from NONE.
 _LONGEST = (1 << 64) - 2
 
+#: The words of a partition that a counter names.
+_COUNTER_WORDS = records.Counter.size - 1
+
 _BEFORE, _AFTER = Relation.BEFORE, Relation.AFTER
 _PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
 def compile_query(
-    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], keys: Sequence[JoinKey] = ()
-) -> CompiledQuery:
-    """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``."""
-    return _Compiler(query, ticks, outputs, keys).compiled()
+    query: Query, ticks: Ticks, outputs: Sequence[OutputWord], keys: Sequence[JoinKey] = (),
+    n_attributes: int = 0,
+) -> CompiledQuery:  # fmt: skip
+    """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``.
+
+    Behind the columns of the attributes lie those of `counted_streams`.
+    """
+    return _Compiler(query, ticks, outputs, keys, n_attributes).compiled()
 
 
 def scan_mode(relations: Relation) -> ScanMode:
@@ -152,8 +161,11 @@ class _Compiler:
         ticks: Ticks,
         outputs: Sequence[OutputWord],
         keys: Sequence[JoinKey] = (),
+        n_attributes: int = 0,
     ) -> None:
         self.query = query
+        self.counted = counted_streams(query)
+        self.n_attributes = n_attributes
         self.keys = tuple(sorted(map(_lower_first, keys), key=_symbols_of))
         self.ticks = ticks
         #: The symbols whose intervals come ready-made, as rows; those of the others are runs.
@@ -193,6 +205,7 @@ class _Compiler:
             self.constraints.append(self._constraint(number))
         for number in self._named_edges():
             self.constraints.append(self._naming_constraint(number))
+        self.n_rings += bool(self.query.limits.once_per)
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
@@ -333,6 +346,8 @@ class _Compiler:
             fields["at_least_events"] = 0 if least is None else least
             fields["at_most_events"] = NONE if most is None else most
             fields["first_event"] = self.slots.take(symbol)
+            if spec.stream in self.counted:
+                fields["counter"] = self.counted.index(spec.stream)
         has_least = ticks.at_least[symbol] is not None or least is not None
         has_most = ticks.at_most[symbol] is not None or most is not None
         if self.query.emit is Emit.COMPLETION or has_most:
@@ -416,12 +431,10 @@ class _Compiler:
             for mine, theirs in ((key.x, key.y), (key.y, key.x)):
                 side = constraint.side_of(mine.symbol)
                 side["key"] = self.cell_words[mine]
-                if constraint.listed != NONE:
-                    continue
-                earlier = side["last_ended_before"] != NONE
-                if earlier:
+                if constraint.listed == NONE and side["allows_earlier"]:
                     side["latest_with_key"] = self.slots.take(mine.symbol)
-                if theirs not in indexed and (earlier or side["first_starting_after"] != NONE):
+                in_range = side["allows_earlier"] or side["allows_later"]
+                if theirs not in indexed and in_range:
                     indexed[theirs] = self.slots.take(theirs.symbol)
         cells = dict.fromkeys(cell for key in self.keys for cell in (key.x, key.y))
         for symbol, fields in enumerate(self.symbols):
@@ -465,7 +478,8 @@ class _Compiler:
                 if constraint.naming and constraint.edge.other(word.symbol) == word.other
             )
         else:
-            slot_word = Slot.offset({"ts": "start", "te": "end"}[word.what])
+            field = {"ts": "start", "te": "end", "number": "number"}[word.what]
+            slot_word = RowSlot.offset(field)
         if word.at_trigger and kind == OutputKind.SLOT_WORD:
             kind = OutputKind.SLOT_WORD_AT_TRIGGER
         return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
@@ -523,9 +537,14 @@ class _Compiler:
         return Partition.offset("rings") + self.n_rings * RingHeader.size
 
     @property
-    def _ended_bounds_at(self) -> int:
+    def _counters_at(self) -> int:
         """The first word of a partition behind the states of its automata."""
         return self._automata_at + len(self.constraints)
+
+    @property
+    def _ended_bounds_at(self) -> int:
+        """The first word of a partition behind the numbers of counted events."""
+        return self._counters_at + _COUNTER_WORDS * len(self.counted)
 
     def _place_rows(self) -> int:
         """Give places behind the ended bounds to what is kept of rows; gives where they end."""
@@ -539,10 +558,38 @@ class _Compiler:
                 )
         return at + self.n_gone + RowsHeader.size * len(self.rows)
 
+    def _limits(self, at: int) -> dict[str, Any]:
+        """What the program says of the limits on what is emitted; ``at`` are their words."""
+        limits = self.query.limits
+        names = [symbol.name for symbol in self.query.symbols]
+        once = [names.index(name) for name in limits.once_per]
+        judges = bool(limits) and self.query.where is None
+        # no second match of an event can be given; of rows, several may begin with it
+        one_an_event = limits.cooldown is not None or (limits.no_overlap and not self.rows)
+        apart = [] if one_an_event else once
+        return {
+            "given_at": at if limits else NONE,
+            "given_ring": self.n_rings - 1 if once else NONE,
+            "given_width": records.GivenMatch.size + 2 * len(once),
+            "judges": judges,
+            "limit": NONE if limits.limit is None else limits.limit,
+            "cooldown": NONE if limits.cooldown is None else _length(self.ticks.cooldown),
+            "no_overlap": limits.no_overlap,
+            "n_once": len(once),
+            "once": once,
+            "once_symbols": _bits(once),
+            "finds_first": judges and (one_an_event or bool(once)),
+            "n_apart": len(apart),
+            "apart": apart,
+            "apart_symbols": _bits(apart),
+            "given_once": _bits(once) if judges and len(once) == 1 and not self.rows else 0,
+        }
+
     def _assembled(self) -> Words:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
-        partition_words = self._place_rows()
+        given_at = self._place_rows()
+        limits = self._limits(given_at)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -554,7 +601,7 @@ class _Compiler:
             window=_length(self.ticks.within),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=partition_words,
+            partition_words=given_at + records.Given.size * bool(self.query.limits),
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
@@ -572,7 +619,7 @@ class _Compiler:
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,
-            has_cells=bool(self.cells),
+            has_cells=bool(self.cells or self.counted),
             counts_events=any(fields["first_event"] != NONE for fields in self.symbols),
             valid_at_length=_bits(
                 s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
@@ -582,8 +629,15 @@ class _Compiler:
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
             keys=self.key_rows,
+            n_counters=len(self.counted),
+            counters=[
+                [self.n_attributes + number, *range(at, at + _COUNTER_WORDS)]
+                for number in range(len(self.counted))
+                for at in [self._counters_at + _COUNTER_WORDS * number]
+            ],
             equal_keys=[
                 records.EqualKeys.packed(words=[self.cell_words[key.x], self.cell_words[key.y]])
                 for key in self.keys
             ],
+            **limits,
         )

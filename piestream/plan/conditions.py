@@ -23,7 +23,16 @@ from piestream.plan.columns import FLOAT, INTEGER, Errors, TimeColumn
 from piestream.plan.outputs import IntervalDuration, Output, ResultRows, SelectedValue, of_type
 from piestream.plan.program import Cell, JoinKey, OutputWord
 
-__all__ = ["MatchCondition", "equalities", "join_key_texts", "join_keys", "match_condition"]
+Words = NDArray[np.int64]
+
+__all__ = [
+    "Judged",
+    "MatchCondition",
+    "equalities",
+    "join_key_texts",
+    "join_keys",
+    "match_condition",
+]
 
 
 #: A column that a frame has also where the condition reads nothing.
@@ -39,12 +48,14 @@ class MatchCondition:
     expression: pl.Expr
     at_trigger: bool  # whether a match has rows after the one at which it is judged
     keys: tuple[JoinKey, ...] = ()  # its equalities of values that are known from the start
+    judged: Judged | None = None  # what the limits on what is emitted read, as they come after it
 
     @property
     def words(self) -> tuple[OutputWord, ...]:
         """The words that result rows must have for it."""
         words = (word for output in self.outputs for word in output.words)
-        return tuple(replace(word, at_trigger=self.at_trigger) for word in words)
+        judged = () if self.judged is None else self.judged.words
+        return (*(replace(word, at_trigger=self.at_trigger) for word in words), *judged)
 
     def holds(self, found: ResultRows) -> NDArray[np.bool_]:
         """Of which result rows it is true; NULL is false."""
@@ -54,6 +65,44 @@ class MatchCondition:
         lengths = [pl.lit(ticks, dtype=pl.Int64).alias(n) for n, ticks in self.lengths.items()]
         frame = pl.DataFrame(columns).with_columns(lengths)
         return frame.select(self.expression).to_series().to_numpy()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What ONCE PER, NO OVERLAP, COOLDOWN and LIMIT read of result rows that WHERE lets pass."""
+
+    symbols: tuple[int, ...]
+    #: Of each symbol of ONCE PER, and whether its intervals come as rows.
+    once: tuple[tuple[int, bool], ...]
+
+    @property
+    def words(self) -> tuple[OutputWord, ...]:
+        """The words that result rows must have for it."""
+        starts = [OutputWord(symbol, "ts") for symbol in self.symbols]
+        return (*starts, *(OutputWord(symbol, "number") for symbol, of_row in self.once if of_row))
+
+    def rows(self, found: ResultRows) -> tuple[Words, Words]:
+        """Of each row the partition, the report and the earliest start; and what ONCE PER reads."""
+        earliest = np.stack([found[OutputWord(s, "ts")] for s in self.symbols]).min(axis=0)
+        none = np.zeros(len(earliest), np.int64)
+        identity = [
+            word
+            for symbol, of_row in self.once
+            for word in (
+                found[OutputWord(symbol, "ts")],
+                found[OutputWord(symbol, "number")] if of_row else none,
+            )
+        ]
+        rows = np.stack([found.partitions, found.times, earliest], axis=1)
+        return rows, np.stack(identity, axis=1) if identity else none
+
+
+def _judged(query: Query) -> Judged | None:
+    if not query.limits:
+        return None
+    names = [symbol.name for symbol in query.symbols]
+    once = [(names.index(s), query.stream_of(s).is_ready_made) for s in query.limits.once_per]
+    return Judged(tuple(range(len(names))), tuple(once))
 
 
 def match_condition(
@@ -81,7 +130,8 @@ def match_condition(
     assert expression is not None
     ticks = {text: found for text, found in lengths.items() if found is not None}
     keys = tuple(_join_keys(where, {output.name: output for output in outputs}))
-    return MatchCondition(outputs, ticks, expression, query.emit is Emit.BOTH, keys)
+    at_trigger = query.emit is Emit.BOTH
+    return MatchCondition(outputs, ticks, expression, at_trigger, keys, _judged(query))
 
 
 def join_keys(condition: MatchCondition | None) -> tuple[JoinKey, ...]:

@@ -77,6 +77,11 @@ class ResultRows:
         return records.ResultRow.column_of(self.rows, "outputs", self.place[word])
 
     @property
+    def partitions(self) -> Words:
+        """The number of each row's partition."""
+        return records.ResultRow.column_of(self.rows, "partition")
+
+    @property
     def times(self) -> Words:
         """The time of each report."""
         return records.ResultRow.column_of(self.rows, "time")

@@ -18,6 +18,7 @@ from piestream.joins.records import (
     Program,
 )
 from piestream.joins.waiting import WaitingStore
+from piestream.language.model import Query
 from piestream.plan.join_order import (
     Estimate,
     JoinOrders,
@@ -35,6 +36,7 @@ class Ticks:
     max_gap: int | None
     at_least: tuple[int | None, ...]
     at_most: tuple[int | None, ...]
+    cooldown: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OutputWord:
-    """A word that RETURN needs in a result row. ``what``: "ts", "te", a Cell or "follows"."""
+    """A word that a result row needs. ``what``: "ts", "te", "number" (of a row), a Cell or "follows"."""
 
     symbol: int
     what: str | Cell
@@ -63,6 +65,14 @@ class JoinKey:
 
     x: Cell  # FIRST of a column of one symbol
     y: Cell
+
+
+def counted_streams(query: Query) -> list[int]:
+    """The numbers of the streams whose events symbols bound, where there are several to tell apart."""
+    if not query.is_combined:
+        return []
+    bounded = (s for s in query.symbols if (s.at_least_events, s.at_most_events) != (None, None))
+    return sorted({symbol.stream for symbol in bounded})
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,11 @@ class CompiledQuery:
         """How many words a match takes that waits for its completion."""
         store = WaitingStore.over(np.zeros(0, np.int64), program=Program.over(self.program))
         return int(store.match_words())
+
+    @property
+    def given_match_words(self) -> int:
+        """How many words a match takes that ONCE PER remembers."""
+        return Program.over(self.program).given_width
 
     def same_layout(self, other: CompiledQuery) -> bool:
         """Whether state and result rows of one can be read by the other."""

@@ -14,11 +14,13 @@ from piestream.automata import (
     decision_points,
     read_by_automaton,
 )
+from piestream.language.emission import EmissionLimits
 from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 from piestream.show.example import drawn_examples
+from piestream.show.keeping import keep_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -139,12 +141,28 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
             sections.append(("Implied", implied))
     if query.where is not None:
         sections.append(("Where", "\n".join(_where(query.where, binding))))
+    if query.limits:
+        sections.append(("Left out", "\n".join(_left_out(query.limits))))
     drawn = drawn_examples(query)
     if drawn is not None:
         sections.append(("Example", drawn))
     sections.append(("Join plan", "\n".join(_plan(query, binding))))
     sections.append(("State", "\n".join(_state(query, binding))))
     return Explanation(query, tuple(sections))
+
+
+def _left_out(limits: EmissionLimits) -> Iterator[str]:
+    """Which matches are not given, each judged by those given before it."""
+    if limits.once_per:
+        listed = " and ".join(limits.once_per)
+        yield f"ONCE PER: after a match, others with the same intervals of {listed}"
+    if limits.no_overlap:
+        yield "NO OVERLAP: what began before the last one given was reported"
+    if limits.cooldown is not None:
+        ticks = " ticks" * limits.cooldown.in_ticks
+        yield f"COOLDOWN: what is reported within {limits.cooldown}{ticks} after one given"
+    if limits.limit is not None:
+        yield f"LIMIT: what follows after {limits.limit:,} of a partition, which is remembered for good"
 
 
 def _same(query: Query, constraint: Constraint) -> bool:
@@ -316,14 +334,14 @@ def _step(step: Step, query: Query, symbols: list[str]) -> str:
 def _state(query: Query, binding: Binding) -> Iterator[str]:
     """What is kept, and how large it is."""
     compiled = binding.compiled
-    ticks = " ticks" * query.within.in_ticks
-    yield f"kept: the intervals that began in the last {query.within}{ticks}, and open ones"
-    yield "  why: a match is reported no later than that after its earliest start"
+    yield from keep_lines(query)
     seeds = binding.compiled.join_orders.seeds
     waits = [f"the pair {name}" if len(bound) == 2 else name for name, bound in seeds.items()]
     if len(query.symbols) > 1:
-        yield f"waited for: whichever comes last of {'; '.join(waits)}"
-    yield "pairs: none; an interval holds its lowest and highest partner for each constraint"
+        yield f"a match waits for whichever comes last of {'; '.join(waits)}"
+    if query.emit is not Emit.TRIGGER:
+        yield "  and, to be complete, for the ends of all its intervals"
+    yield from _pairs(query)
     yield f"a partition: {_words(compiled.partition_words)}"
     for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):
         text = f"an interval of {symbol.name}: {_words(words)}"
@@ -332,9 +350,26 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
             most = query.within.amount // least.amount + 1
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
+    if query.limits.once_per:
+        ticks = " ticks" * query.within.in_ticks
+        yield f"a match given in the last {query.within}{ticks}: {_words(compiled.given_match_words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
         yield f"a match from its trigger to its completion: {_words(words)}"
+
+
+def _pairs(query: Query) -> Iterator[str]:
+    """What is kept of pairs: of runs their partners' ids are enough, as runs of a symbol are in order."""
+    listed = [
+        f"{c.x}, {c.y}"
+        for c in query.constraints
+        if any(query.stream_of(name).is_ready_made for name in (c.x, c.y))
+    ]
+    if len(listed) < len(query.constraints) or not listed:
+        runs = " of runs" * bool(listed)
+        yield f"pairs{runs}: none; an interval holds its lowest and highest partner for each constraint"
+    if listed:
+        yield f"pairs {'; '.join(listed)}: each that is decided, until either can be in no match"
 
 
 def _words(count: int) -> str:

@@ -109,6 +109,39 @@ def test_a_beginning_that_comes_twice_counts_once() -> None:
     assert [row["phase"] for row in query.run(rows)] == ["trigger", "completion"]
 
 
+@pytest.mark.parametrize(
+    ("bound", "found"),
+    [
+        ("AT LEAST 3 EVENTS", [(7, 1)]),  # at the third event of a, whatever comes of b before
+        ("AT LEAST 4 EVENTS", []),
+        ("AT MOST 3 EVENTS", [(9, 1)]),
+        ("AT MOST 2 EVENTS", []),
+        ("AT LEAST 2 EVENTS AT LEAST 5", [(6, 1)]),  # the duration is reached with an event of b
+    ],
+)
+@pytest.mark.parametrize("by", ["frames", "events"])
+def test_bounds_on_events_count_those_of_the_symbols_own_stream(
+    bound: str, found: list[tuple[int, int]], by: str
+) -> None:
+    text = (
+        f"FROM a ORDER BY t WITH b ORDER BY t DEFINE x AS a.p > 0 {bound}, y AS b.q > 0 "
+        "PATTERN x overlaps; contains; finished-by y WITHIN 50 RETURN x.ts"
+    )
+    a = [{"t": t, "p": p} for t, p in ((1, 1), (4, 1), (7, 1), (9, 0), (20, 0))]
+    b = [{"t": t, "q": q} for t, q in ((0, 0), (2, 1), (3, 1), (5, 1), (6, 1), (8, 1), (20, 1))]
+    query = ps.query(text)
+    if by == "frames":
+        rows = query.run({"a": a, "b": b})
+    else:
+        session = query.open(schema={"a": {"t": int, "p": int}, "b": {"t": int, "q": int}})
+        both = [*(("a", row) for row in a), *(("b", row) for row in b)]
+        rows = []
+        for stream, row in sorted(both, key=lambda one: one[1]["t"]):
+            rows += session.push(row, stream=stream)
+        rows += session.close()
+    assert [tuple(row.values()) for row in rows] == found
+
+
 _OPEN = "FROM i FROM s TO e ID id DEFINE x AS n > 0, y AS n < 0 PATTERN x {} y WITHIN 50 "
 
 

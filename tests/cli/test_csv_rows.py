@@ -40,7 +40,6 @@ def fault(path: Path, text: str, predicate: str = READ["some"], **options: Any) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1,0,a,9\n2,5,b\n", "line 2: the row has 4 fields, and 3 columns have names\n  | 1,0,a,9"),
         ("1,0,a\n2,5,b,9\n", "line 3: the row has 4 fields, and 3 columns have names\n  | 2,5,b,9"),
         ("1,0,a\n2,5,b,9", "line 3: the row has 4 fields, and 3 columns have names\n  | 2,5,b,9"),
         ("1,0,a\n2,5,b,\n", "line 3: the row has 4 fields, and 3 columns have names\n  | 2,5,b,"),
@@ -59,6 +58,15 @@ def test_a_row_with_too_many_fields_is_refused_whatever_is_read(
 ) -> None:
     monkeypatch.setattr(text_blocks, "BLOCK_BYTES", block)
     assert fault(tmp_path / "rows.csv", f"t,x,note\n{text}", READ[read]) == message
+
+
+def test_names_that_stand_below_other_lines_are_thought_of(tmp_path: Path) -> None:
+    text = "703165,SAND POINT\nt,x,note\n1,0,a\n"
+    message = fault(tmp_path / "station.csv", text)
+    assert message.startswith(
+        "line 2: the row has 3 fields, and 2 columns have names\n  | t,x,note"
+    )
+    assert "if they stand further down, leave out the lines above: tail -n +2" in message
 
 
 def test_a_long_row_is_refused_with_other_delimiters(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_why_prints_the_funnel_instead_of_matches(data: str) -> None:
     result = CliRunner().invoke(app, ["run", "-q", _QUERY, data, "--why"])
     assert result.exit_code == 0
     assert result.stdout.startswith("EVENTS\n  2 events, from 1 to 2\n")
-    assert result.stdout.endswith("RESULT\n  0 matches: a (x > 9) never holds\n")
+    assert result.stdout.endswith("RESULT\n  0 matches: a (x > 9) never holds; x is from 0 to 5\n")
 
 
 def test_why_reads_standard_input() -> None:
@@ -52,7 +52,9 @@ def test_a_run_on_a_terminal_without_rows_says_where_they_went(
     data: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = _run_on_a_terminal([data], capsys, monkeypatch)
-    last = "0 matches: a (x > 9) never holds; run it with --why to see each step\n"
+    last = (
+        "0 matches: a (x > 9) never holds; x is from 0 to 5; run it with --why to see each step\n"
+    )
     assert said.endswith(last)
     assert "--why" not in _run_on_a_terminal([data, "--quiet"], capsys, monkeypatch)
 

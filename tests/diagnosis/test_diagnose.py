@@ -16,7 +16,7 @@ from piestream.relations import names
 from tests import oracle
 from tests.engines import parse
 from tests.randoms import allen_relation, scenario
-from tests.scenario import Scenario
+from tests.scenario import Limits, Scenario
 
 
 def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
@@ -91,7 +91,8 @@ def test_the_funnel_counts_what_the_oracle_lists(few_seeds: range) -> None:
                 assert pairs.of == plain, f"{drawn} {pairs.constraint}"
             assert pairs.total.number == plain.total() + both_open, str(drawn)
         if found.steps:
-            triggers = drawn.having(emit=Emit.TRIGGER, where=None).expected()
+            all_of_them = drawn.having(emit=Emit.TRIGGER, where=None, limits=Limits())
+            triggers = all_of_them.expected()
             assert found.steps[-1].matches.number == len(triggers), str(drawn)
 
 
@@ -108,7 +109,7 @@ def test_pairs_of_open_intervals_are_counted_where_every_outcome_is_allowed() ->
 
 
 SUMMARIES = [
-    ("DEFINE a AS x > 99 PATTERN a WITHIN 9", "a (x > 99) never holds"),
+    ("DEFINE a AS x > 99 PATTERN a WITHIN 9", "a (x > 99) never holds; x is from 0 to 7"),
     (
         "DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9",
         "of the 2 runs of a none is valid: 2 too short (AT LEAST 3)",
@@ -157,7 +158,10 @@ def test_completion_is_a_filter_of_its_own() -> None:
         ("window", 1),
         ("completion", 0),
     ]
-    assert found.summary == "0 matches: EMIT ON COMPLETION leaves out all 1"
+    assert found.summary == (
+        "0 matches: EMIT ON COMPLETION leaves out all 1; at_end='close' (--at-end close) ends what is "
+        "open at the end, and leaves 1"
+    )
     assert query.diagnose(rows, at_end="close").matches.number == 1
 
 
@@ -167,6 +171,41 @@ def test_a_condition_is_a_filter_of_its_own() -> None:
     found = query.diagnose(rows)
     assert found.summary == "0 matches: WHERE MAX(a.x) > 6 leaves out all 1"
     assert found.tables["filters"].rows()[-1] == ("condition", "WHERE MAX(a.x) > 6", 0, 1)
+
+
+def test_a_condition_on_an_end_that_is_not_known_yet_is_told_what_knows_it() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 3], "x": [5, 5, 0]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE DURATION(a) > 1")
+    assert query.diagnose(rows).summary == (
+        "0 matches: WHERE DURATION(a) > 1 leaves out all 1; EMIT ON COMPLETION, when all ends are known, "
+        "leaves 1"
+    )
+
+
+NEVER = [
+    ("x > 99", "x is from 3 to 7"),
+    ("one > 99", "one is always 4"),
+    ("state = 'ON'", "state is 'off' or 'on'"),
+    ("missing > 0", "missing is always NULL"),
+    ("x > 99 AND state = 'ON'", "x is from 3 to 7, state is 'off' or 'on'"),
+]
+
+
+@pytest.mark.parametrize(("predicate", "values"), NEVER)
+def test_what_is_in_the_columns_of_a_predicate_that_never_holds_is_said(
+    predicate: str, values: str
+) -> None:
+    rows = pl.DataFrame(
+        {
+            "t": [1, 2, 3],
+            "x": [3.0, 7.0, float("nan")],
+            "one": [4, 4, None],
+            "state": ["on", "off", "on"],
+            "missing": pl.Series([None] * 3, dtype=pl.Float64),
+        }
+    )
+    found = ps.query(f"FROM s ORDER BY t DEFINE a AS {predicate} PATTERN a WITHIN 9").diagnose(rows)
+    assert found.summary.endswith(f" never holds; {values}")
 
 
 def test_without_events_that_is_what_is_said() -> None:

@@ -110,12 +110,3 @@ def test_a_key_that_is_a_column_of_the_result_is_refused() -> None:
     query = ps.query("FROM s PARTITION BY valid ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
     with pytest.raises(ps.SchemaError, match="rename valid"):
         query.intervals(pl.DataFrame({"t": [1], "x": [5], "valid": [1]}))
-
-
-def test_a_query_over_several_streams_is_refused_with_what_to_do() -> None:
-    query = ps.query(
-        "FROM s ORDER BY t WITH r FROM b TO e DEFINE a AS s.x > 1, i AS r "
-        "PATTERN a overlaps i WITHIN 9"
-    )
-    with pytest.raises(ps.QueryError, match="cannot be looked into yet"):
-        query.intervals({})

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from examples import flights, football, glucose, spark_tasks
+from examples import flights, football, glucose, rain, spark_tasks
 from examples.sources import file_of
 from tests.docs.blocks import ROOT, blocks_of
 from tests.spark.conftest import missing
 
-_PROGRAMS = [football, glucose, flights, spark_tasks]
+_PROGRAMS = [football, glucose, flights, rain, spark_tasks]
 
 
 def test_the_queries_on_the_page_are_those_of_the_programs() -> None:

@@ -10,10 +10,11 @@ from random import Random
 import numpy as np
 import pytest
 
+import piestream as ps
 from experiments import engine
 from experiments.benchmarks import join_orders
 from experiments.catalogue import EXPERIMENTS, GROUPS
-from experiments.comparisons import plans
+from experiments.comparisons import iseq_sweeps, plans
 from experiments.comparisons.correctness import AS_PUBLISHED
 from experiments.comparisons.futures import earliest
 from experiments.comparisons.powersets import _base
@@ -86,6 +87,40 @@ def test_methods_that_report_at_the_same_instants_count_alike(name: str) -> None
     assert all(len(found) == 1 for found in counts.values()), counts
     if name != "patterns":  # of relations that are rare
         assert any(found != {0} for found in counts.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "x"),
+    [
+        ("iseq_types", "query"),
+        ("iseq_length", "length"),
+        ("iseq_intervals", "interval"),
+        ("iseq_density", "density"),
+    ],
+)
+def test_iseq_in_all_forms_counts_what_piestream_counts(name: str, x: str) -> None:
+    counts: dict[object, dict[str, int]] = {}
+    for row in tiny(name):
+        counts.setdefault(row[x], {})[row["peer"]] = row["matches"]
+    assert len(counts) > 1
+    for found in counts.values():
+        assert set(found) == set(iseq_sweeps.METHODS)
+        assert len(set(found.values())) == 1, counts
+    assert any(found[OURS] for found in counts.values())
+    assert "equally many" in EXPERIMENTS[name].conclusions(tiny(name))
+
+
+def test_the_query_of_an_iseq_load_is_its_pattern() -> None:
+    for tenths, ends in ((10, 10), (7, 7), (5, 5), (0, 0)):
+        load = iseq_sweeps.Load(tenths=tenths)
+        assert load.endpoints.count("te") == ends
+        assert Pattern.of(iseq_query_of_events(load)).constraints == load.pattern.constraints
+
+
+def iseq_query_of_events(load: iseq_sweeps.Load) -> ps.Query:
+    """The query with runs in place of rows: methods over bits know no rows."""
+    text = str(load.query).replace("FROM ev FROM ts TO te", "FROM ev ORDER BY ts")
+    return ps.query(text)
 
 
 @pytest.mark.parametrize("size", Size)

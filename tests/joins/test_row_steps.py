@@ -98,6 +98,33 @@ def test_what_is_no_partner_is_not_looked_at(name: str, kind: str) -> None:
     assert work <= allowed(intervals, found, found)
 
 
+def keyed_work(of_rows: str, clause: str, kind: str, n: int) -> tuple[int, int]:
+    """The work that pairs of equal values take in a range, of rows and of runs; and the matches."""
+    spans = {"a": beside(n, 1), "b": beside(n, 4 * n + 10)}
+    times = list(range(1, 9 * n + 20))
+    # runs have the value of their first event, and rows the same
+    rows = [Given(s, e, x, kind, (s - 1) % 7) for x in of_rows for s, e in spans[x]]
+    holds = {
+        x: [any(s <= t < e for s, e in spans[x]) for t in times] for x in "ab" if x not in of_rows
+    }
+    scene = Scene((clause,), EVER, holds, times, rows, of_rows, keys=[("a", "b")])
+    binding, detector = detector_of(scene)
+    found = detector.detect(batch_of(scene, binding, 0, len(times), rows_of(scene)))
+    return detector.work.steps, len(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("of_rows", ["ab", "a", "b"])
+@pytest.mark.parametrize("clause", ["a before b", "b after a"])
+def test_ranges_with_a_join_key_cost_the_intervals_that_have_it(
+    clause: str, of_rows: str, kind: str
+) -> None:
+    n = 70
+    steps, matches = keyed_work(of_rows, clause, kind, n)
+    assert matches == n * n // 7
+    assert steps <= 1.2 * matches + 4 * n
+
+
 DEAD_ENDS = {
     "star": (STAR, star_with_a_dead_arm, 0),
     "leaves": (LEAVES, star_whose_leaves_are_dead, 0),

@@ -77,7 +77,6 @@ def test_the_time_between_two_events_is_answered_with_the_gap(
     ("clause", "answer"),
     [
         ("HAVING AVG(a.x) > 3", "WHERE AVG(a.speed) > 70"),
-        ("LIMIT 10", "query.run(frame, limit=10)"),
         ("GROUP BY k", "PARTITION BY makes a stream of its own of each key"),
         ("SELECT a.ts", "stands in RETURN"),
         ("MEASURES a.ts", "stands in RETURN"),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.expressions.durations import Duration
 from piestream.plan.binding import bind
-from piestream.show import explain
+from piestream.show import explain, keeping
+from piestream.show.keeping import KeepTime
 
 GOLDEN = Path(__file__).with_name("aggressive_driving.txt")
 
@@ -106,6 +109,58 @@ def test_the_words_of_an_interval_are_those_of_the_compiled_query() -> None:
 def test_a_minimum_duration_bounds_how_many_intervals_live() -> None:
     query = ps.query("FROM t DEFINE a AS x > 1 AT LEAST 10 s PATTERN a WITHIN 1 min")
     assert "at most 7 of them that can be in a match" in explain(query).section("State")
+
+
+def test_the_state_says_how_long_each_symbol_is_kept_and_why() -> None:
+    query = ps.query("""
+        FROM v ORDER BY ts MAX GAP 30 s
+        WITH doses FROM a TO b ID number
+        WITH (FROM v DEFINE l AS s < 90 PATTERN l WITHIN 1 h) AS low
+        PARTITION BY p
+        DEFINE f AS v.temp > 38, d AS doses.drug = 'x', h AS low, g AS v.temp > 39
+        PATTERN d during; overlaps f AND h during f AND g during f
+        WITHIN 6 h EMIT ON BOTH
+    """)
+    bound = (
+        "is kept 6 h from its start: WITHIN 6 h, from the earliest start of a match to its report"
+    )
+    ended = "  an open one until an event ends it, or a silence of more than 30 s: MAX GAP"
+    lines = explain(query).section("State").splitlines()
+    assert lines[:8] == [
+        f"f {bound}", ended,
+        f"d {bound}", "  one that has begun until the row with its end comes, by its number",
+        f"h {bound}",
+        f"g {bound}", ended,
+        "a partition is freed when nothing of it is kept any more",
+    ]  # fmt: skip
+    assert lines[9] == "  and, to be complete, for the ends of all its intervals"
+    assert (
+        "pairs of runs: none; an interval holds its lowest and highest partner for each constraint"
+        in lines
+    )
+    assert "pairs f, d; f, h: each that is decided, until either can be in no match" in lines
+
+
+def test_a_stream_without_max_gap_is_told_what_would_bound_an_open_interval() -> None:
+    state = explain(ps.query("FROM s DEFINE a AS x > PREV(x) PATTERN a WITHIN 9")).section("State")
+    assert "however late that comes: MAX GAP would bound it" in state
+    assert "a partition is never freed: PREV reads its latest event" in state
+
+
+def test_a_bound_that_a_clause_adds_is_told_with_the_least_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+
+    def distance(query: ps.Query, symbol: object) -> Iterator[KeepTime]:
+        yield KeepTime(Duration(4, in_ticks=True), "b.ts - a.ts <= 4", "from its start to b")
+
+    monkeypatch.setattr(keeping, "BOUNDS", (*keeping.BOUNDS, distance))
+    assert list(keeping.keep_lines(query))[:2] == [
+        "a is kept 4 ticks from its start: b.ts - a.ts <= 4, from its start to b",
+        "  and no longer than 9 ticks from its start: WITHIN 9, from the earliest start of a match to "
+        "its report",
+    ]
 
 
 @pytest.mark.parametrize(

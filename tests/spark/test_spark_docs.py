@@ -19,7 +19,7 @@ def test_the_page_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     names: dict[str, Any] = {"__name__": "__page__"}
     for block in blocks:
         text = block.text.replace('"reports"', f'"{tmp_path}/reports"')
-        for name in ("fleet.parquet", "matches", "found", "checkpoint", "found-rest"):
+        for name in ("fleet.parquet", "matches", "found", "checkpoint", "found-rest", "cars.json"):
             text = text.replace(f'"{name}"', f'"{tmp_path}/{name}"')
         exec(compile("\n" * (block.line - 1) + text, str(page), "exec"), names)
     streamed = spark.read.parquet(f"{tmp_path}/found", f"{tmp_path}/found-rest").count()

@@ -1,0 +1,87 @@
+"""How long the intervals of each symbol are kept, and why: one function a reason.
+
+A new clause that bounds how long an interval matters adds a function to `BOUNDS`, one that keeps
+intervals beyond that adds one to `LONGER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from piestream.expressions.durations import Duration
+from piestream.language.model import Query, StreamKind, Symbol
+
+__all__ = ["BOUNDS", "LONGER", "KeepTime", "keep_lines", "keep_times"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTime:
+    """How long an interval is kept from its start, the clause that says so, and why that is enough."""
+
+    length: Duration
+    clause: str
+    why: str
+
+    def __str__(self) -> str:
+        ticks = " ticks" * self.length.in_ticks
+        return f"{self.length}{ticks} from its start: {self.clause}, {self.why}"
+
+
+def _window(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
+    """The window bounds all intervals of a match, from the earliest start to the report."""
+    yield KeepTime(
+        query.within, f"WITHIN {query.within}", "from the earliest start of a match to its report"
+    )
+
+
+#: Each of these bounds how long an interval can still be in a match; the least of them counts.
+BOUNDS: tuple[Callable[[Query, Symbol], Iterator[KeepTime]], ...] = (_window,)
+
+
+def keep_times(query: Query, symbol: Symbol) -> list[KeepTime]:
+    """What bounds how long intervals of a symbol are kept, the least first.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    >>> print(*keep_times(query, query.symbols[0]))
+    9 ticks from its start: WITHIN 9, from the earliest start of a match to its report
+    """
+    found = [time for bound in BOUNDS for time in bound(query, symbol)]
+    return sorted(found, key=lambda time: (time.length.in_ticks, time.length.amount))
+
+
+def _open_run(query: Query, symbol: Symbol) -> Iterator[str]:
+    """A run that has not ended is known as long as nothing ends it."""
+    stream = query.streams[symbol.stream]
+    if stream.kind is not StreamKind.EVENTS:
+        return
+    if stream.max_gap is None:
+        yield "an open one until an event ends it, however late that comes: MAX GAP would bound it"
+    else:
+        yield f"an open one until an event ends it, or a silence of more than {stream.max_gap}: MAX GAP"
+
+
+def _unended_row(query: Query, symbol: Symbol) -> Iterator[str]:
+    """An interval that has begun by a row is open until another row ends it."""
+    stream = query.streams[symbol.stream]
+    if stream.id is not None and not stream.known_at_start:
+        yield f"one that has begun until the row with its end comes, by its {stream.id}"
+
+
+#: Each of these says what is kept beyond that.
+LONGER: tuple[Callable[[Query, Symbol], Iterator[str]], ...] = (_open_run, _unended_row)
+
+
+def keep_lines(query: Query) -> Iterator[str]:
+    """How long the intervals of each symbol are kept, and when a partition is freed."""
+    for symbol in query.symbols:
+        first, *others = keep_times(query, symbol)
+        yield f"{symbol.name} is kept {first}"
+        yield from (f"  and no longer than {other}" for other in others)
+        for keeps in LONGER:
+            yield from (f"  {text}" for text in keeps(query, symbol))
+    if any("PREV(" in str(symbol.predicate) for symbol in query.symbols):
+        yield "a partition is never freed: PREV reads its latest event"
+    else:
+        yield "a partition is freed when nothing of it is kept any more"
