@@ -31,6 +31,7 @@ NAVIGATION = {
         "Language": "docs/query-language",
         "Semantics": "docs/semantics",
         "Streams": "docs/streams",
+        "Row patterns": "docs/row-patterns",
         "Interval tables": "docs/interval-tables",
     },
     "Look at results": {"Diagnosis": "docs/diagnosis", "Time lines": "docs/time-lines"},

@@ -13,7 +13,7 @@ import polars as pl
 from piestream.adapters.binding import bound, lateness_ticks
 from piestream.adapters.files import Source, open_source
 from piestream.adapters.limits import Limit
-from piestream.engine.stream import Stream
+from piestream.engine.combined import open_stream
 from piestream.errors import OrderError, ResultWarning, TimeError
 from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.language.model import Query
@@ -43,7 +43,7 @@ class FileRun:
         lateness = options.lateness
         ticks = None if lateness is None else lateness_ticks(self.binding, lateness)
         self.limit = Limit(options.limit)
-        self.stream = Stream(
+        self.stream = open_stream(
             self.binding,
             ties=options.ties,
             lateness=ticks,

@@ -23,6 +23,9 @@ def named_columns(query: Query) -> set[str]:
         names.update(column for column in own if column is not None)
     for symbol in query.symbols:
         names.update(symbol.predicate.columns, symbol.predicate.previous)
+    if query.rows is not None:
+        items = (item for measure in query.rows.measures for _, item in measure.items)
+        names.update(item.column for item in items if item.column is not None)
     returned = (item.column for item in query.items if isinstance(item, Aggregate | Value))
     return names | {column for column in returned if column is not None}
 
@@ -36,6 +39,8 @@ def columns_to_read(
     names a column that is missing they are all, because the error names what there is.
     """
     named = named_columns(query)
+    if query.rows is not None and query.rows.all_rows:
+        return list(names)
     if not named <= set(names):
         return list(names)
     times: Collection[str] = ()

@@ -18,7 +18,7 @@ from piestream.adapters.frames import as_kind, as_polars
 from piestream.adapters.inputs import Inputs, bound_inputs
 from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import lazily_read
-from piestream.engine.combined import CombinedStream
+from piestream.engine.combined import CombinedStream, open_stream
 from piestream.engine.stream import Stream
 from piestream.errors import ResultWarning
 from piestream.expressions.columns import columns_named
@@ -100,7 +100,7 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
     cut = _can_be_cut(binding, needed)
     limit = Limit(options.limit)
-    stream = Stream(
+    stream = open_stream(
         binding, ties=options.ties, lateness=None, whole=not cut, threads=threads,
         at_end=options.at_end, enough=limit.rows,
     )  # fmt: skip

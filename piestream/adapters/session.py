@@ -23,7 +23,7 @@ from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.input_session import InputFeed
 from piestream.adapters.inputs import bound_inputs
 from piestream.adapters.read_columns import lazily_read
-from piestream.engine.combined import CombinedStream
+from piestream.engine.combined import CombinedStream, open_stream
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -119,7 +119,7 @@ class Session:
         binding: Binding = bound(self.query, dict(schema))
         options = self._options
         lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
-        stream = Stream(
+        stream = open_stream(
             binding, lateness=lateness, ties=options.ties, on_late=options.on_late, closable=True
         )
         if self._advanced is not None:

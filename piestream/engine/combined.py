@@ -32,7 +32,7 @@ from piestream.engine.validation import damaged
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
-__all__ = ["CombinedStream", "open_stream"]
+__all__ = ["CombinedStream", "open_stream", "stream_kind"]
 
 Words = NDArray[np.int64]
 
@@ -42,8 +42,17 @@ Frames = Mapping[str, pl.DataFrame]
 
 def open_stream(binding: Binding, **options: Unpack[StreamKeywords]) -> Stream:
     """The open stream of a query, whatever it reads."""
-    kind = CombinedStream if binding.parts else Stream
-    return kind(binding, **options)
+    return stream_kind(binding)(binding, **options)
+
+
+def stream_kind(binding: Binding) -> type[Stream]:
+    """The class of the open streams of a query."""
+    if binding.query.rows is not None:
+        # its loops are compiled when first needed, which for many is never
+        from piestream.engine.row_stream import RowStream
+
+        return RowStream
+    return CombinedStream if binding.parts else Stream
 
 
 class CombinedStream(Stream):
@@ -272,7 +281,8 @@ class CombinedStream(Stream):
         free = [n for n in range(self.detector.n_partitions) if n not in used]
         self._events.make_room(self.detector.n_partitions)
         self._events.forget(np.array(free, np.int64))
-        self._intervals.forget(now - self.detector.window - 1, set(free))
+        before = now - self.detector.window - 1
+        self._intervals.forget(before, self.detector.awaited_rows(), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.arrow_stream import check_stream
-from piestream.engine.combined import CombinedStream
+from piestream.engine.combined import CombinedStream, stream_kind
 from piestream.engine.state import DetectorState, StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -89,7 +89,7 @@ def restore(binding: Binding, state: bytes) -> Stream:
         rest = sections[len(_SECTIONS) :]
         if not binding.parts:
             dictionaries = [_from_columns(section) for section in rest]
-            return Stream.restore_state(binding, _state_of(contents, dictionaries))
+            return stream_kind(binding).restore_state(binding, _state_of(contents, dictionaries))
         n_dictionaries = len(rest) - len(binding.parts)
         dictionaries = [_from_columns(section) for section in rest[: max(n_dictionaries, 0)]]
         stream = CombinedStream.restore_state(binding, _state_of(contents, dictionaries))

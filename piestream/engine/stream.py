@@ -90,7 +90,7 @@ class Stream:
         enough: int = INT64_MAX,
     ) -> None:
         self.binding = binding
-        self.detector = Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
+        self.detector = self._new_detector(binding)
         # what WHERE lets pass is judged by what is kept of each partition
         self._whole = whole = whole and (binding.condition is None or not binding.query.limits)
         self._threads = threads
@@ -127,6 +127,10 @@ class Stream:
 
     def _new_projection(self, binding: Binding) -> Projection:
         return Projection(binding)
+
+    def _new_detector(self, binding: Binding) -> Detector:
+        assert binding.query.rows is None, "a row pattern has a stream of its own kind"
+        return Detector(binding.compiled, binding.bit_of_symbol, RowCount(binding.query))
 
     # -- rows in ----------------------------------------------------------------------------------
 

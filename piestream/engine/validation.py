@@ -64,11 +64,27 @@ def check_state(binding: Binding, state: StreamState, buffered: Mapping[str, pl.
     if state.buffered is not None:
         _check_frame("the waiting events", state.buffered, buffered, len(state.buffered))
     _check_dictionaries(binding, state.dictionaries)
-    _check_words(binding, state, n_partitions)
+    if binding.query.rows is None:
+        _check_words(binding, state, n_partitions)
+    else:
+        from piestream.engine.row_validation import check_row_words
+
+        check_row_words(binding, state, _dictionary_sizes(binding, state))
+
+
+def _dictionary_sizes(binding: Binding, state: StreamState) -> dict[int, int]:
+    """How many values the dictionary of each attribute has that needs one."""
+    coded = [number for number, a in enumerate(binding.attributes) if a.form == CODE]
+    return dict(zip(coded, map(len, state.dictionaries), strict=True))
 
 
 def _count_partitions(binding: Binding, state: DetectorState) -> int:
-    count, rest = divmod(state.partitions.size, binding.compiled.partition_words)
+    words = binding.compiled.partition_words
+    if binding.query.rows is not None:
+        from piestream.row_patterns.partition_table import RowPartitionTable
+
+        words = RowPartitionTable(binding.compiled.program).width
+    count, rest = divmod(state.partitions.size, words)
     if rest:
         raise damaged("it ends within a partition")
     return count

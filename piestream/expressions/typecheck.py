@@ -48,7 +48,7 @@ from piestream.expressions.types import (
     type_of_dtype,
 )
 
-__all__ = ["lowered"]
+__all__ = ["lowered", "lowered_value"]
 
 
 def lowered(
@@ -66,6 +66,21 @@ def lowered(
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
     return expression, lowering.diagnostics
+
+
+def lowered_value(
+    node: syntax.Node, schema: Mapping[str, Any] | None
+) -> tuple[Expression, list[Diagnostic]]:
+    """As `lowered`, of an expression that may give a value of any type."""
+    lowering = _Lowering(schema, of_match=False)
+    expression = lowering.lower(node)
+    if is_too_large(expression, children):
+        lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
+    hint = "give both times, and subtract the columns of the result"
+    return expression, [
+        replace(d, hint=hint) if d.message.endswith("subtract from") else d
+        for d in lowering.diagnostics
+    ]
 
 
 class _Lowering:

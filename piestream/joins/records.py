@@ -136,6 +136,7 @@ class RowsHeader(Record):
     by_end: int  # of those whose end has passed, or will
     pending: int  # the first interval that may still wait for its minimum length
     floor: int  # what began before it is forgotten or retired
+    best: int  # the latest start that a match with any interval can have had, as far as bounds say
 
 
 class Pair(Record):

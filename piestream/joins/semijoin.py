@@ -14,13 +14,15 @@ from the nearest on only as far as it raises a bound. For an interval that will 
 keeps the best bound of all that ended. A side of a symbol has a bound only where some match is
 completed from another side of it.
 
-Of a cycle, a spanning tree is reduced. In all other patterns `extend` enters nothing that cannot be
-completed.
+Of a cycle, a spanning tree is reduced. In all other patterns of runs `extend` enters nothing that
+cannot be completed. Where intervals come as rows, ranges of them give no bounds to each partner; but
+the best bound of all intervals of a symbol says whether any can complete a match (`every_row_symbol_can_complete`).
 """
 
 from __future__ import annotations
 
 from piestream.compiled.constants import NONE
+from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.joins.given import is_spent
 from piestream.joins.listed import is_held, note_bound, pair_at
@@ -76,6 +78,18 @@ def _may_be_pair(slot: Slot, side: Side, other: Slot) -> bool:
 
 
 @kernel
+def every_row_symbol_can_complete(partition: Partition, floor: int) -> bool:
+    """Whether each symbol of rows has, or has had, an interval that could complete a match."""
+    rest = partition.program.rows
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if partition.rows_of(s).best < floor:
+            return False
+    return True
+
+
+@kernel
 def next_partner(scan: int, partners: Partners, slot_id: int) -> int:
     """The partner after this one, which may be one; behind the highest, there is none."""
     following = slot_id + 1
@@ -108,6 +122,9 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
         visits = note_bound(partition, s, slot_id, floor)
         if visits == NONE:
             return 0
+        if program.rows >> s & 1:
+            header = partition.rows_of(s)
+            header.best = max(header.best, min(slot.start, lowest))
     elif not partition.is_valid(s, slot_id):
         return 0
     if lowest >= floor:

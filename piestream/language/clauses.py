@@ -39,7 +39,7 @@ _FOREIGN = {
     "JOIN": "the intervals of two streams are related in PATTERN: WITH names another stream",
     "UNION": "put the events of both into one frame, or name another stream by WITH",
     "WINDOW": "how long a match may take is written WITHIN 5 minutes",
-    "MATCH_RECOGNIZE": "a query begins with FROM, DEFINE, PATTERN and WITHIN stand without brackets",
+    "MATCH_RECOGNIZE": "it stands behind the name of a stream: FROM trades MATCH_RECOGNIZE ( … )",
     "INSERT": "a query gives rows; write them with the frame's own methods, or with -o",
 }
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
@@ -146,6 +146,9 @@ def _keywords(tokens: list[Token]) -> list[_Keyword]:
         if is_first and found[-1].name in _STREAMS and tokens[index].is_sign("("):
             index = _behind_bracket(depth, index)  # its clauses are those of a query of its own
             continue
+        if _begins_row_pattern(tokens, index, found):
+            index = _behind_bracket(depth, index + 1)
+            continue
         if _names_endpoints(tokens, index, found):
             index += 1
             continue
@@ -162,6 +165,18 @@ def _behind_bracket(depth: list[int], index: int) -> int:
     """The first token behind the bracket that closes the one at ``index``."""
     rest = range(index + 1, len(depth))
     return next((i + 1 for i in rest if depth[i] == depth[index]), len(depth))
+
+
+def _begins_row_pattern(tokens: list[Token], index: int, found: list[_Keyword]) -> bool:
+    """Whether this is the MATCH_RECOGNIZE of a stream; what follows in brackets are its clauses."""
+    return (
+        tokens[index].upper == "MATCH_RECOGNIZE"
+        and bool(found)
+        and found[-1].name in _STREAMS
+        and index > found[-1].stop
+        and index + 1 < len(tokens)
+        and tokens[index + 1].is_sign("(")
+    )
 
 
 def _names_endpoints(tokens: list[Token], index: int, found: list[_Keyword]) -> bool:

@@ -30,6 +30,7 @@ from piestream.language.options import (
     SparkKeywords,
     SparkStreamOptions,
 )
+from piestream.language.row_patterns import RowPattern
 from piestream.language.signatures import takes_options
 from piestream.relations import Relation
 
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
     from piestream.pictures.timeline import Timeline
+
+#: The window of a row pattern without WITHIN.
+NO_WINDOW = Duration((1 << 63) - 1, in_ticks=True)
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -243,6 +247,8 @@ class Query:
     partition_by: tuple[str, ...] = ()
     emit: Emit = Emit.TRIGGER
     where: Condition | None = None
+    #: Of ``MATCH_RECOGNIZE``: what it says beside its conditions, which are the symbols.
+    rows: RowPattern | None = None
     limits: EmissionLimits = NO_LIMITS
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -341,6 +347,8 @@ class Query:
         return canonical_text(self)
 
     def __repr__(self) -> str:
+        if self.rows is not None:
+            return f"<Query of a row pattern, {len(self.rows.measures)} measures>"
         names = ", ".join(symbol.name for symbol in self.symbols)
         pairs = len(self.constraints)
         return (

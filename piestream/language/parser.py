@@ -27,6 +27,7 @@ from piestream.language.emission import read_limit, read_no_overlap, read_once_p
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import names_of, read_returns
+from piestream.language.row_clause import read_row_query
 from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
 
@@ -161,6 +162,11 @@ class _Parser:
         if self.outer is not None:
             self.inherit(self.outer)
         self.scope = Scope(draft.streams, draft.partition_by, self.nested_query, self.outer)
+        if self.is_row_pattern():
+            rows = self.nested_query(0)
+            return None if self.diagnostics else rows
+        if self.clauses.keys() == {"FROM"} and self.outer is not None and self.diagnostics:
+            return None  # what else is missing says nothing new
         self.scope.read_queries()
         handlers = {
             "DEFINE": self.define,
@@ -187,6 +193,29 @@ class _Parser:
             draft.emit = Emit.COMPLETION
         self.leave_out_streams()
         return validated(draft, self.diagnostics)
+
+    def is_row_pattern(self) -> bool:
+        """Whether the query is nothing but ``FROM t MATCH_RECOGNIZE ( … )``."""
+        rows = [nested for nested in self.nested.values() if nested.source is not None]
+        if not rows:
+            return False
+        if self.outer is None and self.clauses.keys() == {"FROM"}:
+            return True
+        message = "a row pattern as a stream of a larger query is not supported yet"
+        hint = "a query that has MATCH_RECOGNIZE is nothing but FROM … MATCH_RECOGNIZE ( … )"
+        self.diagnostics.append(Diagnostic(rows[0].end, message, hint))
+        return False
+
+    def row_query(self, nested: NestedQuery) -> Query | None:
+        """The query of a row pattern."""
+        source = nested.source
+        assert source is not None
+        cursor = Cursor(nested.tokens, nested.end, self.diagnostics)
+        if source.start is not None:
+            message = "a row pattern reads rows of events, and this is a stream of intervals"
+            self.diagnostics.append(Diagnostic(source.span, message))
+            return None
+        return read_row_query(cursor, self.text, source)
 
     def mark(self, cursor: Cursor, *where: str) -> None:
         if cursor.tokens:
@@ -262,6 +291,9 @@ class _Parser:
         if nested is None:
             return None
         before = len(self.diagnostics)
+        if nested.source is not None:
+            rows = self.row_query(nested)
+            return rows if len(self.diagnostics) == before else None
         end = Token(Kind.END, "", nested.end)
         clauses = clauses_of([*nested.tokens, end], self.diagnostics)
         parser = _Parser(

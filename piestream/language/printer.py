@@ -36,6 +36,10 @@ def canonical_text(query: Query) -> str:
     PATTERN a
     WITHIN 2 min
     """
+    if query.rows is not None:
+        from piestream.language.row_printer import row_query_text
+
+        return row_query_text(query)
     lines = [_streams(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
     if query.where is not None:
         lines.append(f"WHERE {query.where}")

@@ -20,11 +20,15 @@ __all__ = ["NestedQuery", "Scope", "read_stream", "read_unit", "stream_of_tokens
 
 
 class NestedQuery:
-    """The tokens of a query in brackets, and where it ends."""
+    """The tokens of a query in brackets, and where it ends.
 
-    def __init__(self, tokens: list[Token], end: Span) -> None:
+    Of a row pattern they are those of its clauses, and ``source`` is the stream that it is over.
+    """
+
+    def __init__(self, tokens: list[Token], end: Span, source: StreamDraft | None = None) -> None:
         self.tokens = tokens
         self.end = end
+        self.source = source
 
 
 class Scope:
@@ -111,14 +115,11 @@ def read_stream(
             return stream, None
         stream.name = name.text
         stream.span = name.span
-    cursor.take_word("AS")
-    if cursor.peek().kind in (Kind.WORD, Kind.QUOTED) and cursor.peek().upper != "FROM":
-        alias = cursor.take_name("another name for the stream")
-        if alias is not None and stream.name is None:
-            stream.name, stream.span = alias.text, alias.span
-        elif alias is not None:
-            stream.alias = alias.text
-    if stream.name is None and (stream.is_query or number > 0):
+    _alias(cursor, stream)
+    if cursor.peek().upper == "MATCH_RECOGNIZE" and cursor.peek(1).is_sign("("):
+        stream, nested = _row_pattern(cursor, stream, nested)
+    is_row_pattern = nested is not None and nested.source is not None
+    if stream.name is None and (stream.is_query or number > 0) and not is_row_pattern:
         what = "query" if stream.is_query else "file"
         message = f"the stream of this {what} has no name"
         cursor.report(first, message, f"write {keyword} … AS name")
@@ -131,6 +132,33 @@ def read_stream(
     if cursor.tokens:
         spans[part_of(number, stream.name, "source")] = cursor.span()
     return stream, nested
+
+
+def _alias(cursor: Cursor, stream: StreamDraft) -> None:
+    """``AS t``, or ``t`` alone, if it comes next."""
+    cursor.take_word("AS")
+    token = cursor.peek()
+    if token.kind not in (Kind.WORD, Kind.QUOTED) or token.upper in ("FROM", "MATCH_RECOGNIZE"):
+        return
+    alias = cursor.take_name("another name for the stream")
+    if alias is not None and stream.name is None:
+        stream.name, stream.span = alias.text, alias.span
+    elif alias is not None:
+        stream.alias = alias.text
+
+
+def _row_pattern(
+    cursor: Cursor, source: StreamDraft, query: NestedQuery | None
+) -> tuple[StreamDraft, NestedQuery]:
+    """``MATCH_RECOGNIZE ( … ) AS name`` behind a stream: the stream of its matches."""
+    word = cursor.take()
+    if query is not None:
+        hint = "MATCH_RECOGNIZE stands behind the name of a stream of events, or its files"
+        cursor.report(word, "a row pattern over the matches of a query is not supported yet", hint)
+    found = _nested(cursor)
+    stream = StreamDraft(is_query=True, span=source.span)
+    _alias(cursor, stream)
+    return stream, NestedQuery(found.tokens, found.end, source)
 
 
 def _nested(cursor: Cursor) -> NestedQuery:

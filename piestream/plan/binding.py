@@ -52,6 +52,8 @@ class Binding:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """All the input columns that are read."""
+        if self.query.rows is not None and self.query.rows.all_rows:
+            return tuple(self.schema)  # the result has them in this order
         read = [*self.query.partition_by, *(self.times or (self.time.name,))]
         read += [*self.predicate_columns, *self.previous]
         read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
@@ -137,6 +139,35 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
     bits = {predicate: bit for bit, predicate in enumerate(distinct)}
     predicates = [errors.attempt(predicate.to_polars, columns.schema) for predicate in distinct]
+    if query.rows is not None:
+        # its loops are compiled when first needed, which for many is never
+        from piestream.plan.rows import row_plan
+
+        within = None
+        if time is not None and query.rows.within is not None:
+            within = errors.attempt(
+                query.ticks, ("within",), query.rows.within, time.nanoseconds_per_tick,
+                time.needs_units,
+            )  # fmt: skip
+        plan = None
+        if time is not None:
+            plan = errors.attempt(row_plan, query, columns, time, within)
+        errors.raise_all()
+        assert time is not None
+        assert plan is not None
+        previous = tuple(dict.fromkeys(name for p in distinct for name in p.previous))
+        _refuse_reserved(distinct, previous)
+        return Binding(
+            query=query,
+            schema=columns.schema,
+            time=time,
+            attributes=plan.attributes,
+            outputs=plan.outputs,
+            compiled=plan.compiled,
+            predicates=tuple(predicate for predicate in predicates if predicate is not None),
+            bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
+            previous=previous,
+        )
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
     previous = tuple(dict.fromkeys(name for p in distinct for name in p.previous))

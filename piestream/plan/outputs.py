@@ -161,7 +161,7 @@ class ReportTime(Output):
         return self.time.name
 
     def column(self, found: ResultRows) -> pl.Series:
-        return self.time.as_times(_nullable(found.times))
+        return self.time.as_times(nullable(found.times))
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,9 @@ class EndpointTime(Output):
     def column(self, found: ResultRows) -> pl.Series:
         (word,) = self.words
         if self.which == "ts":
-            return self.time.as_times(_nullable(found[word]))  # a start is always known
+            return self.time.as_times(nullable(found[word]))  # a start is always known
         ends = found.ends(word)
-        return self.time.as_times(_nullable(ends, ends == OPEN))
+        return self.time.as_times(nullable(ends, ends == OPEN))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class IntervalDuration(Output):
         start, end = found[of_start], found.ends(of_end)
         # a duration of more than 63 bits fits no column
         unknown = (end == OPEN) | ((end < 0) != (start < 0)) & (end - start < 0)
-        return _nullable(np.where(unknown, 0, end - start), unknown)
+        return nullable(np.where(unknown, 0, end - start), unknown)
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ class MatchBound(Output):
             bound = np.stack([found[word] for word in self.words]).min(axis=0)
         else:
             bound = np.stack([found.ends(word) for word in self.words]).max(axis=0)
-        return self.time.as_times(_nullable(bound))
+        return self.time.as_times(nullable(bound))
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class CalculatedValue(Output):
         return _cell_words(self.symbol, self.calculation, self.number)
 
     def column(self, found: ResultRows) -> pl.Series:
-        return _nullable(*self.calculation.finish(*(found[word] for word in self.words)))
+        return nullable(*self.calculation.finish(*(found[word] for word in self.words)))
 
 
 @dataclass(frozen=True)
@@ -336,8 +336,8 @@ class SelectedValue(Output):
         known, value = (found[word] for word in self.words)
         unknown = known != 1
         if self.attribute.form == FLOAT:
-            return _nullable(np.ascontiguousarray(value).view(np.float64), unknown)
-        column = _nullable(np.where(unknown, 0, value), unknown)
+            return nullable(np.ascontiguousarray(value).view(np.float64), unknown)
+        column = nullable(np.where(unknown, 0, value), unknown)
         if self.attribute.form == CODE:
             return found.dictionaries[self.number].gather(column)
         return column.cast(pl.Int32) if self.dtype == pl.Date else column
@@ -420,38 +420,51 @@ class _Returns:
 
     def aggregate(self, item: Aggregate, clause: str | None = None) -> Output:
         symbol = self.symbols[item.symbol]
-        stream = self.query.symbols[symbol].stream
-        columns = self.streams[stream]
-        aggregation = AGGREGATIONS[item.function]
-        if item.column is None and self.query.is_combined:
-            rows = aggregation.over[INTEGER]
-            assert isinstance(rows, Calculation), "what needs no column counts rows"
-            number = self._number(Attribute(ROW, INTEGER, stream))
-            return CalculatedValue(item.alias, rows.dtype, symbol, rows, number)
-        if item.column is None:
-            over_events = aggregation.over_events
-            assert over_events is not None, "the language declares that it needs a column"
-            return CalculatedValue(item.alias, over_events.dtype, symbol, over_events)
-        where = ("column", item.alias)
-        dtype = columns.dtype(item.column, where, clause or item.function)
-        form = aggregation.form_of(dtype)
-        if form is None:
-            raise self.query.fault(
-                where, f"{item.function} needs a numeric column; {item.column} has type {dtype}"
-            )
-        computation = aggregation.over[form]
-        is_selected = isinstance(computation, Selection)
-        if is_selected and item.column in self.query.partition_by:
-            return PartitionKey(item.alias, dtype, item.column)
-        carried = self.query.is_combined and computation in _OF_ONE_EVENT
-        attribute = Attribute(item.column, form, stream, carried)
-        number = self._number(attribute)
-        if isinstance(computation, Selection):
-            return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
-        return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
+        columns = self.streams[self.query.symbols[symbol].stream]
+        return aggregate_output(self.query, columns, item, symbol, self.attributes, clause)
 
-    def _number(self, attribute: Attribute) -> int:
-        return self.attributes.setdefault(attribute, len(self.attributes))
+
+def aggregate_output(
+    query: Query,
+    columns: InputColumns,
+    item: Aggregate,
+    symbol: int,
+    attributes: dict[Attribute, int],
+    clause: str | None = None,
+) -> Output:
+    """The output of an aggregate over the events of a symbol; a new attribute gets a number."""
+    stream = columns.stream
+    aggregation = AGGREGATIONS[item.function]
+
+    def number_of(attribute: Attribute) -> int:
+        return attributes.setdefault(attribute, len(attributes))
+
+    if item.column is None and query.is_combined:
+        rows = aggregation.over[INTEGER]
+        assert isinstance(rows, Calculation), "what needs no column counts rows"
+        number = number_of(Attribute(ROW, INTEGER, stream))
+        return CalculatedValue(item.alias, rows.dtype, symbol, rows, number)
+    if item.column is None:
+        over_events = aggregation.over_events
+        assert over_events is not None, "the language declares that it needs a column"
+        return CalculatedValue(item.alias, over_events.dtype, symbol, over_events)
+    where = ("column", item.alias)
+    dtype = columns.dtype(item.column, where, clause or item.function)
+    form = aggregation.form_of(dtype)
+    if form is None:
+        raise query.fault(
+            where, f"{item.function} needs a numeric column; {item.column} has type {dtype}"
+        )
+    computation = aggregation.over[form]
+    is_selected = isinstance(computation, Selection)
+    if is_selected and item.column in query.partition_by and query.rows is None:
+        return PartitionKey(item.alias, dtype, item.column)
+    carried = query.is_combined and computation in _OF_ONE_EVENT
+    attribute = Attribute(item.column, form, stream, carried)
+    number = number_of(attribute)
+    if isinstance(computation, Selection):
+        return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
+    return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
 
 
 def _allowed(query: Query, x: str, y: str) -> Relation:
@@ -474,7 +487,7 @@ def _cell_words(symbol: int, computation: Computation, column: int) -> tuple[Out
     )
 
 
-def _nullable(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) -> pl.Series:
+def nullable(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) -> pl.Series:
     """Words or numbers as a column, NULL where unknown."""
     column = pl.Series("", np.ascontiguousarray(values))
     if unknown is None or not unknown.any():

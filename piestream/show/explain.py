@@ -127,6 +127,10 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
     1: x > 1
        a: valid once it is known to last 3
     """
+    if query.rows is not None:
+        from piestream.show.row_explanation import row_sections
+
+        return Explanation(query, tuple(row_sections(query)))
     from piestream.show.stand_in import bound_to, bound_to_stand_in
 
     binding = bound_to_stand_in(query) if schema is None else bound_to(query, schema)

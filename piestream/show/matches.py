@@ -160,6 +160,9 @@ def with_endpoints(query: Query) -> Query:
     >>> [item.alias for item in with_endpoints(q).returns]
     ['mean', 'a_ts', 'a_te']
     """
+    if query.rows is not None:
+        message = "the matches of a row pattern cannot be exported as time lines yet"
+        raise query.fault(("pattern",), message, "write them as csv, ndjson or parquet")
     found = _endpoint_columns(query)
     taken = {item.alias.lower() for item in query.returns}
     taken |= {name.lower() for name in (*query.partition_by, *_REPORT, "phase")}

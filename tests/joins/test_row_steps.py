@@ -149,6 +149,18 @@ def test_dead_ends_cost_their_intervals_and_pairs(name: str, kind: str) -> None:
     assert work <= allowed(intervals, pairs, found)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_entered_where_no_interval_behind_a_range_can_complete(kind: str) -> None:
+    """Before each b lies a y; that it overlaps no z decides whether its a and c are combined."""
+    spans = star_with_a_dead_arm(100)
+    near = [("b contains a", "ab"), ("b contains c", "bc")]
+    clauses = [*(clause for clause, _ in near), "b after y", "z overlaps y"]
+    intervals, work, found = work_of(clauses, {n: spans[n] for n in "abcyz"}, kind)
+    assert found == 0
+    pairs = sum(work_of([clause], {n: spans[n] for n in x}, kind)[2] for clause, x in near)
+    assert work <= allowed(intervals, pairs, found)
+
+
 @pytest.mark.parametrize("kind", ["start", "both"])
 def test_the_state_is_that_of_the_window(kind: str) -> None:
     """Ten windows of intervals take no more room than two, though some never end."""

@@ -40,7 +40,7 @@ from piestream.expressions.typed import (
 )
 from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
-__all__ = ["for_every_row", "polars_expression"]
+__all__ = ["for_every_row", "polars_expression", "value_expression"]
 
 
 def polars_expression(
@@ -51,6 +51,14 @@ def polars_expression(
         raise QueryError(TOO_LARGE)
     condition = _Writer(previous_prefix, schema).true(expression).fill_null(False)
     return for_every_row(condition) if _may_fold(expression) else condition
+
+
+def value_expression(expression: Expression, schema: Mapping[str, Any]) -> pl.Expr:
+    """An expression that may give a value of any type, one for each row of a frame."""
+    if is_too_large(expression, children, _mentions):
+        raise QueryError(TOO_LARGE)
+    value = _Writer("", schema).clean(expression)
+    return pl.when(pl.int_range(pl.len()) >= 0).then(value)
 
 
 def for_every_row(expression: pl.Expr) -> pl.Expr:

@@ -1,0 +1,248 @@
+"""The detector of a row pattern: its state over any number of partitions, as integers.
+
+To a stream it is what `piestream.engine.detector.Detector` is for a pattern of intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.engine.batches import Batch
+from piestream.engine.many_rows import RowCount
+from piestream.engine.state import DetectorState
+from piestream.errors import StateError
+from piestream.joins.records import ResultRow
+from piestream.plan.program import CompiledQuery
+from piestream.row_patterns.matching import deadline_of_heads, match_rows, variable_masks
+from piestream.row_patterns.partition_table import RowPartitionTable
+from piestream.row_patterns.records import Partition, PoolHeader, Program
+from piestream.row_patterns.rows import compact_pool, remap_kept_codes
+
+__all__ = ["RowDetector"]
+
+Words = NDArray[np.int64]
+
+
+def _empty_pool() -> Words:
+    pool = np.zeros(PoolHeader.size, np.int64)
+    PoolHeader.over(pool).used = PoolHeader.size
+    return pool
+
+
+class RowDetector:
+    """The state and the program of one row pattern."""
+
+    def __init__(self, compiled: CompiledQuery, bit_of_variable: tuple[int, ...]) -> None:
+        self.rows_found = RowCount(None)
+        self.compiled = compiled
+        self.program = compiled.program.copy()
+        self._header = Program.over(self.program)
+        self.bit_of_symbol = np.array(bit_of_variable, np.int64)
+        self.window = compiled.ticks.within
+        self.partitions = RowPartitionTable(self.program)
+        self.pool = _empty_pool()
+        self.result_columns = ResultRow.offset("outputs") + self._header.n_outputs
+        #: No partition's head has a WITHIN that is over before or at this time.
+        self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
+
+    @property
+    def _has_window(self) -> bool:
+        return self.window != INT64_MAX
+
+    # -- partitions -------------------------------------------------------------------------------
+
+    @property
+    def n_partitions(self) -> int:
+        """One more than the highest number of a partition so far."""
+        return self.partitions.count
+
+    def add_partitions(self, count: int) -> Words:
+        """New partitions, without any event yet."""
+        return self.partitions.add(count)
+
+    # -- events and time --------------------------------------------------------------------------
+
+    def portions(self, batch: Batch, most_rows: int = INT64_MAX) -> Iterator[Words]:
+        """Process a batch; the result rows that it makes known."""
+        yield self._match(batch, self._masks(batch), INT64_MIN)
+
+    def detect_event(
+        self, partition: int, time: int, mask: int, values: Sequence[Any], is_float: Sequence[bool]
+    ) -> Words | None:
+        """Process one event of one partition; None where no row came of it."""
+        known = [value is not None and value == value for value in values]
+        columns = np.zeros((len(values), 1), np.int64)
+        floats = columns.view(np.float64)
+        for number, value in enumerate(values):
+            if known[number]:
+                (floats if is_float[number] else columns)[number, 0] = value
+        batch = Batch(
+            np.array([partition]),
+            np.array([0, 1]),
+            np.array([time]),
+            np.zeros((0, 0), np.uint64),
+            columns,
+            np.array(known, np.uint8).reshape(-1, 1),
+        )
+        found = self._match(batch, np.array([mask]), INT64_MIN)
+        return found if len(found) else None
+
+    def detect_whole(
+        self, batch: Batch, now: int, threads: int = 1, closes: bool = True,
+        enough: int = INT64_MAX,
+    ) -> Iterable[Words]:  # fmt: skip
+        """Process partitions of which these are all the rows; no state is kept.
+
+        The rows come in the same order whatever the number of threads.
+        """
+        masks = self._masks(batch)
+        edges = batch.shares(threads)
+
+        def found(edge: tuple[int, int]) -> Words:
+            words = np.zeros(self.partitions.width, np.int64)
+            Partition.over(words, program=self._header).reset()
+            numbers, offsets, times, columns, known = batch.arrays(*edge)
+            _, rows = self._call(
+                words, _empty_pool(), (numbers, offsets, times, columns, known), masks,
+                INT64_MIN, True, True,
+            )  # fmt: skip
+            return rows
+
+        if len(edges) == 2:
+            return [found((edges[0], edges[1]))]
+        with ThreadPoolExecutor(len(edges) - 1) as pool:
+            return list(pool.map(found, pairwise(edges)))
+
+    def advance(self, now: int) -> Words:
+        """No row to come is earlier than ``now``: WITHIN is over for what began long before."""
+        nothing = np.empty((0, self.result_columns), np.int64)
+        if now <= self.next_timeout or not self._has_window:
+            return nothing
+        numbers = self._due(now)
+        if not numbers.size:
+            return nothing
+        found = self._match(Batch.without_rows(numbers), np.zeros(0, np.int64), now)
+        self._due(now)
+        return found
+
+    def _due(self, now: int) -> Words:
+        """The partitions in whose heads WITHIN is over; notes when it is in another one."""
+        numbers, following = deadline_of_heads(
+            self.program, self.partitions.words, self.partitions.width, self.n_partitions,
+            self.pool, now,
+        )  # fmt: skip
+        self.next_timeout = int(following)
+        return np.asarray(numbers)
+
+    def close(self, most_rows: int = INT64_MAX) -> Iterator[Words]:
+        """No more events come: every partition ends with its last row."""
+        numbers = np.arange(self.n_partitions)
+        yield self._match(
+            Batch.without_rows(numbers), np.zeros(0, np.int64), INT64_MIN, closes=True
+        )
+
+    def _masks(self, batch: Batch) -> Words:
+        masks: Words = variable_masks(batch.bits, self.bit_of_symbol, len(batch.times))
+        return masks
+
+    def _match(self, batch: Batch, masks: Words, now: int, closes: bool = False) -> Words:
+        arrays = batch.arrays()
+        self.pool, found = self._call(
+            self.partitions.words, self.pool, arrays, masks, now, closes, False
+        )
+        if self._has_window and len(batch.times):
+            first = int(batch.times[batch.row_offsets[:-1]].min(initial=INT64_MAX))
+            self.next_timeout = min(self.next_timeout, first)
+        header = PoolHeader.over(self.pool)
+        if 2 * header.wasted > header.used:
+            self._compact_pool()
+        return found
+
+    def _call(
+        self, partitions: Words, pool: Words, arrays: Any, masks: Words, now: int, closes: bool,
+        is_whole: bool,
+    ) -> tuple[Words, Words]:  # fmt: skip
+        numbers, offsets, times, columns, known = arrays
+        width = self.partitions.width
+        pool, results, n_words = match_rows(
+            self.program, partitions, width, pool, numbers, offsets, times, masks, columns, known,
+            now, closes, is_whole,
+        )  # fmt: skip
+        rows: Words = results[:n_words].reshape(-1, self.result_columns)
+        return pool, rows
+
+    # -- the state --------------------------------------------------------------------------------
+
+    def _compact_pool(self) -> None:
+        words, count = self.partitions.words, self.n_partitions
+        used = words[: count * self.partitions.width]
+        self.pool = compact_pool(self.program, used, count, self.pool)
+
+    def compact(self, now: int, closable: bool = False) -> Words:
+        """Free what nothing reads; no partition is released, for its matches are numbered."""
+        self._compact_pool()
+        return np.zeros(0, np.int64)
+
+    def replace_program(self, program: Words) -> None:
+        """Go on with a program that differs only in the types of aggregates."""
+        self.program[:] = program
+
+    def live_intervals(self) -> int:
+        """How many rows are held."""
+        return int(self.partitions.column("count").sum())
+
+    def state_bytes(self) -> int:
+        """How many bytes of state are in use."""
+        return (self.partitions.rows.size + PoolHeader.over(self.pool).used) * self.pool.itemsize
+
+    def export_state(self, partitions: Sequence[int]) -> DetectorState:
+        """The words of these partitions, and the rows that they keep."""
+        return DetectorState(
+            partitions=self.partitions.rows[np.array(partitions, np.int64)],
+            pool=self.pool[: PoolHeader.over(self.pool).used],
+            waiting=np.zeros(0, np.int64),
+            next_timeout=self.next_timeout,
+            layout=self._layout,
+        )
+
+    def restore_state(self, state: DetectorState) -> Words:
+        """Take over an exported state, which must be sound, in a detector without partitions."""
+        numbers = self.add_partitions(state.partitions.size // self.partitions.width)
+        self.partitions.rows[:] = state.partitions.reshape(self.partitions.rows.shape)
+        self.pool = state.pool
+        self.next_timeout = state.next_timeout
+        return numbers
+
+    def check_layout(self, layout: tuple[int, ...]) -> None:
+        """Refuse a state whose words are laid out otherwise."""
+        if layout != self._layout:
+            raise StateError(
+                "this state was written by another version of piestream, laid out otherwise"
+            )
+
+    @property
+    def _layout(self) -> tuple[int, ...]:
+        return (self.partitions.width, self._header.row_words, self._header.n_states)
+
+    def remap_codes(self, column: int, new_codes: Words) -> None:
+        """Values of a column have other codes now: ``new_codes[old]``."""
+        remap_kept_codes(
+            self.program, self.partitions.words, self.partitions.width, self.n_partitions,
+            self.pool, column, new_codes, np.zeros(0, np.int64),
+        )  # fmt: skip
+
+    def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
+        """Which codes of a column occur in the state."""
+        used = np.zeros(n_codes, np.int64)
+        remap_kept_codes(
+            self.program, self.partitions.words, self.partitions.width, self.n_partitions,
+            self.pool, column, np.zeros(0, np.int64), used,
+        )  # fmt: skip
+        return used > 0

@@ -1,0 +1,38 @@
+"""One open stream of a row pattern: the same stream, with a detector of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import polars as pl
+
+from piestream.engine.detector import Detector
+from piestream.engine.row_detector import RowDetector
+from piestream.engine.stream import Stream
+from piestream.language.options import AtEnd
+from piestream.plan.binding import Binding
+
+__all__ = ["RowStream"]
+
+
+class RowStream(Stream):
+    """The state of one row pattern over one stream of many partitions.
+
+    At the end of the input its partitions end, as a table's do: what is left is given then.
+    """
+
+    def _new_detector(self, binding: Binding) -> Detector:
+        # it has what a stream asks of a detector
+        return cast(Detector, RowDetector(binding.compiled, binding.bit_of_symbol))
+
+    def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
+        yield from map(self._results, self.detector.close(most_rows))
+
+    @property
+    def _incomplete_rows(self) -> int:
+        return 0
+
+    @property
+    def _remembers(self) -> bool:
+        return True

@@ -1,0 +1,305 @@
+"""MEASURES: expressions over what a match of a row pattern gives.
+
+Each navigation, aggregate and function of the match is an item; the expression around them is one of
+the language of predicates, which reads items as columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
+from piestream.expressions.keywords import EXPRESSION_WORDS
+from piestream.expressions.parameters import values_of
+from piestream.expressions.tokens import Kind, Token
+from piestream.expressions.values import ValueExpression
+from piestream.language.aggregates import AGGREGATES
+from piestream.language.cursor import Cursor
+from piestream.language.model import Where
+from piestream.language.printer import name as written
+from piestream.language.row_patterns import Measure, RowItem
+
+__all__ = ["ROW_AGGREGATES", "RowNames", "item_text", "read_measures"]
+
+#: The aggregates over the rows of a match.
+ROW_AGGREGATES = tuple(name for name in AGGREGATES if name not in ("FIRST", "LAST"))
+_NAVIGATIONS = ("FIRST", "LAST", "PREV", "NEXT")
+_OF_MATCH = ("CLASSIFIER", "MATCH_NUMBER")
+#: The largest offset of a navigation.
+_MOST_OFFSET = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RowNames:
+    """The names that measures may qualify columns by, and whether they are final by default."""
+
+    variables: tuple[str, ...]  # and subsets
+    all_rows: bool
+    row_prefixes: tuple[str, ...] = ()  # names of the stream, which say nothing
+
+
+def read_measures(
+    cursor: Cursor, text: str, names: RowNames, spans: dict[Where, Span]
+) -> tuple[Measure, ...]:
+    """The measures of a MEASURES clause; faults go to the cursor's list."""
+    found: dict[str, Measure] = {}
+    for part in cursor.split(","):
+        measure = _read_measure(part, text, names, spans)
+        if measure is None:
+            continue
+        if measure.alias in found:
+            part.report(part.span(), f"there are two measures {measure.alias}")
+        found[measure.alias] = measure
+    return tuple(found.values())
+
+
+def _read_measure(
+    part: Cursor, text: str, names: RowNames, spans: dict[Where, Span]
+) -> Measure | None:
+    tokens = part.tokens
+    if not tokens:
+        part.report(part.peek(), "a measure is missing", "write MEASURES LAST(A.x) AS x")
+        return None
+    if len(tokens) < 3 or tokens[-2].upper != "AS":
+        part.report(part.span(), "a measure needs a name", "write LAST(A.price) AS last_price")
+        return None
+    alias = Cursor([tokens[-1]], part.end.span, part.diagnostics).take_name("the name of a measure")
+    inner = Cursor(tokens[:-2], tokens[-2].span, part.diagnostics)
+    before = len(part.diagnostics)
+    items = _Items(inner, names)
+    items.read_all()
+    if alias is None or len(part.diagnostics) > before:
+        return None
+    whole = inner.span()
+    leaves = [
+        replace(t, span=Span(t.span.start - whole.start, t.span.end - whole.start))
+        for t in items.leaves
+    ]
+    expression, faults = ValueExpression.read(
+        text[whole.start : whole.end], text, whole.start, leaves, values_of(inner.tokens)
+    )
+    part.diagnostics.extend(Diagnostic(f.span or whole, f.message, f.hint) for f in faults)
+    if expression is None:
+        return None
+    for item, span in items.places:
+        spans.setdefault(("column", item_text(item)), span)
+    spans[("return", alias.text)] = part.span()
+    used = {name: items.found[name] for name in expression.names}
+    return Measure(alias.text, expression, tuple(used.items()))
+
+
+@dataclass(slots=True)
+class _Items:
+    """The items of one measure, as they come up."""
+
+    cursor: Cursor
+    names: RowNames
+    leaves: list[Token] = field(default_factory=list)
+    found: dict[str, RowItem] = field(default_factory=dict)
+    places: list[tuple[RowItem, Span]] = field(default_factory=list)
+
+    def read_all(self) -> None:
+        cursor = self.cursor
+        while not cursor.at_end:
+            first = cursor.position
+            item = self._next()
+            if item is None:
+                if cursor.position == first:
+                    cursor.take()
+                continue
+            span = cursor.tokens[first].span.joined(cursor.tokens[cursor.position - 1].span)
+            text = item_text(item)
+            self.found[text] = item
+            self.places.append((item, span))
+            self.leaves.append(Token(Kind.WORD, text, span))
+
+    def _next(self) -> RowItem | None:
+        """The item that comes next, if one does."""
+        cursor = self.cursor
+        token, after = cursor.peek(), cursor.peek(1)
+        if token.upper in ("RUNNING", "FINAL") and after.kind is Kind.WORD:
+            cursor.take()
+            is_final = token.upper == "FINAL" and self.names.all_rows
+            if cursor.peek().upper not in (*_NAVIGATIONS[:2], *ROW_AGGREGATES, "CLASSIFIER"):
+                cursor.report(token, f"{token.upper} stands before FIRST, LAST or an aggregate")
+                return None
+            return self._call(is_final)
+        if token.kind is Kind.WORD and after.is_sign("("):
+            known = (*_NAVIGATIONS, *ROW_AGGREGATES, *_OF_MATCH)
+            return self._call(False) if token.upper in known else None
+        if token.kind is Kind.QUOTED or (
+            token.kind is Kind.WORD and token.upper not in EXPRESSION_WORDS
+        ):
+            return self._column(False)
+        return None
+
+    def _column(self, is_final: bool) -> RowItem | None:
+        """``A.price`` or ``price``: the value at the last row so far."""
+        operand = self._operand()
+        return None if operand is None else RowItem("LAST", *operand, is_final=is_final)
+
+    def _operand(self) -> tuple[str | None, str] | None:
+        cursor = self.cursor
+        name = cursor.take_name("a column")
+        if name is None:
+            return None
+        if not cursor.take_sign("."):
+            return None, name.text
+        if name.text in self.names.row_prefixes and name.text not in self.names.variables:
+            column = cursor.take_name("a column")
+            return None if column is None else (None, column.text)
+        if name.text not in self.names.variables:
+            hint = did_you_mean(name.text, self.names.variables)
+            cursor.report(name, f"{name.text} is not a variable of the pattern", hint)
+            return None
+        column = cursor.take_name("a column")
+        return None if column is None else (name.text, column.text)
+
+    def _call(self, is_final: bool) -> RowItem | None:
+        cursor = self.cursor
+        word, opened = cursor.take(), cursor.take()
+        function = word.upper
+        item: RowItem | None
+        if function in _OF_MATCH:
+            kind = "LAST" if function == "CLASSIFIER" else "MATCH_NUMBER"
+            variable = self._classified() if function == "CLASSIFIER" else None
+            item = RowItem(kind, variable, is_final=is_final)
+        elif function in ROW_AGGREGATES:
+            item = self._aggregate(function, is_final)
+        elif function in ("FIRST", "LAST"):
+            item = self._navigation(function, is_final)
+        else:
+            item = self._shifted(function, is_final)
+        if item is None:
+            return None
+        if not cursor.take_sign(")"):
+            what = cursor.peek()
+            cursor.report(what if what.text else opened, f"{function} is not closed here with )")
+            return None
+        return item
+
+    def _classified(self) -> str | None:
+        """The variable of ``CLASSIFIER(A)``, if there is one."""
+        cursor = self.cursor
+        token = cursor.peek()
+        if token.is_sign(")"):
+            return None
+        cursor.take()
+        if token.text not in self.names.variables:
+            cursor.report(token, f"{token.text} is not a variable of the pattern")
+        return token.text
+
+    def _aggregate(self, function: str, is_final: bool) -> RowItem | None:
+        cursor = self.cursor
+        if cursor.take_sign("*"):
+            if function != "COUNT":
+                cursor.report(cursor.peek(-1), f"only COUNT takes *, not {function}")
+                return None
+            return RowItem("COUNT", is_final=is_final)
+        if cursor.peek().upper == "DISTINCT":
+            cursor.report(cursor.peek(), "DISTINCT is not supported in a measure")
+            return None
+        if cursor.peek(1).is_sign(".") and cursor.peek(2).is_sign("*"):
+            name = cursor.take()
+            cursor.position += 2
+            if name.text not in self.names.variables:
+                cursor.report(name, f"{name.text} is not a variable of the pattern")
+                return None
+            if function != "COUNT":
+                cursor.report(name, f"only COUNT takes *, not {function}")
+                return None
+            return RowItem("COUNT", name.text, is_final=is_final)
+        operand = self._operand()
+        if operand is None:
+            return None
+        if not cursor.peek().is_sign(")"):
+            cursor.report(
+                cursor.peek(),
+                f"{function} takes one column here",
+                "an expression over the rows of a match is not supported: make it a column first",
+            )
+            return None
+        return RowItem(function, *operand, is_final=is_final)
+
+    def _navigation(self, function: str, is_final: bool) -> RowItem | None:
+        cursor = self.cursor
+        if cursor.peek().upper == "CLASSIFIER" and cursor.peek(1).is_sign("("):
+            cursor.position += 2
+            variable = self._classified()
+            if not cursor.take_sign(")"):
+                cursor.report(cursor.peek(), "CLASSIFIER is not closed here with )")
+                return None
+            operand: tuple[str | None, str | None] | None = (variable, None)
+        else:
+            operand = self._operand()
+        if operand is None:
+            return None
+        offset = self._offset(function, 0)
+        if offset is None:
+            return None
+        return RowItem(function, *operand, is_final=is_final, offset=offset)
+
+    def _shifted(self, function: str, is_final: bool) -> RowItem | None:
+        """``PREV(LAST(A.x), 2)`` or ``NEXT(A.x)``."""
+        cursor = self.cursor
+        inner: RowItem | None
+        if cursor.peek().upper in ("RUNNING", "FINAL") and cursor.peek(1).upper in _NAVIGATIONS[:2]:
+            is_final = cursor.take().upper == "FINAL" and self.names.all_rows
+        first = cursor.peek()
+        if first.upper in ("FIRST", "LAST") and cursor.peek(1).is_sign("("):
+            inner = self._call(is_final)
+        elif first.upper == "CLASSIFIER" and cursor.peek(1).is_sign("("):
+            inner = RowItem("LAST")
+        else:
+            inner = self._column(is_final)
+        if inner is None:
+            return None
+        if inner.column is None:
+            cursor.report(first, f"{function} takes a column, not CLASSIFIER")
+            return None
+        count = self._offset(function, 1)
+        if count is None:
+            return None
+        return replace(inner, shift=-count if function == "PREV" else count)
+
+    def _offset(self, function: str, default: int) -> int | None:
+        cursor = self.cursor
+        if not cursor.take_sign(","):
+            return default
+        number = cursor.take()
+        value = number.value if number.kind is Kind.PARAMETER else None
+        text = str(value) if type(value) is int else number.text
+        if not text.isdigit() or int(text) > _MOST_OFFSET:
+            cursor.report(number, f"{function} takes a whole number behind the comma")
+            return None
+        return int(text)
+
+
+def item_text(item: RowItem) -> str:
+    """The canonical text of an item.
+
+    >>> item_text(RowItem("LAST", "A", "price", shift=-1))
+    'PREV(LAST(A.price), 1)'
+    """
+    if item.function == "MATCH_NUMBER":
+        return "MATCH_NUMBER()"
+    operand = _operand_text(item)
+    if item.function in ROW_AGGREGATES:
+        text = f"{item.function}({operand})"
+    else:
+        offset = f", {item.offset}" if item.offset else ""
+        text = f"{item.function}({operand}{offset})"
+    if item.is_final:
+        text = f"FINAL {text}"
+    if item.shift:
+        text = f"{'PREV' if item.shift < 0 else 'NEXT'}({text}, {abs(item.shift)})"
+    return text
+
+
+def _operand_text(item: RowItem) -> str:
+    variable = None if item.variable is None else written(item.variable)
+    if item.function == "COUNT" and item.column is None:
+        return "*" if variable is None else f"{variable}.*"
+    if item.column is None:
+        return f"CLASSIFIER({variable or ''})"
+    return written(item.column) if variable is None else f"{variable}.{written(item.column)}"

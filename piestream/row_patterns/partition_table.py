@@ -1,0 +1,52 @@
+"""The words of all partitions of a row pattern, as a table: a row a partition."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from piestream.row_patterns.records import Partition, Program
+
+__all__ = ["RowPartitionTable"]
+
+Words = NDArray[np.int64]
+_LAST_TIME = Partition.offset("last_time")
+
+
+class RowPartitionTable:
+    """The words of partitions with dense numbers. There may be room for more of them in ``words``."""
+
+    def __init__(self, program: Words) -> None:
+        header = Program.over(program)
+        self.count = 0
+        self.width = Partition.offset("threads") + header.n_states
+        self._blank = np.zeros(self.width, np.int64)
+        Partition.over(self._blank, program=header).reset()
+        self.words = np.zeros(0, np.int64)
+        self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
+
+    def add(self, count: int) -> Words:
+        """The numbers of so many new partitions, without any event yet."""
+        first = self.count
+        self.count += count
+        if self.count * self.width > self.words.size:
+            larger = np.zeros(2 * self.count * self.width, np.int64)
+            larger[: self.words.size] = self.words
+            self.words = larger
+            self._view = memoryview(larger)  # type: ignore[arg-type]
+        self.rows[first:] = self._blank
+        return np.arange(first, self.count)
+
+    @property
+    def rows(self) -> Words:
+        """The words, a row a partition: a view."""
+        rows: Words = self.words[: self.count * self.width].reshape(-1, self.width)
+        return rows
+
+    def column(self, field: str) -> Words:
+        """A field of all partitions: a view."""
+        return Partition.column_of(self.rows, field)
+
+    def last_time(self, number: int) -> int:
+        """The time of the last event of a partition."""
+        return self._view[number * self.width + _LAST_TIME]

@@ -1,0 +1,119 @@
+"""The rows that are kept of a partition: a run of words in a pool, in order of time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from piestream.compiled.arrays import copy_words, ensure_capacity
+from piestream.compiled.primitives import at_word, keep_alive, pointer
+from piestream.compiled.records import Array, Words, kernel
+from piestream.row_patterns.records import BITS, KNOWN_AT, Partition, PoolHeader, Program
+
+__all__ = ["compact_pool", "new_row", "remap_kept_codes", "rows_of"]
+
+#: The arrays that loops work with, by their places in a list: each may be replaced by a longer one.
+POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK = range(6)
+#: Rows for which a partition has room at first.
+_LEAST_ROWS = 8
+_POOL_HEAD = PoolHeader.size
+
+
+@kernel
+def rows_of(partition: Partition, store: list[Array]) -> Words:
+    """The kept rows of a partition."""
+    return at_word(pointer(store[POOL]), partition.base)
+
+
+@kernel
+def _forget(program: Program, partition: Partition, store: list[Array]) -> int:
+    """Drop the rows that no match or measure reads any more; gives how many there were."""
+    gone = max(0, partition.head - program.context)
+    if gone > 0:
+        rows = rows_of(partition, store)
+        rest = (partition.count - gone) * program.row_words
+        copy_words(at_word(rows, gone * program.row_words), rows, rest)
+        partition.count -= gone
+        partition.head -= gone
+        partition.dropped += gone
+    return gone
+
+
+@kernel
+def new_row(program: Program, partition: Partition, store: list[Array]) -> Words:
+    """Room for one more row behind those that are kept."""
+    width = program.row_words
+    if partition.count == partition.capacity:
+        gone = 0
+        if 2 * (partition.head - program.context) >= partition.capacity:
+            gone = _forget(program, partition, store)
+        if gone == 0:
+            capacity = max(_LEAST_ROWS, 2 * partition.capacity)
+            header = PoolHeader(pointer(store[POOL]))
+            used = header.used
+            store[POOL] = ensure_capacity(store[POOL], used, capacity * width)
+            header = PoolHeader(pointer(store[POOL]))
+            rows = rows_of(partition, store)
+            target = at_word(pointer(store[POOL]), used)
+            copy_words(rows, target, partition.count * width)
+            header.wasted += partition.capacity * width
+            header.used = used + capacity * width
+            partition.base = used
+            partition.capacity = capacity
+    row = at_word(rows_of(partition, store), partition.count * width)
+    partition.count += 1
+    return row
+
+
+@kernel
+def compact_pool(
+    program_array: Array, partitions_array: Array, n_partitions: int, pool_array: Array
+) -> Array:
+    """The pool without places that rows have left, and without rows that nothing reads."""
+    program = Program(pointer(program_array))
+    width = program.row_words
+    partition_words = partitions_array.size // max(n_partitions, 1)
+    store = [pool_array]
+    words = _POOL_HEAD
+    for number in range(n_partitions):
+        partition = Partition(at_word(pointer(partitions_array), number * partition_words), program)
+        _forget(program, partition, store)
+        words += partition.count * width
+    compacted = [np.zeros(words, np.int64)]
+    at = _POOL_HEAD
+    for number in range(n_partitions):
+        partition = Partition(at_word(pointer(partitions_array), number * partition_words), program)
+        target = at_word(pointer(compacted[0]), at)
+        copy_words(rows_of(partition, store), target, partition.count * width)
+        partition.base = at
+        partition.capacity = partition.count
+        at += partition.count * width
+    header = PoolHeader(pointer(compacted[0]))
+    header.used = at
+    header.wasted = 0
+    keep_alive(program_array)
+    keep_alive(partitions_array)
+    return compacted[0]
+
+
+@kernel
+def remap_kept_codes(
+    program_array: Array, partitions_array: Array, partition_words: int, n_partitions: int,
+    pool_array: Array, column: int, new_codes: Array, used: Array,
+) -> None:  # fmt: skip
+    """Give the kept values of a column their new codes, or note in ``used`` which codes there are."""
+    program = Program(pointer(program_array))
+    for number in range(n_partitions):
+        place = at_word(pointer(partitions_array), number * partition_words)
+        partition = Partition(place, program)
+        rows = at_word(pointer(pool_array), partition.base)
+        for kept in range(partition.count):
+            row = at_word(rows, kept * program.row_words)
+            if row[KNOWN_AT + column // BITS] >> (column % BITS) & 1:
+                value = row[program.values_at + column]
+                if used.size > 0:
+                    used[value] = 1
+                else:
+                    row[program.values_at + column] = new_codes[value]
+    keep_alive(program_array)
+    keep_alive(partitions_array)
+    keep_alive(pool_array)

@@ -1,0 +1,162 @@
+"""MATCH_RECOGNIZE as text: what is read, how it is printed, and what is refused with a place."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import piestream as ps
+from piestream.language.row_patterns import EmptyMatches, Skip, SkipMode
+from tests.row_patterns.randoms import random_case
+
+_V_SHAPE = """
+    FROM trades MATCH_RECOGNIZE (
+        PARTITION BY symbol
+        ORDER BY ts
+        MEASURES FIRST(STRT.price) AS top, LAST(DOWN.price) AS bottom, UP.price - STRT.price AS rise
+        ONE ROW PER MATCH
+        AFTER MATCH SKIP TO LAST UP
+        PATTERN (STRT DOWN+ UP+)
+        SUBSET BOTH = (DOWN, UP)
+        DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)
+    )
+"""
+
+
+def _message(text: str) -> str:
+    with pytest.raises(ps.QueryError) as caught:
+        ps.query(text)
+    return str(caught.value)
+
+
+def _with(
+    pattern: str = "A", define: str = "A AS x > 1", measures: str = "A.x AS y", more: str = ""
+) -> str:
+    return (
+        f"FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES {measures} {more} PATTERN ({pattern}) "
+        f"DEFINE {define})"
+    )
+
+
+def test_the_clauses_are_read() -> None:
+    query = ps.query(_V_SHAPE)
+    assert query.partition_by == ("symbol",)
+    assert query.streams[0].order_by == "ts"
+    assert query.rows is not None
+    assert query.rows.variables == ("STRT", "DOWN", "UP")
+    assert query.rows.skip == Skip(SkipMode.TO_LAST, "UP")
+    assert query.rows.members("BOTH") == ("DOWN", "UP")
+    assert [measure.alias for measure in query.rows.measures] == ["top", "bottom", "rise"]
+    assert str(query.symbol("DOWN").predicate) == "price < PREV(price)"
+
+
+def test_the_canonical_text_is_read_as_the_same_query(few_seeds: range) -> None:
+    for query in [ps.query(_V_SHAPE), *(random_case(seed).query for seed in few_seeds)]:
+        again = ps.query(str(query))
+        assert again == query
+        assert str(again) == str(query)
+        assert pickle.loads(pickle.dumps(query)) == query
+
+
+def test_all_rows_per_match_says_what_becomes_of_empty_matches() -> None:
+    for empty in EmptyMatches:
+        query = ps.query(_with("A*", more=f"ALL ROWS PER MATCH {empty.value}"))
+        assert query.rows is not None
+        assert query.rows.empty_matches is empty
+
+
+def test_a_quantifier_that_is_reluctant_keeps_its_question_mark() -> None:
+    query = ps.query(_with("A+? (B{2,3}? | C??) {- D{,4} -} PERMUTE(E, F)"))
+    assert "PATTERN (A+? (B{2,3}? | C??) {- D{0,4} -} PERMUTE(E, F))" in str(query)
+
+
+def test_parameters_stand_in_conditions_and_measures() -> None:
+    query = ps.query(_with(define="A AS x > :least", measures="A.x + :more AS y"), least=3, more=2)
+    assert query.run([{"ts": 1, "x": 4}]) == [{"y": 6}]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_with("A B", "B AS B.x > A.x"), "conditions over other variables are not supported yet: A"),
+        (_with(define="A AS x > AVG(x)"), "AVG is not supported yet in a condition of DEFINE"),
+        (_with(define="A AS NEXT(x) > 1"), "NEXT is not supported yet in a condition of DEFINE"),
+        (_with(define="A AS x > 1, B AS x > 2"), "the variable B is not in PATTERN"),
+        (_with(define="A AS x > 1, A AS x > 2"), "the variable A is defined twice"),
+        (_with(measures="Q.x AS y"), "Q is not a variable of the pattern"),
+        (_with(measures="A.x"), "a measure needs a name"),
+        (_with(measures="A.x AS y, A.x AS y"), "there are two measures y"),
+        (_with(measures="SUM(A.x * 2) AS y"), "SUM takes one column here"),
+        (_with(measures="SUM(*) AS y"), "only COUNT takes *"),
+        (_with(measures="COUNT(DISTINCT A.x) AS y"), "DISTINCT is not supported"),
+        (_with(measures="FIRST(A.x, -1) AS y"), "FIRST takes a whole number behind the comma"),
+        (_with(measures="PREV(CLASSIFIER()) AS y"), "PREV takes a column, not CLASSIFIER"),
+        (_with("A**"), "a part has one quantifier"),
+        (_with("(A"), "this bracket is never closed"),
+        (_with("A{3,2}"), "nothing can be repeated from 3 to 2 times"),
+        (_with("{- A"), "this {- is never closed"),
+        (_with("A ^+"), "^ and $ cannot be repeated"),
+        (_with("A{2000}"), "1000 times at most"),
+        (_with("PERMUTE(A, B, C, D, E, F, G)"), "PERMUTE takes 6 parts at most"),
+        (_with("A B", more="AFTER MATCH SKIP TO FIRST A"), "may be the first of the match"),
+        (_with("A+ B", more="AFTER MATCH SKIP TO LAST A"), "may be the first of the match"),
+        (_with("A B?", more="AFTER MATCH SKIP TO B"), "a match may have no row of B"),
+        (_with("A B", more="AFTER MATCH SKIP TO C"), "C is not a variable of the pattern"),
+        (_with("A B", more="AFTER MATCH SKIP SOMEWHERE"), "this is not where to skip to"),
+        (_with(more="INCREMENTAL MATCH"), "INCREMENTAL and MAXIMAL MATCH are not supported yet"),
+        (_with(more="ONE ROW PER MATCH ALL ROWS PER MATCH"), "exclude each other"),
+        (_with("A {- B -}", more="ALL ROWS PER MATCH WITH UNMATCHED ROWS"), "with an exclusion"),
+        (_with(more="SUBSET S = (A, Z)"), "Z is not in the pattern"),
+        (_with(more="PATTERN (A)"), "PATTERN is given twice"),
+        (_with() + " WITHIN 5", "a row pattern as a stream of a larger query is not supported yet"),
+        (_with().replace("FROM t", "FROM t FROM a TO b"), "does not belong after FROM"),
+        ("FROM t MATCH_RECOGNIZE (ORDER BY ts)", "PATTERN is missing"),
+        ("FROM t ORDER BY ts MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE does not belong"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(text: str, said: str) -> None:
+    message = _message(text)
+    assert said in message
+    assert "^" in message.splitlines()[2] or "faults" in message
+
+
+def test_several_faults_are_reported_together() -> None:
+    message = _message(_with("A B C", "A AS B.x > 1, D AS x > 1", measures="E.x AS y"))
+    assert message.startswith("3 faults")
+
+
+def test_a_row_to_skip_to_may_stand_behind_others() -> None:
+    for pattern, target in [
+        ("A B+", "B"),
+        ("A B+", "LAST B"),
+        ("A A+", "LAST A"),
+        ("A (B | C)", "S"),
+    ]:
+        more = f"SUBSET S = (B, C) AFTER MATCH SKIP TO {target}"
+        if "C" not in pattern:
+            more = more.replace("SUBSET S = (B, C)", "")
+        assert ps.query(_with(pattern, more=more)).rows is not None
+
+
+def test_a_column_that_is_missing_is_named_with_its_place() -> None:
+    query = ps.query(_with(define="A AS speed > 1", measures="LAST(A.hight) AS y"))
+    with pytest.raises(ps.QueryError) as caught:
+        query.run([{"ts": 1, "speed": 2, "height": 3}])
+    assert "there is no column hight" in str(caught.value)
+    assert "did you mean height?" in str(caught.value)
+    assert "LAST(A.hight)" in str(caught.value)
+
+
+def test_a_pattern_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ps.QueryError, match="the pattern is too large"):
+        ps.query(_with("((A{10}){10}){20}")).run([{"ts": 1, "x": 1}])
+
+
+def test_what_looks_into_a_pattern_of_intervals_refuses_a_row_pattern() -> None:
+    query, rows = ps.query(_V_SHAPE), [{"symbol": "a", "ts": 1, "price": 1.0}]
+    for ask in (query.intervals, query.diagnose, query.report, query.timeline):
+        with pytest.raises(ps.QueryError, match="a row pattern cannot be looked into yet"):
+            ask(rows)
+    with pytest.raises(ps.QueryError, match="cannot be exported"):
+        query.export([], "trace")

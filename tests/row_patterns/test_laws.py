@@ -1,0 +1,102 @@
+"""Random row patterns against the oracle: whole frames, sessions cut anyhow, and what is certain when."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import polars as pl
+
+from tests.row_patterns.oracle import certain, matches, results
+from tests.row_patterns.randoms import LETTERS, Case, random_case
+
+_TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
+
+
+def _frame(events: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(events, schema=_TYPES)
+
+
+def _plain(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+    return [[round(v, 9) if isinstance(v, float) else v for v in row] for row in rows]
+
+
+def _expected(case: Case, found: Any = None) -> list[list[Any]]:
+    rows = case.query.rows
+    assert rows is not None
+    found = matches(rows, case.rows) if found is None else found
+    return _plain([tuple(row) for row in results(rows, case.rows, found)])
+
+
+def _given(case: Case, result: pl.DataFrame) -> list[list[Any]]:
+    """The measures, and with ALL ROWS the time before them; not the columns that follow."""
+    assert case.query.rows is not None
+    names = [measure.alias for measure in case.query.rows.measures]
+    return _plain(result.select(["t"] * case.query.rows.all_rows + names).rows())
+
+
+def test_a_frame_gives_the_matches_of_the_oracle(seeds: range) -> None:
+    for seed in seeds:
+        case = random_case(seed)
+        result = case.query.run(_frame(case.events()))
+        assert _given(case, result) == _expected(case), f"seed {seed}: {case.query}"
+
+
+def test_many_partitions_do_not_disturb_each_other(few_seeds: range) -> None:
+    for seed in few_seeds:
+        case = random_case(seed)
+        others = [Case(case.query, random_case(seed * 7 + n).rows) for n in range(4)]
+        cases = [case, *others]
+        events = [event for key, one in enumerate(cases) for event in one.events(key)]
+        Random(seed).shuffle(events)
+        result = case.query.run(_frame(events), threads=2)
+        for key, one in enumerate(cases):
+            assert _given(one, result.filter(pl.col("k") == key)) == _expected(one), f"seed {seed}"
+
+
+def test_a_session_gives_the_rows_of_a_frame_however_it_is_cut(few_seeds: range) -> None:
+    for seed in few_seeds:
+        random = Random(seed)
+        case = random_case(seed, 20)
+        rest = _frame(case.events())
+        session = case.query.open(schema=_TYPES)
+        given = []
+        while len(rest):
+            size = random.randint(1, 4)
+            if random.random() < 0.3:
+                session = case.query.open(state=session.snapshot())
+            given.append(session.push(rest[:size]))
+            rest = rest[size:]
+        last = session.close()
+        given.append(last if isinstance(last, pl.DataFrame) else given[-1].clear())
+        assert _given(case, pl.concat(given)) == _expected(case), f"seed {seed}: {case.query}"
+
+
+def test_single_events_give_the_rows_of_a_frame(few_seeds: range) -> None:
+    for seed in few_seeds:
+        case = random_case(seed)
+        session = case.query.open(schema=_TYPES)
+        given = [row for event in case.events() for row in session.push(event)]
+        given += session.close() if case.rows else []
+        names = _frame(given[:0]).columns if not given else list(given[0])
+        result = pl.DataFrame(given, schema=None if given else dict.fromkeys(names, pl.Int64))
+        if not given:
+            assert _expected(case) == []
+            continue
+        assert _given(case, result) == _expected(case), f"seed {seed}: {case.query}"
+
+
+def test_a_match_is_given_at_the_first_row_at_which_it_is_certain(few_seeds: range) -> None:
+    for seed in few_seeds:
+        case = random_case(seed, 6)
+        rows = case.query.rows
+        assert rows is not None
+        if rows.all_rows or any(item.shift > 0 for m in rows.measures for _, item in m.items):
+            continue
+        ahead = 3
+        session = case.query.open(schema=_TYPES)
+        given: list[dict[str, Any]] = []
+        for count, event in enumerate(case.events(), 1):
+            given += session.push(event)
+            known = certain(rows, case.rows[:count], LETTERS, ahead)
+            assert len(given) == len(known), f"seed {seed}, row {count}: {case.query}"
