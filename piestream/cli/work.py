@@ -376,14 +376,21 @@ def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
 def write_report(query: Query, wanted: Input, output: str) -> None:
     """Write the report of a query over data to a file, or to standard output for -."""
     from piestream.cli.output import write_text
-    from piestream.diagnosis.rows import refuse_combined, rows_of_source
+    from piestream.diagnosis.input_rows import rows_of_inputs
+    from piestream.diagnosis.rows import GivenRows, rows_of_source
     from piestream.pictures.report import report_of_rows
 
-    refuse_combined(query, "report")
-    _refuse_own_input(output, wanted.data or (query.streams[0].path or "-",))
-    with closing(opened(query, wanted)) as source:
-        rows = rows_of_source(query, source, wanted.options)
-    page = report_of_rows(rows, wanted.options)
+    own = tuple(stream.path or "-" for stream in query.inputs)
+    rows: GivenRows
+    if query.is_combined:
+        files = named_files(query, wanted.data)
+        _refuse_own_input(output, (*own, *(name for names in files.values() for name in names)))
+        rows = rows_of_inputs(query, files, wanted.options, wanted.format)
+    else:
+        _refuse_own_input(output, wanted.data or own)
+        with closing(opened(query, wanted)) as source:
+            rows = rows_of_source(query, source, wanted.options)
+    page = report_of_rows(rows)
     try:
         write_text(None if output == "-" else output, page)
     except (FileNotFoundError, IsADirectoryError) as error:

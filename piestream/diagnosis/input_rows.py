@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from piestream.adapters.formats import Format
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.run import inputs_result
-from piestream.diagnosis.rows import Extent, GivenRows, joined_by, read_rows
+from piestream.diagnosis.rows import TIME, EventRows, GivenRows, in_partitions, read_rows
 from piestream.engine.combined import CombinedStream
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Query, StreamKind, Symbol
 from piestream.language.options import BoundedOptions, FileOptions, RunOptions
 from piestream.plan.binding import Binding
 
-__all__ = ["InputRows", "read_given", "rows_of_inputs"]
+if TYPE_CHECKING:
+    from typing import Self
 
-#: The column of all times; no column of a user's is called so.
-_TIME = "time of a row"
+__all__ = ["InputRows", "read_given", "rows_of_inputs"]
 
 
 @dataclass(frozen=True)
@@ -49,35 +49,45 @@ class InputRows(GivenRows):
         return {key: self.bound.converted(key, frame) for key, frame in self.frames.items()}
 
     @property
-    def extent(self) -> Extent:
-        """How much there is of them."""
-        frames = self.converted
-        keys = [frame.select(self.keys) for frame in frames.values()]
-        partitions = len(pl.concat(keys).unique()) if self.keys else 1
-        times = self.times[_TIME]
-        rows = {key: len(frame) for key, frame in frames.items()}
-        return Extent(rows, partitions, times.min(), times.max())
+    def row_counts(self) -> dict[str, int]:
+        """How many rows there are of each input."""
+        return {key: len(frame) for key, frame in self.frames.items()}
+
+    @property
+    def event_streams(self) -> list[EventRows]:
+        """The rows of each stream of events that the query reads itself."""
+        return [
+            EventRows(
+                number,
+                self.converted[part.key],
+                part.binding.time.name,
+                part.binding.predicate_columns,
+            )
+            for number, part in enumerate(self.binding.parts)
+            if part.source.kind is StreamKind.EVENTS
+        ]
+
+    def of_partitions(self, keys: pl.DataFrame) -> Self:
+        """The rows of some partitions."""
+        frames = {key: in_partitions(frame, keys) for key, frame in self.converted.items()}
+        return replace(self, frames=frames)
 
     @cached_property
     def times(self) -> pl.DataFrame:
-        """The partition and the time of every row: of events their own, of intervals each end."""
+        """The partition and, as `TIME`, the time of every row; of intervals of each end."""
         frames = self.converted
         none = {name: self.binding.result_schema[name] for name in self.keys}
-        found = [pl.DataFrame(schema={**none, _TIME: self.time.dtype})]
+        found = [pl.DataFrame(schema={**none, TIME: self.time.dtype})]
         for key, names in self._time_columns().items():
             for name in names:
-                time = pl.col(name).cast(self.time.dtype).alias(_TIME)
-                found.append(frames[key].select(*self.keys, time).drop_nulls(_TIME))
+                time = pl.col(name).cast(self.time.dtype).alias(TIME)
+                found.append(frames[key].select(*self.keys, time).drop_nulls(TIME))
         return pl.concat(found)
 
     def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
         """The rows of a symbol's stream; None where they are matches of another query."""
         part = self.binding.parts[symbol.stream]
         return None if part.inner is not None else self.converted[part.key]
-
-    def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
-        """A table of partitions with a column of each one's last time."""
-        return joined_by(table, self.times, self.keys, name)
 
     def _time_columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that hold times, by input."""

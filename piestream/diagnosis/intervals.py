@@ -14,7 +14,7 @@ from piestream.errors import SchemaError
 from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions
 
-__all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "runs"]
+__all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "intervals_of", "runs"]
 
 #: Columns of tables that nobody sees; no column of a user's is called so.
 _OPEN, _BEGUN, _ENDED = "is open", "rows that began", "rows that ended"
@@ -26,14 +26,18 @@ _COLUMNS = ("symbol", "ts", "te", "duration", "valid", "events")
 def intervals(query: Query, frame: Any, options: BoundedOptions) -> Any:
     """What `Query.intervals` gives."""
     rows = read_given(query, frame, options, "intervals")
+    return rows.same_kind(intervals_of(rows))
+
+
+def intervals_of(rows: GivenRows) -> pl.DataFrame:
+    """Every symbol's intervals in rows."""
     for name in rows.keys:
         if name in _COLUMNS:
             raise SchemaError(
                 f"the result has a column {name} beside that of PARTITION BY: rename {name}"
             )
     tables = all_runs(rows)
-    found = pl.concat([_shown(rows, s, tables[s.name]) for s in rows.query.symbols])
-    return rows.same_kind(found)
+    return pl.concat([_shown(rows, s, tables[s.name]) for s in rows.query.symbols])
 
 
 def _shown(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame:
@@ -121,7 +125,8 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     still_open = rows.with_last_times(rest.select(by)[rows_of], end)
     tables = (told.select(*by, end), False), (still_open.select(*by, end), True)
     together = [table.with_columns(pl.lit(is_open).alias(_OPEN)) for table, is_open in tables]
-    return _as_runs(rows, symbol, pl.concat(together), pl.lit(None, dtype=pl.Int64))
+    ordered = pl.concat(together).sort(*by, end, maintain_order=True)
+    return _as_runs(rows, symbol, ordered, pl.lit(None, dtype=pl.Int64))
 
 
 def bounds_of(rows: GivenRows, symbol: Symbol) -> Bounds:

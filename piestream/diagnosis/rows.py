@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,21 +17,30 @@ from piestream.adapters.files import Source, open_source
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.stream import Stream
-from piestream.expressions.columns import columns_named
+from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions, FileOptions
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
 
+if TYPE_CHECKING:
+    from typing import Self
+
 __all__ = [
+    "TIME",
+    "EventRows",
     "Extent",
     "GivenRows",
     "Rows",
+    "in_partitions",
     "joined_by",
     "read_rows",
     "refuse_combined",
     "rows_of_source",
 ]
+
+#: The column of all times; no column of a user's is called so.
+TIME = "time of a row"
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,16 @@ class Extent:
     partitions: int
     first: Any
     last: Any
+
+
+@dataclass(frozen=True)
+class EventRows:
+    """The rows of one stream of events."""
+
+    stream: int  # its number in the query
+    frame: pl.DataFrame
+    time: str  # the column of their times
+    columns: tuple[str, ...]  # those that predicates read
 
 
 @dataclass(frozen=True)
@@ -60,8 +79,33 @@ class GivenRows(ABC):
 
     @property
     @abstractmethod
+    def row_counts(self) -> dict[str, int]:
+        """How many rows there are of each stream of rows."""
+
+    @property
+    @abstractmethod
+    def times(self) -> pl.DataFrame:
+        """The partition and, as `TIME`, the time of every row; of intervals of each end."""
+
+    @property
+    @abstractmethod
+    def event_streams(self) -> list[EventRows]:
+        """The rows of each stream of events."""
+
+    @abstractmethod
+    def of_partitions(self, keys: pl.DataFrame) -> Self:
+        """The rows of some partitions."""
+
+    @property
     def extent(self) -> Extent:
         """How much there is of them."""
+        times = self.times
+        partitions = times.select(pl.struct(self.keys).n_unique()).item() if self.keys else 1
+        return Extent(self.row_counts, partitions, times[TIME].min(), times[TIME].max())
+
+    def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
+        """A table of partitions with a column of each one's last time."""
+        return joined_by(table, self.times, self.keys, name)
 
     @abstractmethod
     def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -70,10 +114,6 @@ class GivenRows(ABC):
     @abstractmethod
     def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
         """The rows of a symbol's stream; None where they are matches of another query."""
-
-    @abstractmethod
-    def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
-        """A table of partitions with a column of each one's last time."""
 
     @abstractmethod
     def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
@@ -111,12 +151,23 @@ class Rows(GivenRows):
         return bound(self.query, self.frame.schema)
 
     @property
-    def extent(self) -> Extent:
-        """How much there is of them."""
-        times = self.frame[self.time.name]
-        partitions = self.frame.select(pl.struct(self.keys).n_unique()).item() if self.keys else 1
-        name = self.query.streams[0].name or ""
-        return Extent({name: len(self.frame)}, partitions, times.min(), times.max())
+    def row_counts(self) -> dict[str, int]:
+        """How many rows there are."""
+        return {self.query.streams[0].name or "": len(self.frame)}
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """The partition and, as `TIME`, the time of every row."""
+        return self.frame.select(*self.keys, column_named(self.time.name).alias(TIME))
+
+    @property
+    def event_streams(self) -> list[EventRows]:
+        """The only stream."""
+        return [EventRows(0, self.frame, self.time.name, self.binding.predicate_columns)]
+
+    def of_partitions(self, keys: pl.DataFrame) -> Self:
+        """The rows of some partitions."""
+        return replace(self, frame=in_partitions(self.frame, keys))
 
     def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
         """What another query finds in the rows, and what it would if what is open ended with them."""
@@ -131,16 +182,19 @@ class Rows(GivenRows):
         """The rows of a symbol's stream."""
         return self.frame
 
-    def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
-        """A table of partitions with a column of each one's last time."""
-        return joined_by(table, self.frame.select(*self.keys, self.time.name), self.keys, name)
-
     def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
         """All that another query of the same stream finds in the rows."""
         result: pl.DataFrame = query.run(
             self.frame, ties=self.options.ties, at_end=self.options.at_end, limit=limit
         )
         return result
+
+
+def in_partitions(frame: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """The rows of some partitions; without PARTITION BY all."""
+    if not keys.width:
+        return frame
+    return frame.join(keys, on=keys.columns, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def joined_by(table: pl.DataFrame, times: pl.DataFrame, keys: list[str], name: str) -> pl.DataFrame:
@@ -186,7 +240,7 @@ def refuse_combined(query: Query, what: str) -> None:
         raise query.fault(
             ("source",),
             f"{what} takes a query over one stream of events, and this one reads several, or intervals",
-            "intervals and diagnose take it",
+            "intervals, diagnose, timeline and report take it",
         )
     if query.rows is not None:
         raise query.fault(("pattern",), "a row pattern cannot be looked into yet")

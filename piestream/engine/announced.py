@@ -80,12 +80,15 @@ class AnnouncedIntervals:
                 del begun[key]
         return Numbered(numbers, starts, symbols, keep)
 
-    def forget(self, before: int, partitions: set[int]) -> None:
-        """Drop what began too long ago to be in a match, and what partitions have that are gone."""
+    def forget(self, before: int, awaited: set[int], partitions: set[int]) -> None:
+        """Drop what began too long ago to be in a match, and what partitions have that are gone.
+
+        Intervals of these numbers stay: a match that waits for their ends is still to be completed.
+        """
         self._begun = {
             key: one
             for key, one in self._begun.items()
-            if one.start >= before and key[0] not in partitions
+            if (one.start >= before or one.number in awaited) and key[0] not in partitions
         }
 
     def frame(self, places: dict[int, int]) -> pl.DataFrame:

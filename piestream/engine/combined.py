@@ -281,7 +281,8 @@ class CombinedStream(Stream):
         free = [n for n in range(self.detector.n_partitions) if n not in used]
         self._events.make_room(self.detector.n_partitions)
         self._events.forget(np.array(free, np.int64))
-        self._intervals.forget(now - self.detector.window - 1, set(free))
+        before = now - self.detector.window - 1
+        self._intervals.forget(before, self.detector.awaited_rows(), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 

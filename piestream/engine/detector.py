@@ -31,7 +31,7 @@ from piestream.joins.given import judge_rows
 from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import PoolHeader, Program, ResultRow
 from piestream.joins.rings import ring_words
-from piestream.joins.waiting import WaitingStore
+from piestream.joins.waiting import WaitingMatch, WaitingStore
 from piestream.plan.join_order import Estimate
 from piestream.plan.program import CompiledQuery
 
@@ -369,6 +369,17 @@ class Detector:
         waiting = self._waiting_store
         words = self.partitions.rows.size + PoolHeader.over(self.pool).used
         return (words + waiting.used * waiting.match_words()) * self.pool.itemsize
+
+    def awaited_rows(self) -> set[int]:
+        """The numbers of all rows of which a match waits for an end, of rows or of runs."""
+        store, header = self._waiting_store, self._header
+        if not store.used or not header.rows:
+            return set()
+        width, end = store.match_words(), store.words()
+        matches = self.waiting[end - store.used * width : end].reshape(store.used, width)
+        numbers = matches[matches[:, WaitingMatch.offset("n_open")] > 0, -header.n_symbols :]
+        of_rows = [s for s in range(header.n_symbols) if header.rows >> s & 1]
+        return set(numbers[:, of_rows].ravel().tolist())
 
     def export_state(self, partitions: Sequence[int]) -> DetectorState:
         """The words of these partitions, and of all that they refer to."""

@@ -63,10 +63,13 @@ class IntervalStreams:
         self.next_number = 0
         self._is_ready = np.array([part.source.is_ready_made for part in binding.parts])
 
-    def forget(self, before: int, partitions: set[int]) -> None:
-        """Drop what began too long ago to be in a match, and what partitions have that are gone."""
+    def forget(self, before: int, awaited: set[int], partitions: set[int]) -> None:
+        """Drop what began too long ago to be in a match, and what partitions have that are gone.
+
+        ``awaited`` are the numbers of intervals for whose ends a match may wait.
+        """
         for announced in self.announced.values():
-            announced.forget(before, partitions)
+            announced.forget(before, awaited, partitions)
 
     def numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of intervals with numbers that no other interval has had."""

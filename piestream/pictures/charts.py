@@ -5,11 +5,12 @@ Only what lies in the chosen stretch is drawn in full, so that a hundred thousan
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from piestream.pictures.scene import ColumnLine, Scene
 
-__all__ = ["STATES", "chart_of", "spec_of"]
+__all__ = ["STATES", "chart_of", "lanes_of_scene", "spec_of"]
 
 #: The states of a bar and their colours, which people with any kind of colour vision can tell apart.
 STATES = {"in a match": "#0072B2", "in no match": "#9bb7c9", "not valid": "#D55E00"}
@@ -34,20 +35,20 @@ _COLUMN_HEIGHT = 90
 def spec_of(scene: Scene, width: int) -> dict[str, Any]:
     """The chart as Vega-Lite has it, with its data."""
     spec: dict[str, Any] = _chart(scene, width).to_dict()
-    return {**spec, "datasets": _datasets(scene, _lanes(scene))}
+    return {**spec, "datasets": _datasets(scene, lanes_of_scene(scene))}
 
 
 def chart_of(scene: Scene, width: int) -> Any:
     """The chart as an Altair object, with its data."""
     chart = _chart(scene, width)
-    chart.datasets = _datasets(scene, _lanes(scene))
+    chart.datasets = _datasets(scene, lanes_of_scene(scene))
     return chart
 
 
 def _chart(scene: Scene, width: int) -> Any:
     import altair as alt
 
-    lanes = _lanes(scene)
+    lanes = lanes_of_scene(scene)
     brush = alt.selection_interval(name="stretch", encodings=["x"], **_first_stretch(scene))
     over = alt.selection_point(name="over", on="pointerover", fields=["match"], empty=False)
     parts = [
@@ -76,13 +77,21 @@ def _last(scene: Scene) -> float:
     return max([scene.last, *(end for _, end, _ in scene.spans())]) + (scene.last == scene.first)
 
 
-def _lanes(scene: Scene) -> list[str]:
+def lanes_of_scene(scene: Scene) -> list[str]:
     """The names of the lanes, the matches' first; no symbol has the name of that."""
-    symbols = [symbol.name for symbol in scene.query.symbols]
+    rows = Counter({symbol.name: 1 for symbol in scene.query.symbols})
+    for bar in scene.bars:
+        rows[bar.symbol] = max(rows[bar.symbol], bar.row + 1)
+    symbols = [_lane(name, row) for name, count in rows.items() for row in range(count)]
     matches = "matches"
     while matches in symbols:
         matches += " "
     return [matches, *symbols]
+
+
+def _lane(symbol: str, row: int) -> str:
+    """The name of a lane: of the first row of a symbol, or of another for intervals that overlap."""
+    return f"{symbol} ({row + 1})" if row else symbol
 
 
 def _first_stretch(scene: Scene) -> dict[str, Any]:
@@ -99,7 +108,7 @@ def _first_stretch(scene: Scene) -> dict[str, Any]:
 def _datasets(scene: Scene, lanes: list[str]) -> dict[str, list[dict[str, Any]]]:
     bars: list[dict[str, Any]] = [
         {
-            "lane": bar.symbol, "start": bar.start, "end": bar.end, "state": bar.state,
+            "lane": _lane(bar.symbol, bar.row), "symbol": bar.symbol, "start": bar.start, "end": bar.end, "state": bar.state,
             "length": bar.length, "events": bar.events, "matches": bar.matches,
         }
         for bar in scene.bars
@@ -138,7 +147,7 @@ def _steps(scene: Scene, lanes: list[str]) -> list[dict[str, Any]]:
         )
 
     for bar in scene.bars:
-        cover(bar.symbol, bar.state, bar.start, bar.end)
+        cover(_lane(bar.symbol, bar.row), bar.state, bar.start, bar.end)
     for start, end, _ in scene.spans():
         cover(lanes[0], "in a match", start, end)
     rows = []
@@ -235,7 +244,7 @@ def _bars(alt: Any, scene: Scene, lanes: list[str], width: int, brush: Any, over
             y=_lane_axis(alt, lanes),
             color=_state_colour(alt, legend=True),
             tooltip=[
-                alt.Tooltip("lane:N", title="symbol"), *ends,
+                alt.Tooltip("symbol:N"), *ends,
                 alt.Tooltip("length:N"), alt.Tooltip("events:Q"),
                 alt.Tooltip("state:N"), alt.Tooltip("matches:Q", title="in matches"),
             ],

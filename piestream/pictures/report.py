@@ -18,7 +18,8 @@ import numpy as np
 import polars as pl
 
 from piestream.diagnosis.funnel import diagnose_rows
-from piestream.diagnosis.rows import Rows, read_rows
+from piestream.diagnosis.input_rows import read_given
+from piestream.diagnosis.rows import TIME, GivenRows
 from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
@@ -42,7 +43,7 @@ _STATES = ("in this match", "in another match that is listed", "in no listed mat
 
 def report(query: Query, frame: Any, path: str | Path | None, options: BoundedOptions) -> str:
     """What `Query.report` gives."""
-    text = report_of_rows(read_rows(query, frame, options, "report"), options)
+    text = report_of_rows(read_given(query, frame, options, "report"))
     if path is not None:
         Path(path).write_text(text, "utf-8", newline="\n")
     return text
@@ -53,7 +54,7 @@ class _Found:
     """The matches of a result, counted and chosen from."""
 
     query: Query  # with all endpoints in RETURN
-    rows: Rows
+    rows: GivenRows
     frame: pl.DataFrame
     starts: pl.Series
     reports: pl.Series
@@ -63,9 +64,9 @@ class _Found:
         return Clock(TimeScale.of(self.query, self.rows.time.dtype))
 
 
-def _found(rows: Rows, options: BoundedOptions) -> _Found:
+def _found(rows: GivenRows) -> _Found:
     query = with_endpoints(rows.query)
-    result = query.run(rows.frame, ties=options.ties, at_end=options.at_end)
+    result = rows.run(query)
     frame, report, columns = checked_matches(query, result)
     scale = TimeScale.of(query, frame.schema[report])
     starts = pl.select(
@@ -74,9 +75,9 @@ def _found(rows: Rows, options: BoundedOptions) -> _Found:
     return _Found(query, rows, frame, starts, scale.ticks(frame[report]))
 
 
-def report_of_rows(rows: Rows, options: BoundedOptions) -> str:
+def report_of_rows(rows: GivenRows) -> str:
     """The page about a query in rows."""
-    found = _found(rows, options)
+    found = _found(rows)
     number = len(found.frame)
     chosen = np.unique(np.linspace(0, max(number - 1, 0), min(number, LISTED)).astype(np.int64))
     listed = read_matches(found.query, found.frame[chosen.tolist()])
@@ -89,7 +90,7 @@ def report_of_rows(rows: Rows, options: BoundedOptions) -> str:
         *_counted(found, listed, keys),
         _matches(found, listed, places, number),
     ]
-    data = _data(found, listed, chosen.tolist(), places, options)
+    data = _data(found, listed, chosen.tolist(), places)
     return _PAGE.format(
         policy="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'",
         title=escape(f"{name}: {number:,} match{'es' * (number != 1)}"),
@@ -108,7 +109,7 @@ def _counted(found: _Found, listed: Matches, keys: Counter[tuple[Any, ...]]) -> 
     """The counts over time, the lags, and the counts by partition."""
     if not len(found.frame):
         return
-    times = found.clock.scale.ticks(found.rows.frame[found.rows.time.name])
+    times = found.clock.scale.ticks(found.rows.times[TIME])
     first, last = (int(np.asarray(x)) for x in (times.min(), times.max()))
     reports = found.reports.to_numpy()
     per_tick = found.clock.scale.nanoseconds_per_tick
@@ -178,9 +179,8 @@ def _data(
     listed: Matches,
     chosen: list[int],
     places: dict[tuple[Any, ...], int],
-    options: BoundedOptions,
 ) -> dict[str, Any]:
-    stretches = Stretches(found.rows, listed, options)
+    stretches = Stretches(found.rows, listed)
     matches = [
         {
             "number": number + 1,

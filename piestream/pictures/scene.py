@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from piestream.diagnosis.intervals import intervals
-from piestream.diagnosis.rows import Rows, read_rows
+from piestream.diagnosis.input_rows import read_given
+from piestream.diagnosis.intervals import intervals_of
+from piestream.diagnosis.rows import TIME, GivenRows
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
-from piestream.pictures.thresholds import Threshold, thresholds
+from piestream.pictures.columns import drawn_columns, drawn_points
+from piestream.pictures.thresholds import Threshold
+from piestream.show.exports.lanes import lanes_of
 from piestream.show.matches import (
     Match,
     Matches,
@@ -31,10 +34,10 @@ from piestream.show.matches import (
 )
 from piestream.show.table import cell_text
 
-__all__ = ["Bar", "Clock", "ColumnLine", "Scene", "drawn_columns", "drawn_points", "scene_of"]
+#: Intervals of a symbol that overlap have so many rows; more than that share the last one.
+MOST_ROWS = 8
 
-#: Of a column with more values only the least and the greatest of each stretch are drawn.
-MOST_POINTS = 20_000
+__all__ = ["Bar", "Clock", "ColumnLine", "Scene", "scene_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,9 @@ class Bar:
     state: str  # "in a match", "in no match", "not valid"
     is_open: bool
     length: str
-    events: int
+    events: int | None  # None of intervals that come ready-made
     matches: int
+    row: int = 0  # of the symbol's lane, where intervals overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +130,19 @@ def scene_of(
     query: Query, frame: Any, matches: Any, partition: Any, options: BoundedOptions
 ) -> Scene:
     """What there is to see of one partition: by default of the one with the most matches."""
-    rows = read_rows(query, frame, options, "timeline")
+    rows = read_given(query, frame, options, "timeline")
     asked = with_endpoints(rows.query)
-    found = asked.run(rows.frame, ties=options.ties, at_end=options.at_end) if matches is None else (
-        matches_frame(matches)
-    )  # fmt: skip
+    found = rows.run(asked) if matches is None else matches_frame(matches)
     key = partition_key(rows, found, partition)
     read = rows.query if matches is not None else asked
-    return scene_of_rows(
-        rows, read_matches(read, _of_partition(found, rows.keys, key)), key, options
-    )
+    return scene_of_rows(rows, read_matches(read, _of_partition(found, rows.keys, key)), key)
 
 
-def partition_key(rows: Rows, found: pl.DataFrame, partition: Any) -> tuple[Any, ...]:
+def partition_key(rows: GivenRows, found: pl.DataFrame, partition: Any) -> tuple[Any, ...]:
     """The values of the partition columns that were asked for, or those of most matches."""
     keys = rows.keys
     if partition is None:
-        for frame in (found, rows.frame):
+        for frame in (found, rows.times):
             if keys and len(frame):
                 counts = Counter(frame.select(columns_named(keys)).rows())
                 return counts.most_common(1)[0][0]
@@ -168,99 +168,79 @@ def _of_partition(frame: pl.DataFrame, keys: Sequence[str], key: tuple[Any, ...]
     return frame
 
 
-def scene_of_rows(
-    rows: Rows, matches: Matches, key: tuple[Any, ...], options: BoundedOptions
-) -> Scene:
+def scene_of_rows(rows: GivenRows, matches: Matches, key: tuple[Any, ...]) -> Scene:
     """The scene of one partition of rows, and of its matches."""
-    part = _of_partition(rows.frame, rows.keys, key)
-    if not len(part) and rows.keys:
+    schema = {name: rows.times.schema[name] for name in rows.keys}
+    part = rows.of_partitions(pl.DataFrame([key] if rows.keys else [], schema=schema, orient="row"))
+    clock = Clock(TimeScale.of(rows.query, rows.time.dtype))
+    times = clock.scale.ticks(part.times[TIME])
+    if not len(times) and rows.keys:
         named = ", ".join(f"{n} = {key_text(v)}" for n, v in zip(rows.keys, key, strict=True))
         raise ValueError(f"there are no events of the partition {named}")
-    part = part.sort(column_named(rows.time.name))
-    clock = Clock(TimeScale.of(rows.query, rows.time.dtype))
-    times = clock.scale.ticks(part[rows.time.name])
-    numbers = clock.numbers(times.to_list())
-    latest = times[-1] if len(times) else 0
+    ends = [int(np.asarray(end)) for end in (times.min(), times.max())] if len(times) else [0, 0]
+    numbers = clock.numbers(ends)
     return Scene(
         query=rows.query,
         partition=matches.partition_text(key),
         clock=clock,
-        first=numbers[0] if numbers else 0.0,
-        last=numbers[-1] if numbers else 0.0,
-        bars=_bars(rows, part, matches, options, clock, latest),
+        first=numbers[0],
+        last=numbers[1],
+        bars=_bars(part, matches, clock, ends[1]),
         matches=matches.matches,
-        columns=_columns(rows, part, numbers),
+        columns=_columns(part, clock),
     )
 
 
-def _bars(
-    rows: Rows,
-    part: pl.DataFrame,
-    matches: Matches,
-    options: BoundedOptions,
-    clock: Clock,
-    latest: int,
-) -> tuple[Bar, ...]:
+def _bars(rows: GivenRows, matches: Matches, clock: Clock, latest: int) -> tuple[Bar, ...]:
     used = Counter((i.symbol, i.start) for match in matches.matches for i in match.intervals)
-    found: pl.DataFrame = intervals(rows.query, part, options)
+    found = intervals_of(rows)
     begin = clock.scale.ticks(found["ts"]).to_list()
     ends = clock.scale.ticks(found["te"]).to_list()
     shown_ends = [
         max(latest, start) if end is None else end for start, end in zip(begin, ends, strict=True)
     ]
+    numbers = _rows_of_lanes(rows.query, found["symbol"].to_list(), begin, shown_ends)
     columns = zip(
-        found["symbol"], begin, ends, clock.numbers(begin), clock.numbers(shown_ends),
+        numbers, found["symbol"], begin, ends, clock.numbers(begin), clock.numbers(shown_ends),
         found["valid"], found["duration"], found["events"], strict=True,
     )  # fmt: skip
     bars = []
-    for symbol, ts, te, start, end, valid, duration, events in columns:
+    for row, symbol, ts, te, start, end, valid, duration, events in columns:
         number = used.get((symbol, ts), 0)
         state = "in a match" if number else "not valid" if valid is False else "in no match"
         length = "open" if te is None else cell_text(duration)
-        bars.append(Bar(symbol, start, end, state, te is None, length, events, number))
+        bars.append(Bar(symbol, start, end, state, te is None, length, events, number, row))
     return tuple(bars)
 
 
-def _columns(rows: Rows, part: pl.DataFrame, times: list[float]) -> tuple[ColumnLine, ...]:
+def _rows_of_lanes(
+    query: Query, symbols: list[str], starts: list[int], ends: list[int]
+) -> list[int]:
+    """The row of each interval in the lane of its symbol: those that overlap get rows of their own."""
+    rows = [0] * len(symbols)
+    for symbol in query.symbols:
+        if query.stream_of(symbol.name).is_ready_made:
+            own = [number for number, name in enumerate(symbols) if name == symbol.name]
+            lanes = lanes_of([(starts[number], ends[number]) for number in own])
+            for number, lane in zip(own, lanes, strict=True):
+                rows[number] = min(lane, MOST_ROWS - 1)
+    return rows
+
+
+def _columns(rows: GivenRows, clock: Clock) -> tuple[ColumnLine, ...]:
     """The columns that are drawn, with what they are compared with."""
-    lines, known = [], thresholds(rows.query)
-    for name in drawn_columns(rows):
-        values = part[name].cast(pl.Float64).fill_nan(None)
+    lines = []
+    for drawn in drawn_columns(rows):
+        part = drawn.rows.frame.sort(column_named(drawn.rows.time))
+        times = clock.numbers(clock.scale.ticks(part[drawn.rows.time]).to_list())
+        values = part[drawn.column].cast(pl.Float64).fill_nan(None)
         kept = drawn_points(values)
         lines.append(
             ColumnLine(
-                name,
+                drawn.name,
                 [times[row] for row in kept],
                 [v if v is None or np.isfinite(v) else None for v in values[kept].to_list()],
-                tuple(threshold for threshold in known if threshold.column == name),
+                drawn.thresholds,
             )
         )
     return tuple(lines)
-
-
-def drawn_columns(rows: Rows) -> list[str]:
-    """The columns of numbers and of truth values that predicates read."""
-    types = rows.frame.schema
-    return [
-        name
-        for name in rows.binding.predicate_columns
-        if types[name].is_numeric() or types[name] == pl.Boolean
-    ]
-
-
-def drawn_points(values: pl.Series, most: int = MOST_POINTS) -> list[int]:
-    """The rows to draw: all, or the least and the greatest value of each of many stretches.
-
-    >>> drawn_points(pl.Series([3.0, 1.0, 2.0, 5.0, 4.0, 6.0]), most=4)
-    [0, 1, 4, 5]
-    """
-    number = len(values)
-    if number <= most:
-        return list(range(number))
-    rows = pl.DataFrame({"value": values}).with_row_index("row")
-    stretch = pl.col("row").cast(pl.Int64) * (most // 2) // number
-    kept = rows.group_by(stretch.alias("stretch")).agg(
-        pl.col("row").get(pl.col("value").arg_min().fill_null(0)).alias("least"),
-        pl.col("row").get(pl.col("value").arg_max().fill_null(0)).alias("greatest"),
-    )
-    return sorted({*kept["least"], *kept["greatest"]})

@@ -7,12 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from piestream.diagnosis.intervals import intervals
-from piestream.diagnosis.rows import Rows
+from piestream.diagnosis.intervals import intervals_of
+from piestream.diagnosis.rows import GivenRows
 from piestream.expressions.columns import column_named, columns_named
-from piestream.language.options import BoundedOptions
-from piestream.pictures.scene import Clock, drawn_columns, drawn_points
-from piestream.pictures.thresholds import thresholds
+from piestream.pictures.columns import drawn_columns, drawn_points
+from piestream.pictures.scene import Clock
 from piestream.show.matches import Match, Matches
 from piestream.show.table import cell_text
 
@@ -26,36 +25,36 @@ _MOST_VALUES = 300
 _THIS, _OTHER, _NONE, _INVALID = range(4)
 
 
-def column_limits(rows: Rows) -> list[dict[str, Any]]:
+def column_limits(rows: GivenRows) -> list[dict[str, Any]]:
     """The columns that are drawn, and the numbers that they are compared with."""
-    known = thresholds(rows.query)
     return [
         {
-            "name": name,
-            "limits": [{"value": t.value, "says": str(t)} for t in known if t.column == name],
+            "name": drawn.name,
+            "limits": [{"value": t.value, "says": str(t)} for t in drawn.thresholds],
         }
-        for name in drawn_columns(rows)
+        for drawn in drawn_columns(rows)
     ]
 
 
 class Stretches:
     """Cuts what is around a match out of the rows and out of the intervals."""
 
-    def __init__(self, rows: Rows, shown: Matches, options: BoundedOptions) -> None:
+    def __init__(self, rows: GivenRows, shown: Matches) -> None:
         self._rows = rows
         self._clock = Clock(shown.scale)
-        self._columns = drawn_columns(rows)
         keys = rows.keys
-        wanted: pl.DataFrame = rows.frame
-        if keys:
-            known = {n: [m.partition[i] for m in shown.matches] for i, n in enumerate(keys)}
-            schema = {name: rows.frame.schema[name] for name in keys}
-            chosen = pl.DataFrame(known, schema=schema).unique()
-            wanted = wanted.join(chosen, on=keys, how="semi", nulls_equal=True)
-        ticks = column_named(rows.time.name).to_physical().cast(pl.Int64)
-        ordered = wanted.with_columns(ticks.alias(_TICKS)).sort(_TICKS)
-        self._events = _by_partition(ordered, keys)
-        found: pl.DataFrame = intervals(rows.query, wanted, options)
+        known = {n: [m.partition[i] for m in shown.matches] for i, n in enumerate(keys)}
+        schema = {name: rows.times.schema[name] for name in keys}
+        wanted = rows.of_partitions(pl.DataFrame(known, schema=schema).unique())
+        drawn = drawn_columns(wanted)
+        self._columns = [(column.column, column.rows.stream) for column in drawn]
+        self._events: dict[int, Mapping[tuple[Any, ...], pl.DataFrame]] = {}
+        for events in (column.rows for column in drawn):
+            if events.stream not in self._events:
+                ticks = column_named(events.time).to_physical().cast(pl.Int64)
+                ordered = events.frame.with_columns(ticks.alias(_TICKS)).sort(_TICKS)
+                self._events[events.stream] = _by_partition(ordered, keys)
+        found = intervals_of(wanted)
         found = found.with_columns(
             pl.col("ts").to_physical().cast(pl.Int64).alias(_START),
             pl.col("te").to_physical().cast(pl.Int64).alias(_END),
@@ -84,7 +83,7 @@ class Stretches:
         inside = (pl.col(_START) <= high) & (pl.col(_END).is_null() | (pl.col(_END) >= low))
         this = {(i.symbol, i.start) for i in match.intervals}
         used = self._used[match.partition]
-        bars = []
+        bars: list[list[Any]] = []
         for number, symbol in enumerate(self._rows.query.symbols):
             near = found.filter(inside & (pl.col("symbol") == symbol.name)).head(_MOST_BARS)
             starts = near[_START].to_list()
@@ -104,17 +103,22 @@ class Stretches:
                 if row["te"] is None:
                     says = f"from {cell_text(row['ts'])}, open"
                 bars.append([number, start, end, state, says])
+        if (
+            self._rows.query.is_combined
+        ):  # intervals may overlap: those of the match lie above others
+            bars.sort(key=lambda bar: -bar[3])
         return bars
 
     def _values(self, match: Match, low: int, high: int) -> list[list[list[Any]]]:
-        events = self._events.get(match.partition)
-        if events is None:
-            return [[[], []] for _ in self._columns]
-        first = int(events[_TICKS].search_sorted(low, "left"))
-        last = int(events[_TICKS].search_sorted(high, "right"))
-        part = events[max(first - 1, 0) : last]
-        lines = []
-        for name in self._columns:
+        lines: list[list[list[Any]]] = []
+        for name, stream in self._columns:
+            events = self._events[stream].get(match.partition)
+            if events is None:
+                lines.append([[], []])
+                continue
+            first = int(events[_TICKS].search_sorted(low, "left"))
+            last = int(events[_TICKS].search_sorted(high, "right"))
+            part = events[max(first - 1, 0) : last]
             values = part[name].cast(pl.Float64)
             values = values.set(values.is_nan() | values.is_infinite(), None)
             kept = drawn_points(values, _MOST_VALUES)

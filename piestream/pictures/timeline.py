@@ -10,7 +10,7 @@ from typing import Any
 
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
-from piestream.pictures.charts import chart_of, spec_of
+from piestream.pictures.charts import chart_of, lanes_of_scene, spec_of
 from piestream.pictures.offline import page
 from piestream.pictures.scene import Scene, scene_of
 
@@ -86,7 +86,8 @@ class Timeline:
             path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
 
     def _repr_html_(self) -> str:
-        height = 300 + 30 * len(self.scene.query.symbols) + 130 * len(self.scene.columns)
+        lanes = len(lanes_of_scene(self.scene))
+        height = 300 + 30 * lanes + 130 * len(self.scene.columns)
         return (
             f'<iframe title="{escape(self._title(), quote=True)}" sandbox="allow-scripts" '
             f'style="width:100%;height:{height}px;border:0" '

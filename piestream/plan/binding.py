@@ -140,7 +140,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         raise query.fault(
             ("source",),
             f"rows of one kind are not enough for this query: it reads {listed}",
-            "give run or a session the rows of each by its name; Spark frames are not taken yet",
+            "give run or a session the rows of each by its name",
         )
     columns = InputColumns(query, dict(schema))
     errors = Errors()

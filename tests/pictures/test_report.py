@@ -179,3 +179,38 @@ def test_a_browser_draws_the_first_match_and_lists_all(tmp_path: Path) -> None:
     assert 'aria-selected="true"' in done.stdout
     assert done.stdout.count('class="s0"') == 2 + 1  # and in the legend
     assert done.stdout.count("<script") == 2
+
+
+SEVERAL = """FROM line ORDER BY t WITH calls FROM began TO ended
+DEFINE busy AS line.load > 2, a AS calls.kind = 'in' PATTERN busy contains a WITHIN 60"""
+
+
+def test_a_report_of_several_streams_has_intervals_and_columns_of_each(tmp_path: Path) -> None:
+    line = pl.DataFrame({"t": [0, 2, 20, 30], "load": [1, 5, 0, 1]})
+    calls = pl.DataFrame({"kind": ["in", "in", "out"], "began": [3, 25, 6], "ended": [9, 28, 11]})
+    line.write_csv(tmp_path / "line.csv")
+    calls.write_csv(tmp_path / "calls.csv")
+    page = ps.query(SEVERAL).report({"line": line, "calls": calls})
+    found = CliRunner().invoke(
+        app,
+        ["report", "-q", SEVERAL, f"line={tmp_path / 'line.csv'}", f"calls={tmp_path / 'calls.csv'}",
+         "-o", str(tmp_path / "page.html")],
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert (tmp_path / "page.html").read_text() == page
+    data = json.loads(
+        page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    )
+    assert data["columns"] == [
+        {"name": "line.load", "limits": [{"value": 2.0, "says": "busy: load > 2"}]}
+    ]
+    (match,) = data["matches"]
+    assert match["around"]["bars"] == [[0, 2, 20, 0, "2 to 20"], [1, 3, 9, 0, "3 to 9"]]
+    assert match["around"]["columns"] == [[[0, 2], [1, 5]]]
+    assert "4 rows of line, 3 rows of calls, from 0 to 30" in page
+    refused = CliRunner().invoke(
+        app, ["report", "-q", SEVERAL, f"line={tmp_path / 'line.csv'}", f"calls={tmp_path / 'calls.csv'}",
+              "-o", str(tmp_path / "line.csv")],
+    )  # fmt: skip
+    assert refused.exit_code == 2
+    assert "is the input" in refused.output

@@ -13,8 +13,10 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.pictures.charts import lanes_of_scene
+from piestream.pictures.columns import drawn_points
 from piestream.pictures.offline import script_json
-from piestream.pictures.scene import drawn_points, scene_of
+from piestream.pictures.scene import scene_of
 from piestream.pictures.thresholds import thresholds
 
 HOSTILE = "</script><script>alert('1')</script>\"&\n<!--"
@@ -218,3 +220,55 @@ def test_queries_are_shown_in_notebooks_as_they_are_written() -> None:
 def test_json_in_a_page_has_no_tags() -> None:
     assert "<" not in script_json({"<!--": ["</script>"]})
     assert json.loads(script_json("</script>")) == "</script>"
+
+
+CALLS = ps.query("""
+    FROM line ORDER BY t WITH calls FROM began TO ended PARTITION BY site
+    DEFINE busy AS line.load > 2, a AS calls.kind = 'in', b AS calls.kind = 'out' AT LEAST 3
+    PATTERN busy contains; overlaps a AND a overlaps; contains b
+    WITHIN 60
+""")
+ROWS = {
+    "line": pl.DataFrame(
+        {"site": ["x"] * 4 + ["y"], "t": [0, 2, 20, 30, 5], "load": [1, 5, 0, 1, 9]}
+    ),
+    "calls": pl.DataFrame(
+        {
+            "site": ["x"] * 4,
+            "kind": ["in", "in", "out", "out"],
+            "began": [3, 4, 6, 8],
+            "ended": [9, 12, 11, 9],
+        }
+    ),
+}
+
+
+def test_a_scene_of_several_streams_has_rows_for_intervals_that_overlap() -> None:
+    scene = CALLS.timeline(ROWS).scene
+    assert scene.partition == "site = x"
+    assert (scene.first, scene.last) == (0, 30)
+    assert [(bar.symbol, bar.start, bar.end, bar.state, bar.row) for bar in scene.bars] == [
+        ("busy", 2, 20, "in a match", 0),
+        ("a", 3, 9, "in a match", 0),
+        ("a", 4, 12, "in a match", 1),
+        ("b", 6, 11, "in a match", 0),
+        ("b", 8, 9, "not valid", 1),
+    ]
+    assert [(line.name, line.times) for line in scene.columns] == [("line.load", [0, 2, 20, 30])]
+    assert [str(t) for t in scene.columns[0].thresholds] == ["busy: load > 2"]
+    assert lanes_of_scene(scene) == ["matches", "busy", "a", "a (2)", "b", "b (2)"]
+    shown = CALLS.timeline(ROWS).chart.to_dict()
+    assert {bar["lane"] for bar in shown["datasets"]["bars"]} == {*lanes_of_scene(scene)[1:]}
+
+
+def test_more_overlaps_than_rows_share_the_last_one() -> None:
+    many = pl.DataFrame({"site": "x", "kind": "in", "began": range(3, 15), "ended": range(30, 42)})
+    scene = CALLS.timeline({**ROWS, "calls": many}, partition="x").scene
+    assert [bar.row for bar in scene.bars if bar.symbol == "a"] == [*range(8), 7, 7, 7, 7]
+
+
+def test_another_partition_of_several_streams_is_shown() -> None:
+    scene = CALLS.timeline(ROWS, partition="y").scene
+    assert [(bar.symbol, bar.is_open) for bar in scene.bars] == [("busy", True)]
+    with pytest.raises(ValueError, match="no events of the partition site = z"):
+        CALLS.timeline(ROWS, partition="z")
