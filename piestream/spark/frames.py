@@ -35,9 +35,6 @@ def run(query: Query, frame: Any, **options: Unpack[SparkKeywords]) -> Any:
 
 def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
     """As `run`, where the names of the options are checked already."""
-    if query.rows is not None:
-        message = "row patterns are not supported on Spark frames yet"
-        raise query.fault(("source",), message, "take a part of the rows: frame.toPandas()")
     given = by_input(query, frame)
     first = next(iter(given.values())) if isinstance(given, Mapping) else given
     if not is_spark(first):
