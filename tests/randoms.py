@@ -381,7 +381,7 @@ def _where(seed: float, symbols: Sequence[str], clauses: Sequence[Clause], clock
     condition = parts[0]
     for part in parts[1:]:
         condition = binary("AND" if rng.random() < 0.7 else "OR", condition, part)
-    if rng.random() < 0.06:
+    if rng.random() < 0.1:
         condition = negated(condition)
     return Where(condition, tuple(items.values()))
 
