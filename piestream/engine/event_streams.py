@@ -136,7 +136,7 @@ class EventStreams:
         own = self.union.own_rows(number, rows)
         state = None if self._whole else self.carried[number]
         part = self.binding.parts[number]
-        if part.binding.past:
+        if self.union.parts[number].ordered_predicates:
             some, firsts = np.unique(groups, return_index=True)
             offsets = np.concatenate([firsts, [len(groups)]]).astype(np.int64)
             past = PastValues(part.binding.past) if state is None else state.past

@@ -491,7 +491,7 @@ class Stream:
         if not len(rows):
             return
         times = rows[TIME].to_numpy()
-        if self._past:
+        if self._projection.ordered_predicates:  # of columns without a type nothing is kept
             ordered = OrderedRows(partitions, offsets, times, self._whole)
             if not self._whole:
                 self._past.make_room(self.detector.n_partitions)
