@@ -145,10 +145,16 @@ class Inputs:
 
     def files(self, options: FileOptions, but: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         """The rows of the files that the query names itself, of all inputs but those given."""
-        paths = {input_key(s): s.path for s in self.query.inputs if s.path is not None}
         return {
-            key: self.file(key, [path], options) for key, path in paths.items() if key not in but
+            key: self.file(key, [path], options)
+            for key, path in self.paths.items()
+            if key not in but
         }
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """The files that the query names itself, by the names of the inputs."""
+        return {input_key(s): s.path for s in self.query.inputs if s.path is not None}
 
     def file(
         self, key: str, names: Sequence[str], options: FileOptions, **how: Any

@@ -289,7 +289,8 @@ def check(
                     bound_to(parsed, source)
         for symbol in parsed.symbols:
             if symbol.predicate.is_never_true:
-                what = f"the predicate of {symbol.name} is never true, so nothing can match"
+                follows = "nothing can match" if parsed.rows is None else "no row can be one"
+                what = f"the predicate of {symbol.name} is never true, so {follows}"
                 fault = parsed.fault(("predicate", symbol.name), what)
                 typer.echo(f"warning: {fault}", err=True)
     typer.echo("ok")

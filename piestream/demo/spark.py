@@ -24,6 +24,7 @@ def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     from piestream.spark.job.connectors import Connector
     from piestream.spark.job.job import Job, run_job
     from piestream.spark.job.local import session
+    from piestream.spark.job.sources import Source
 
     shutil.rmtree(out, ignore_errors=True)
     source = out / "reports"
@@ -36,7 +37,7 @@ def show_spark_demo(cars: int, seconds: int, out: Path) -> bool:
     spark = session(spark__ui__showConsoleProgress="false", spark__log__level="ERROR")
     job = Job(
         query=parse(QUERY),
-        source=Connector("parquet", str(source), {"maxFilesPerTrigger": "3"}),
+        sources={"fleet": Source(Connector("parquet", str(source), {"maxFilesPerTrigger": "3"}))},
         sink=Connector("parquet", str(out / "matches")),
         rest=Connector("parquet", str(out / "rest")),
         checkpoint=str(out / "checkpoint"),

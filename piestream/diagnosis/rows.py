@@ -242,8 +242,6 @@ def refuse_combined(query: Query, what: str) -> None:
             f"{what} takes a query over one stream of events, and this one reads several, or intervals",
             "intervals, diagnose, timeline and report take it",
         )
-    if query.rows is not None:
-        raise query.fault(("pattern",), "a row pattern cannot be looked into yet")
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:
@@ -258,6 +256,8 @@ def _bound_rows(
     query: Query, frame: pl.DataFrame, options: BoundedOptions, kind: Kind = "polars",
     is_lazy: bool = False,
 ) -> Rows:  # fmt: skip
+    if query.rows is not None:
+        raise query.fault(("pattern",), "a row pattern cannot be looked into yet")
     binding = bound(query, frame.schema)
     stream = replace(query.streams[0], order_by=binding.time.name)
     needed = frame.select(columns_named(binding.columns))

@@ -14,13 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.engine.batches import Batch
+from piestream.engine.batches import Batch, SingleEventBatch
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.errors import StateError
 from piestream.joins.records import ResultRow
 from piestream.plan.program import CompiledQuery
-from piestream.row_patterns.matching import deadline_of_heads, match_rows, variable_masks
+from piestream.row_patterns.matching import (
+    NO_ROOM,
+    UNDECIDED,
+    deadline_of_heads,
+    match_rows,
+    take_event,
+    variable_masks,
+)
 from piestream.row_patterns.partition_table import RowPartitionTable
 from piestream.row_patterns.records import Partition, PoolHeader, Program
 from piestream.row_patterns.rows import compact_pool, remap_kept_codes
@@ -49,6 +56,8 @@ class RowDetector:
         self.partitions = RowPartitionTable(self.program)
         self.pool = _empty_pool()
         self.result_columns = ResultRow.offset("outputs") + self._header.n_outputs
+        self._event = SingleEventBatch(0)
+        self._scratch = np.zeros(self._header.n_states + self._header.set_words, np.int64)
         #: No partition's head has a WITHIN that is over before or at this time.
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
 
@@ -77,21 +86,24 @@ class RowDetector:
         self, partition: int, time: int, mask: int, values: Sequence[Any], is_float: Sequence[bool]
     ) -> Words | None:
         """Process one event of one partition; None where no row came of it."""
-        known = [value is not None and value == value for value in values]
-        columns = np.zeros((len(values), 1), np.int64)
-        floats = columns.view(np.float64)
-        for number, value in enumerate(values):
-            if known[number]:
-                (floats if is_float[number] else columns)[number, 0] = value
-        batch = Batch(
-            np.array([partition]),
-            np.array([0, 1]),
-            np.array([time]),
-            np.zeros((0, 0), np.uint64),
-            columns,
-            np.array(known, np.uint8).reshape(-1, 1),
-        )
-        found = self._match(batch, np.array([mask]), INT64_MIN)
+        event = self._event
+        if event.n_columns != len(values):
+            event = self._event = SingleEventBatch(len(values))
+        event.fill(partition, time, mask, values, is_float)
+        numbers, offsets, times, columns, known = event.arrays
+        taken = take_event(
+            self.program, self.partitions.words, self.partitions.width, self.pool, partition, time,
+            mask, columns.reshape(-1), known.reshape(1, -1), self._scratch,
+        )  # fmt: skip
+        if self._has_window:
+            self.next_timeout = min(self.next_timeout, time)
+        if taken == UNDECIDED:
+            return None
+        if taken == NO_ROOM:
+            batch = Batch(numbers, offsets, times, np.zeros((0, 0), np.uint64), columns, known)
+            found = self._match(batch, np.array([mask]), INT64_MIN)
+        else:
+            found = self._match(Batch.without_rows(numbers), times, INT64_MIN)
         return found if len(found) else None
 
     def detect_whole(

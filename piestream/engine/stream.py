@@ -7,7 +7,7 @@ differ only in which rows they hand over when.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypedDict
@@ -35,7 +35,7 @@ from piestream.errors import OrderError, SchemaError, TimeError
 from piestream.joins.records import Closing, Phase, ResultRow
 from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
-from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.columns import CODE, FLOAT, Attribute
 from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
@@ -105,11 +105,7 @@ class Stream:
         self._partitions = (
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
-        self._dictionaries = {
-            number: Dictionary(binding.attribute_type(attribute))
-            for number, attribute in enumerate(binding.attributes)
-            if attribute.form == CODE
-        }
+        self._dictionaries = _dictionaries(binding, {})
         self._previous = PreviousValues(
             {name: pl.Series(dtype=binding.schema[name]) for name in binding.previous}
         )
@@ -381,11 +377,7 @@ class Stream:
             self.no_results = pl.DataFrame(schema=binding.result_schema)
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
-            self._dictionaries = {
-                n: dictionaries.get(a) or Dictionary(binding.attribute_type(a))
-                for n, a in enumerate(binding.attributes)
-                if a.form == CODE
-            }
+            self._dictionaries = _dictionaries(binding, dictionaries)
             previous = self._previous.columns(0)
             self._previous = PreviousValues(
                 {n: v.cast(binding.schema[n]) for n, v in previous.items()}
@@ -534,20 +526,26 @@ class Stream:
         attributes = self.binding.attributes
         columns = np.zeros((len(attributes), len(rows) if attributes else 0), np.int64)
         known = np.zeros(columns.shape, np.uint8)
+        for number, dictionary in self._dictionaries.items():
+            new_codes = dictionary.learn(rows[f"{ATTRIBUTE}{number}"])
+            if new_codes is not None:
+                self._remap(dictionary, new_codes)
         for number, attribute in enumerate(attributes):
             column = rows[f"{ATTRIBUTE}{number}"]
             known[number] = column.is_not_null().to_numpy()
             if attribute.form == CODE:
-                dictionary = self._dictionaries[number]
-                new_codes = dictionary.learn(column)
-                if new_codes is not None:
-                    self.detector.remap_codes(number, new_codes)
-                column = dictionary.codes(column)
+                column = self._dictionaries[number].codes(column)
             if attribute.form == FLOAT:
                 columns[number] = column.fill_null(0.0).to_numpy().view(np.int64)
             else:
                 columns[number] = column.fill_null(0).to_numpy()
         return columns, known
+
+    def _remap(self, dictionary: Dictionary, new_codes: Words) -> None:
+        """Values of a dictionary have other codes now, in all columns that it is of."""
+        for number, one in self._dictionaries.items():
+            if one is dictionary:
+                self.detector.remap_codes(number, new_codes)
 
     def _results(self, found: Words) -> pl.DataFrame:
         rows, left_out = self._passing(found)
@@ -615,7 +613,22 @@ class Stream:
         idle = self.detector.compact(now, self.closable)
         if idle.size and not self._remembers and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
+        used: dict[Dictionary, NDArray[np.bool_]] = {}
         for number, dictionary in self._dictionaries.items():
-            used = self.detector.used_codes(number, len(dictionary.values))
-            if 2 * used.sum() < used.size:
-                self.detector.remap_codes(number, dictionary.keep(used))
+            found = self.detector.used_codes(number, len(dictionary.values))
+            used[dictionary] = found | used[dictionary] if dictionary in used else found
+        for dictionary, some in used.items():
+            if 2 * some.sum() < some.size:
+                self._remap(dictionary, dictionary.keep(some))
+
+
+def _dictionaries(binding: Binding, known: Mapping[Attribute, Dictionary]) -> dict[int, Dictionary]:
+    """The dictionaries of a query's attributes, by their numbers; those that are known go on."""
+    attributes = binding.attributes
+    firsts = binding.dictionary_of
+    made: dict[int, Dictionary] = {}
+    for number, first in firsts.items():
+        attribute = attributes[number]
+        if attribute in known or first not in made:
+            made[first] = known.get(attribute) or Dictionary(binding.attribute_type(attribute))
+    return {number: made[first] for number, first in firsts.items()}

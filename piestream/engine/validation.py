@@ -109,6 +109,10 @@ def _check_dictionaries(binding: Binding, dictionaries: tuple[pl.Series, ...]) -
             raise damaged(f"the dictionary of {name} has type {values.dtype}")
         if values.null_count() or values.n_unique() != len(values):
             raise damaged(f"the dictionary of {name} does not hold distinct values")
+    of_number = dict(zip(binding.dictionary_of, dictionaries, strict=True))
+    for number, first in binding.dictionary_of.items():
+        if not of_number[number].equals(of_number[first]):
+            raise damaged("columns that share a dictionary do not agree on it")
 
 
 def _check_words(binding: Binding, state: StreamState, n_partitions: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["AnyFrame", "Event", "Events", "Frame", "SparkFrame"]
+__all__ = ["AnyFrame", "Event", "Events", "Frame", "SparkFrame", "has_spark", "is_spark"]
 
 #: One event: a value for each column.
 Event = Mapping[str, Any]
@@ -65,3 +65,14 @@ AnyFrame = TypeVar("AnyFrame", bound="Union[pl.DataFrame, pl.LazyFrame, _Pandas,
 
 #: A Spark DataFrame, bounded or streaming.
 SparkFrame = TypeVar("SparkFrame", bound=_Spark)
+
+
+def is_spark(frame: object) -> bool:
+    """Whether something is a Spark frame, of a classic session or of Spark Connect."""
+    return type(frame).__module__.startswith("pyspark.sql")
+
+
+def has_spark(given: object) -> bool:
+    """Whether something is a Spark frame, or a dict of frames with one among them."""
+    frames = given.values() if isinstance(given, Mapping) else (given,)
+    return any(map(is_spark, frames))

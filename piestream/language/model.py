@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
 from piestream.language.emission import NO_LIMITS, EmissionLimits
-from piestream.language.inputs import Events, Frame, SparkFrame
+from piestream.language.inputs import Events, Frame, SparkFrame, has_spark
 from piestream.language.options import (
     AnyKeywords,
     BoundedKeywords,
@@ -504,7 +504,7 @@ class Query:
         >>> query.run([{"t": 1, "x": 5}])
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
-        if type(frame).__module__.startswith("pyspark.sql"):
+        if has_spark(frame):
             from piestream.spark.frames import run_frame
 
             return run_frame(self, frame, options)

@@ -17,7 +17,7 @@ from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language.model import Query, Source, Where
-from piestream.plan.columns import ROW, Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
@@ -68,6 +68,19 @@ class Binding:
         """The type of the column that an attribute is of."""
         schema = self.parts[attribute.stream].binding.schema if self.parts else self.schema
         return schema[attribute.name] if attribute.name != ROW else pl.Int64()
+
+    @cached_property
+    def dictionary_of(self) -> dict[int, int]:
+        """By the number of each attribute kept as codes, the first one whose dictionary it has.
+
+        Those that a join key compares have one, so that equal values have equal codes.
+        """
+        first = {n: n for n, attribute in enumerate(self.attributes) if attribute.form == CODE}
+        for key in self.compiled.keys:
+            if {key.x.column, key.y.column} <= first.keys():
+                low, high = sorted((first[key.x.column], first[key.y.column]))
+                first = {n: low if f == high else f for n, f in first.items()}
+        return first
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -127,7 +140,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         raise query.fault(
             ("source",),
             f"rows of one kind are not enough for this query: it reads {listed}",
-            "give run or a session the rows of each by its name; Spark frames are not taken yet",
+            "give run or a session the rows of each by its name",
         )
     columns = InputColumns(query, dict(schema))
     errors = Errors()

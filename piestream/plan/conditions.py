@@ -19,7 +19,7 @@ from piestream.expressions.types import TickLength
 from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Condition, Emit, Query
 from piestream.plan.aggregates import Selection
-from piestream.plan.columns import FLOAT, INTEGER, Errors, TimeColumn
+from piestream.plan.columns import CODE, FLOAT, INTEGER, Errors, TimeColumn
 from piestream.plan.outputs import IntervalDuration, Output, ResultRows, SelectedValue, of_type
 from piestream.plan.program import Cell, JoinKey, OutputWord
 
@@ -169,7 +169,8 @@ def _join_keys(where: Condition, outputs: Mapping[str, Output]) -> Iterator[Join
 def _join_key(x: Output, y: Output) -> JoinKey | None:
     """The join key that an equality is, if both values are final from the start, and comparable.
 
-    They are compared as the words that hold them: codes must be of one dictionary.
+    They are compared as the words that hold them; codes are then of one dictionary. A column that
+    has no type yet has no value that is equal to any.
     """
     first = Selection(CellKind.FIRST)
     if not isinstance(x, SelectedValue) or not isinstance(y, SelectedValue):
@@ -178,7 +179,12 @@ def _join_key(x: Output, y: Output) -> JoinKey | None:
         return None
     forms = {x.attribute.form, y.attribute.form}
     of_one_kind = x.dtype == y.dtype or (x.dtype.is_integer() and y.dtype.is_integer())
-    comparable = forms == {FLOAT} or (forms == {INTEGER} and of_one_kind)
+    comparable = (
+        forms == {FLOAT}
+        or (forms == {INTEGER} and of_one_kind)
+        or (forms == {CODE} and x.dtype == y.dtype and x.dtype != pl.Categorical)
+        or pl.Null in (x.dtype, y.dtype)
+    )
     if not comparable and x.number != y.number:
         return None
     cells = [Cell(one.symbol, CellKind.FIRST, one.number) for one in (x, y)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity
-from piestream.compiled.constants import INT64_MAX, NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed
 from piestream.compiled.records import (
     Array,
@@ -43,13 +43,25 @@ from piestream.row_patterns.rows import (
     RESULTS,
     WINDOW_REACH,
     WORK,
+    forget_rows,
     new_row,
     rows_of,
 )
 from piestream.row_patterns.threads import begin_threads, is_undecided, step_threads
 
-__all__ = ["deadline_of_heads", "match_rows", "variable_masks"]
+__all__ = [
+    "NO_ROOM",
+    "UNDECIDED",
+    "deadline_of_heads",
+    "match_rows",
+    "take_event",
+    "variable_masks",
+]
 
+#: What `take_event` gives.
+NO_ROOM, UNDECIDED, DECIDED = range(3)
+#: So many rows are read again at once; of more, the outcomes are found together.
+_FEW_ROWS = 16
 #: What becomes of the match that begins at a row.
 _FAILS, _MATCHES, _WAITS = range(3)
 
@@ -208,10 +220,9 @@ def _search(
 
 @kernel
 def _follow_head(
-    program: Program, partition: Partition, first: int, now: int, store: list[Array]
+    program: Program, partition: Partition, rows: Words, first: int, now: int, scratch: Words
 ) -> bool:
     """Read the kept rows from one on into the threads of the head; whether it is undecided then."""
-    rows = rows_of(partition, store)
     width = program.row_words
     row = first
     if partition.head >= partition.count:
@@ -220,7 +231,7 @@ def _follow_head(
     while row < partition.count:
         if not is_undecided(program, partition) or rows[row * width] > latest:
             return False
-        step_threads(program, partition, rows[row * width + 1], pointer(store[WORK]))
+        step_threads(program, partition, rows[row * width + 1], scratch)
         row += 1
     return is_undecided(program, partition) and now <= latest and partition.last_time < latest
 
@@ -231,7 +242,8 @@ def _work_on(
     closes: bool, store: list[Array],
 ) -> None:  # fmt: skip
     """Find out what rows from one on, or the end of the partition, have made certain."""
-    undecided = _follow_head(program, partition, first_new, search.now, store)
+    rows, scratch = rows_of(partition, store), pointer(store[WORK])
+    undecided = _follow_head(program, partition, rows, first_new, search.now, scratch)
     if closes:
         search.frontier = Frontier.END
     elif undecided:
@@ -239,7 +251,78 @@ def _work_on(
     _search(program, partition, search, found, store)
     begin_threads(program, partition)
     if not closes:
-        _follow_head(program, partition, partition.head, search.now, store)
+        _follow_head(program, partition, rows, partition.head, search.now, scratch)
+
+
+@kernel
+def _keep_row(
+    program: Program, kept: Words, time: int, mask: int, values: Words, known: Flags, step: int
+) -> None:
+    """Write a row; its attributes and whether they are known lie ``step`` words apart."""
+    kept[0] = time
+    kept[1] = mask
+    for word in range(KNOWN_AT, program.values_at):
+        kept[word] = 0
+    for column in range(program.n_attributes):
+        kept[program.values_at + column] = values[column * step]
+        flag = signed(known[column * step])
+        kept[KNOWN_AT + column // BITS] |= flag << (column % BITS)
+
+
+@kernel
+def _is_passed_over(program: Program, partition: Partition) -> bool:
+    """Whether no match begins at the head, and there are few rows behind it to be read again."""
+    fails = partition.n_threads == 0 and partition.has_match == 0
+    is_short = partition.count - partition.head <= _FEW_ROWS
+    return fails and is_short and program.giving != Giving.ALL_AND_UNMATCHED
+
+
+@kernel
+def take_event(
+    program_array: Array,
+    partitions_array: Array,
+    partition_words: int,
+    pool_array: Array,
+    number: int,
+    time: int,
+    mask: int,
+    values: Array,
+    known: FlagRows,
+    scratch: Array,
+) -> int:
+    """Read one row of a partition, if there is room; a match is not looked for.
+
+    Gives NO_ROOM, UNDECIDED where there is nothing to look for yet, or DECIDED.
+    """
+    program = Program(pointer(program_array))
+    place = at_word(pointer(partitions_array), number * partition_words)
+    partition = Partition(place, program)
+    rows = at_word(pointer(pool_array), partition.base)
+    if partition.count == partition.capacity:
+        if 2 * (partition.head - program.context) < partition.capacity:
+            return NO_ROOM
+        if forget_rows(program, partition, rows) == 0:
+            return NO_ROOM
+    if partition.head == partition.count:
+        begin_threads(program, partition)
+    kept = at_word(rows, partition.count * program.row_words)
+    _keep_row(program, kept, time, mask, pointer(values), pointer(known[0]), 1)
+    partition.count += 1
+    partition.last_time = time
+    first = partition.count - 1
+    undecided = _follow_head(program, partition, rows, first, INT64_MIN, pointer(scratch))
+    while not undecided and _is_passed_over(program, partition):
+        partition.head += 1
+        begin_threads(program, partition)
+        head = partition.head
+        undecided = _follow_head(program, partition, rows, head, INT64_MIN, pointer(scratch))
+    keep_alive(program_array)
+    keep_alive(partitions_array)
+    keep_alive(pool_array)
+    keep_alive(values)
+    keep_alive(known)
+    keep_alive(scratch)
+    return UNDECIDED if undecided else DECIDED
 
 
 @kernel
@@ -296,14 +379,9 @@ def match_rows(
         n_before = offsets[group + 1] - offsets[group]
         for row in range(offsets[group], offsets[group + 1]):
             kept = new_row(program, partition, store)
-            kept[0] = times[row]
-            kept[1] = masks[row]
-            for word in range(KNOWN_AT, program.values_at):
-                kept[word] = 0
-            for column in range(program.n_attributes):
-                kept[program.values_at + column] = columns[column * n_rows + row]
-                flag = signed(known[column * n_rows + row])
-                kept[KNOWN_AT + column // BITS] |= flag << (column % BITS)
+            values = at_word(columns, row)
+            flags_of_row = at_word(known, row)
+            _keep_row(program, kept, times[row], masks[row], values, flags_of_row, n_rows)
             partition.last_time = times[row]
         search.frontier = Frontier.MORE
         _work_on(program, partition, search, found, partition.count - n_before, closes, store)

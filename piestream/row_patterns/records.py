@@ -102,7 +102,7 @@ class Program(Record):
 
 
 #: Where the threads of a partition begin.
-_THREADS_AT = 10
+_THREADS_AT = 11
 
 
 class Partition(Record):
@@ -117,6 +117,9 @@ class Partition(Record):
     dropped: int  # how many rows came before those that are kept
     matches: int
     matched_until: int  # rows before this one, counted from the first, are in a match
+    has_match: (
+        int  # a match that begins at the head is complete, whether or not another is preferred
+    )
     n_threads: int
     threads: Words  # the states in which a match that begins at the head can be, in order
 

@@ -9,7 +9,7 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
 from piestream.row_patterns.records import BITS, KNOWN_AT, Partition, PoolHeader, Program
 
-__all__ = ["compact_pool", "new_row", "remap_kept_codes", "rows_of"]
+__all__ = ["compact_pool", "forget_rows", "new_row", "remap_kept_codes", "rows_of"]
 
 #: The arrays that loops work with, by their places in a list: each may be replaced by a longer one.
 POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK = range(6)
@@ -25,11 +25,10 @@ def rows_of(partition: Partition, store: list[Array]) -> Words:
 
 
 @kernel
-def _forget(program: Program, partition: Partition, store: list[Array]) -> int:
-    """Drop the rows that no match or measure reads any more; gives how many there were."""
+def forget_rows(program: Program, partition: Partition, rows: Words) -> int:
+    """Drop the kept rows that no match or measure reads any more; gives how many there were."""
     gone = max(0, partition.head - program.context)
     if gone > 0:
-        rows = rows_of(partition, store)
         rest = (partition.count - gone) * program.row_words
         copy_words(at_word(rows, gone * program.row_words), rows, rest)
         partition.count -= gone
@@ -45,7 +44,7 @@ def new_row(program: Program, partition: Partition, store: list[Array]) -> Words
     if partition.count == partition.capacity:
         gone = 0
         if 2 * (partition.head - program.context) >= partition.capacity:
-            gone = _forget(program, partition, store)
+            gone = forget_rows(program, partition, rows_of(partition, store))
         if gone == 0:
             capacity = max(_LEAST_ROWS, 2 * partition.capacity)
             header = PoolHeader(pointer(store[POOL]))
@@ -76,7 +75,7 @@ def compact_pool(
     words = _POOL_HEAD
     for number in range(n_partitions):
         partition = Partition(at_word(pointer(partitions_array), number * partition_words), program)
-        _forget(program, partition, store)
+        forget_rows(program, partition, rows_of(partition, store))
         words += partition.count * width
     compacted = [np.zeros(words, np.int64)]
     at = _POOL_HEAD

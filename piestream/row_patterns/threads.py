@@ -18,6 +18,7 @@ def begin_threads(program: Program, partition: Partition) -> None:
     """Nothing has been read from the head on."""
     partition.threads[0] = program.first_start if partition.dropped + partition.head == 0 else 0
     partition.n_threads = 1
+    partition.has_match = 0
 
 
 @kernel
@@ -37,6 +38,7 @@ def step_threads(program: Program, partition: Partition, mask: int, scratch: Wor
             target = program.successors[at]
             if target == program.accept:  # what comes behind is less preferred than this match
                 partition.n_threads = found
+                partition.has_match = 1
                 return
             if target == program.accept_at_end:
                 continue

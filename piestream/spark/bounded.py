@@ -17,13 +17,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from piestream.engine.stream import Stream
 from piestream.language.model import Query
 from piestream.language.options import AtEnd, SparkBoundedOptions
-from piestream.spark.clock import ticks_sql
+from piestream.spark.bound_frames import BoundEvents, BoundFrames, BoundInputs, bound_frames
 from piestream.spark.codec.rows import ResultCodec, WireTime
 from piestream.spark.slices import Slices, cut_slices
-from piestream.spark.worker_plan import BoundFrame, WorkerPlan, sql_functions
+from piestream.spark.worker_plan import WorkerPlan, sql_functions
 
 __all__ = ["BoundedTask", "result_batches", "run_bounded"]
 
@@ -31,37 +30,52 @@ __all__ = ["BoundedTask", "result_batches", "run_bounded"]
 _ROWS = 1 << 18
 
 
-def run_bounded(query: Query, frame: Any, options: SparkBoundedOptions) -> Any:
-    """Every match in a bounded Spark frame, as a Spark frame."""
-    bound = BoundFrame(query, frame)
+def run_bounded(query: Query, frames: Any, options: SparkBoundedOptions) -> Any:
+    """Every match in a bounded Spark frame, as a Spark frame.
+
+    ``frames`` are those of several streams by their names: their rows are sorted together.
+    """
+    bound = bound_frames(query, frames)
     plan = bound.plan(options.ties, WireTime())
-    time = ticks_sql(bound.binding, bound.types)
-    columns = [*plan.encode, f"{time} AS time"]
-    order = ["time"]
-    source = frame
-    if options.ties != "error":
-        # The order of a frame is that of its Spark partitions and of the rows in them.
-        columns.append("monotonically_increasing_id() AS row_number")
-        order.append("row_number")
-    cut: Slices | None = None
-    if not query.partition_by and options.slices is not None and options.slices > 1:
-        cut = cut_slices(bound.binding, frame.selectExpr(f"{time} AS t"), options.slices)
-    elif query.streams[0].max_gap is not None:
-        # An open run ends by MAX GAP if any partition has an event that is late enough.
-        latest = source.selectExpr(f"max({time}) AS latest")
-        source = source.crossJoin(sql_functions(frame).broadcast(latest))
-        columns.append("latest")
-    rows = source.selectExpr(*columns)
+    # The order of a frame is that of its Spark partitions and of the rows in them.
+    numbered = "monotonically_increasing_id() AS row_number"
+    is_ordered = options.ties != "error" or isinstance(bound, BoundInputs)
+
+    def of_time(ticks: str) -> list[str]:
+        return [f"{ticks} AS time", *([numbered] if is_ordered else [])]
+
+    rows = bound.wire_rows(plan, of_time)
+    order = ["time", *(["row_number"] if is_ordered else [])]
+    cut = _slices(query, bound, options.slices)
     if cut is not None:
         rows = _by_slice(rows, cut)
         order.insert(0, "slice")
-    elif query.partition_by:
-        tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        rows = rows.repartition(min(options.buckets, tasks), *plan.worker.input.key_columns)
     else:
-        rows = rows.repartition(1)
+        if plan.worker.has_gaps:
+            # An open run ends by MAX GAP if any partition has a row that is late enough.
+            latest = bound.wire_rows(plan, of_time).selectExpr("max(time) AS latest")
+            rows = rows.crossJoin(sql_functions(bound.frame).broadcast(latest))
+        if query.partition_by:
+            tasks = int(bound.frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+            rows = rows.repartition(min(options.buckets, tasks), *plan.worker.key_columns)
+        else:
+            rows = rows.repartition(1)
     task = BoundedTask(plan.worker, cut, options.at_end)
     return plan.decoded(rows.sortWithinPartitions(*order).mapInArrow(task, plan.worker.result.ddl))
+
+
+def _slices(query: Query, bound: BoundFrames, count: int | None) -> Slices | None:
+    """How one stream without partitions is cut, if that is asked for."""
+    if count is None or count <= 1 or query.partition_by:
+        return None
+    if not isinstance(bound, BoundEvents):
+        raise query.fault(
+            ("source",),
+            "only one stream of events can be processed in slices of time",
+            "leave slices out",
+        )
+    times = bound.frame.selectExpr(f"{bound.time_sql()} AS t")
+    return cut_slices(bound.binding, times, count)
 
 
 def _by_slice(rows: Any, cut: Slices) -> Any:
@@ -99,13 +113,12 @@ class BoundedTask:
         self, chunks: Iterable[pl.DataFrame], latest: int | None = None, at_end: AtEnd = "open"
     ) -> Iterator[pl.DataFrame]:
         """The result rows of one stream in order of time, which elsewhere has got to ``latest``."""
-        closable = at_end == "close"
-        stream = Stream(self.plan.binding, ties=self.plan.ties, lateness=0, closable=closable)
+        stream = self.plan.opened(lateness=0, closable=at_end == "close")
         for chunk in chunks:
             if "latest" in chunk.columns:
                 latest = int(chunk["latest"][0])
-            yield stream.process_projected(self.plan.input.decode(chunk))
-        if self.plan.query.streams[0].max_gap is not None and latest is not None:
+            yield self.plan.process(stream, chunk)
+        if self.plan.has_gaps and latest is not None:
             stream.observe_time(latest)
         yield stream.finish(at_end)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import types as spark
@@ -12,7 +13,21 @@ from piestream.plan.binding import Binding
 from piestream.spark.codec.rows import WireTime
 from piestream.spark.codec.types import to_long_sql
 
-__all__ = ["EventClock", "clamped", "ticks_sql"]
+__all__ = [
+    "NO_EVENT_TIME",
+    "NO_START",
+    "WATERMARK_DELAY",
+    "EventClock",
+    "clamped",
+    "ticks_sql",
+]
+
+#: Where Spark notes a watermark in a column's metadata.
+WATERMARK_DELAY = "spark.watermarkDelayMs"
+
+#: The errors of rows that have no time.
+NO_EVENT_TIME = "the time column {name} is NULL; every event needs a time: filter these rows out"
+NO_START = "{name} is NULL; every interval needs a start: filter these rows out"
 
 #: Where tick 0 of an integer column without a unit lies on Spark's clock, in milliseconds: Spark's
 #: watermark begins at 1970 and never lies before it, but ticks may well be negative.
@@ -24,28 +39,35 @@ _UNITLESS_ORIGIN = 1 << 51
 _PAST_THE_FILTER = 1 << 52
 
 #: Times lie strictly between the ends of the 64-bit range.
-_MAX_TICK = INT64_MAX - 1
+MAX_TICK = INT64_MAX - 1
 
 
-def ticks_sql(binding: Binding, types: dict[str, spark.DataType], max_tick: int = _MAX_TICK) -> str:
-    """The time of an event in ticks, in Spark SQL; fails where it is NULL or too far from 0."""
-    name = binding.time.name
-    ticks = to_long_sql(spark_text.column(name), types[name])
-    is_null = _error(
-        spark_text.string(
-            f"the time column {name} is NULL; every event needs a time: filter these rows out"
-        )
-    )
-    if not isinstance(types[name], (spark.LongType, spark.IntegerType)):
+def ticks_sql(
+    times: Sequence[tuple[str, spark.DataType]],
+    nanoseconds_per_tick: int | None,
+    missing: str,
+    max_tick: int | None = None,
+) -> str:
+    """The time of a row in ticks, in Spark SQL; fails where it is NULL or too far from 0.
+
+    It is the first of these columns that is not NULL; if all are, ``missing`` is the error, about
+    the column ``{name}``.
+    """
+    name = times[-1][0]
+    longs = [to_long_sql(spark_text.column(column), dtype) for column, dtype in times]
+    ticks = longs[0] if len(longs) == 1 else f"coalesce({', '.join(longs)})"
+    is_null = _error(spark_text.string(missing.replace("{name}", name)))
+    if not all(isinstance(dtype, spark.IntegralType) for _, dtype in times):
         return f"coalesce({ticks}, {is_null})"
-    if max_tick == _MAX_TICK:
+    if max_tick is None or max_tick == MAX_TICK:
+        max_tick = MAX_TICK
         why = (
             ", an end of the 64-bit range, which is reserved; times must lie strictly between "
             "the ends"
         )
     else:
         why = f", which is further from 0 than Spark's clock tells times apart ({max_tick})"
-        if binding.time.nanoseconds_per_tick is None:
+        if nanoseconds_per_tick is None:
             why += f"; say what a tick is: ORDER BY {name} UNIT ns, us, ms or s"
     holds = spark_text.string(f"the time column {name} holds ")
     too_far = _error(f"concat({holds}, {ticks}, {spark_text.string(why)})")
@@ -105,7 +127,7 @@ class EventClock:
     def max_tick(self) -> int:
         """The largest tick that can travel; the lowest is its negative, less one."""
         if self.is_fine:
-            return _MAX_TICK
+            return MAX_TICK
         return _UNITLESS_ORIGIN - 1 if self._origin else self._past_the_filter - 1
 
     @property
@@ -148,4 +170,4 @@ class EventClock:
 
 def clamped(tick: int) -> int:
     """The nearest tick that a time can be."""
-    return max(INT64_MIN + 1, min(tick, _MAX_TICK))
+    return max(INT64_MIN + 1, min(tick, MAX_TICK))

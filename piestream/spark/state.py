@@ -44,12 +44,10 @@ class BucketStep:
     ) -> Iterator[pd.DataFrame]:
         stream = self._stream(state)
         before = stream.progress
-        parts = [self.plan.input.decode(_wire_columns(frame)) for frame in frames if len(frame)]
-        if not parts:
-            parts = [stream.project(pl.DataFrame(schema=dict(self.plan.binding.schema)))]
-        rows = parts[0] if len(parts) == 1 else pl.concat(parts)
+        wires = [_wire_columns(frame) for frame in frames if len(frame)]
         watermark = int(state.getCurrentWatermarkMs())
-        found = stream.process_unordered(rows, self.clock.latest_seen(watermark))
+        seen = self.clock.latest_seen(watermark)
+        found = self.plan.process_unordered(stream, wires, seen)
         state_bytes = self._store(stream, state, watermark)
         columns = {column.name: column.to_numpy() for column in self.plan.result.encode(found)}
         metrics = metric_rows(columns, before, stream.progress, state_bytes)
@@ -61,8 +59,7 @@ class BucketStep:
     def _stream(self, state: Any) -> Stream:
         """The stream of a bucket, as the micro-batch before left it."""
         if not state.exists:
-            lateness = self.clock.lateness
-            return Stream(self.plan.binding, ties=self.plan.ties, lateness=lateness, on_late="drop")
+            return self.plan.opened(lateness=self.clock.lateness, on_late="drop")
         stream = restore_state(self.plan, bytes(state.get[0]), self.buckets)
         before, now = (stream.lateness, stream.ties), (self.clock.lateness, self.plan.ties)
         if before != now:  # Spark's watermark was made with the lateness from before

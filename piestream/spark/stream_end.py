@@ -10,15 +10,17 @@ import polars as pl
 import pyarrow as pa
 
 from piestream.language.model import Query
+from piestream.spark.bound_frames import bound_frames
 from piestream.spark.bounded import result_batches
 from piestream.spark.codec.rows import WireTime
+from piestream.spark.frames import by_input
 from piestream.spark.state import restore_state
-from piestream.spark.worker_plan import BoundFrame, WorkerPlan
+from piestream.spark.worker_plan import WorkerPlan
 
 __all__ = ["flush"]
 
 
-def flush(query: Query, frame: Any, checkpoint: str) -> Any:
+def flush(query: Query, frames: Any, checkpoint: str) -> Any:
     """The rows that a stopped streaming query would still give if its stream had ended.
 
     A watermark moves only with new rows, so that after the last of them the rows within the
@@ -26,10 +28,12 @@ def flush(query: Query, frame: Any, checkpoint: str) -> Any:
     complete, as a bounded frame with the same columns. It changes nothing: a query that is started
     again gives these rows itself when its watermark gets there.
 
-    ``frame`` is the streaming frame that the query ran over, or any frame with its columns.
+    ``frames`` is the streaming frame that the query ran over, or any frame with its columns; for
+    several streams they are given by their names.
     """
-    plan = BoundFrame(query, frame).plan("first", WireTime())
-    states = frame.sparkSession.read.format("statestore").load(checkpoint)
+    bound = bound_frames(query, by_input(query, frames))
+    plan = bound.plan("first", WireTime())
+    states = bound.frame.sparkSession.read.format("statestore").load(checkpoint)
     states = states.selectExpr("value.groupState.state AS state").where("state IS NOT NULL")
     latest = states.mapInArrow(_LatestTimes(plan.worker), "latest bigint")
     latest = latest.selectExpr("max(latest)").first()[0]

@@ -8,40 +8,40 @@ from piestream.adapters.binding import lateness_ticks
 from piestream.expressions.backends import spark_text
 from piestream.language.model import Query
 from piestream.language.options import Partitioning, SparkStreamOptions
-from piestream.spark.clock import EventClock, ticks_sql
-from piestream.spark.codec.rows import key_sql
+from piestream.spark.bound_frames import BoundFrames, bound_frames
+from piestream.spark.clock import WATERMARK_DELAY, EventClock
 from piestream.spark.metrics import KIND, metric_sums
 from piestream.spark.state import STATE, BucketStep
-from piestream.spark.worker_plan import BoundFrame, sql_functions
+from piestream.spark.worker_plan import FramePlan, sql_functions
 
 __all__ = ["run_streaming"]
 
-_DELAY = "spark.watermarkDelayMs"  # where Spark notes a watermark in a column's metadata
 
-
-def run_streaming(query: Query, frame: Any, options: SparkStreamOptions) -> Any:
+def run_streaming(query: Query, frames: Any, options: SparkStreamOptions) -> Any:
     """Every match in a streaming Spark frame, as a streaming frame that appends.
 
-    ``lateness`` is how far rows may be out of order; a frame with a watermark on the time column
-    keeps that. ``partitioning="key"`` keeps a state for each key rather than for each of a number
-    of ``buckets``. ``metrics`` names the metrics that appear in the query's progress.
+    ``frames`` are those of several streams by their names: their rows go through one state, under
+    one watermark. ``lateness`` is how far rows may be out of order; a single frame with a watermark
+    on the time column keeps that. ``partitioning="key"`` keeps a state for each key rather than for
+    each of a number of ``buckets``. ``metrics`` names the metrics that appear in the query's
+    progress.
     """
     buckets, partitioning = options.buckets, options.partitioning
-    bound = BoundFrame(query, frame)
-    own_delay = bound.metadata[bound.binding.time.name].get(_DELAY)
+    bound = bound_frames(query, frames)
+    own_delay = bound.own_delay
     clock = EventClock.of(bound.binding, _lateness(bound, options.lateness, own_delay), own_delay)
     plan = bound.plan(options.ties, clock.wire_time)
     groups = _group_sql(bound, buckets, partitioning)
-    rows = _watermarked(bound, clock, [*plan.encode, *groups], own_delay is not None)
+    rows = _watermarked(bound, plan, clock, groups)
     step = BucketStep(plan.worker, clock, buckets if partitioning == "bucket" else 0)
     found = rows.groupBy(*(f"g{number}" for number in range(len(groups)))).applyInPandasWithState(
         step, f"{KIND} int, {plan.worker.result.ddl}", STATE, "append", "EventTimeTimeout"
     )
-    found = found.observe(options.metrics, *metric_sums(sql_functions(frame)))
+    found = found.observe(options.metrics, *metric_sums(sql_functions(bound.frame)))
     return plan.decoded(found.where(f"{KIND} = 0"))
 
 
-def _lateness(bound: BoundFrame, lateness: Any, own_delay: int | None) -> int:
+def _lateness(bound: BoundFrames, lateness: Any, own_delay: int | None) -> int:
     """The lateness in ticks."""
     binding = bound.binding
     if own_delay is None:
@@ -56,30 +56,33 @@ def _lateness(bound: BoundFrame, lateness: Any, own_delay: int | None) -> int:
     return own_delay * 1_000_000 // per_tick
 
 
-def _group_sql(bound: BoundFrame, buckets: int, partitioning: Partitioning) -> list[str]:
+def _group_sql(bound: BoundFrames, buckets: int, partitioning: Partitioning) -> list[str]:
     """The columns ``g0, g1, …`` to group by: the bucket, or the key."""
-    keys = [key_sql(name, bound.types[name]) for name in bound.query.partition_by]
+    keys = bound.keys
     if partitioning == "key" and keys:
         return [f"{key} AS g{number}" for number, key in enumerate(keys)]
     bucket = f"pmod(xxhash64({', '.join(keys)}), {buckets})" if keys else "0"
     return [f"CAST({bucket} AS INT) AS g0"]
 
 
-def _watermarked(
-    bound: BoundFrame, clock: EventClock, columns: list[str], has_watermark: bool
-) -> Any:
-    """The wire columns of events under a watermark."""
-    time = clock.wire_sql(ticks_sql(bound.binding, bound.types, clock.max_tick))
-    event = f"timestamp_micros({clock.event_time_sql(time)})"
-    if has_watermark:
-        event = spark_text.column(bound.binding.time.name)
-    rows = bound.frame.selectExpr(*columns, f"{time} AS time", f"{event} AS event")
+def _watermarked(bound: BoundFrames, plan: FramePlan, clock: EventClock, groups: list[str]) -> Any:
+    """The wire columns of rows under a watermark."""
+    has_watermark = bound.own_delay is not None
+
+    def of_time(ticks: str) -> list[str]:
+        time = clock.wire_sql(ticks)
+        event = f"timestamp_micros({clock.event_time_sql(time)})"
+        if has_watermark:
+            event = spark_text.column(bound.binding.time.name)
+        return [*groups, f"{time} AS time", f"{event} AS event"]
+
+    rows = bound.wire_rows(plan, of_time, clock.max_tick)
     if not has_watermark:
         rows = rows.withWatermark("event", f"{clock.delay} milliseconds")
     # The timestamp itself would go through pandas, slowly and as nanoseconds. Spark's late filter
     # compares the column that is marked as the watermark's; all rows pass it (see EventClock).
     functions = sql_functions(bound.frame)
-    mark = {_DELAY: clock.delay}
+    mark = {WATERMARK_DELAY: clock.delay}
     marked = [functions.col(name) for name in rows.columns if name not in ("time", "event")]
     if clock.is_fine:
         filtered = functions.expr(clock.filtered_sql("time"))

@@ -1,48 +1,130 @@
-"""A query on a Spark frame: bound in the driver, and made ready to be sent to the workers."""
+"""What is sent to the workers of Spark: a query, and how its rows travel to them and back."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
 from piestream.adapters.binding import bound
+from piestream.adapters.inputs import bound_inputs
+from piestream.engine.combined import CombinedStream, open_stream
+from piestream.engine.stream import Stream, StreamKeywords
 from piestream.language.model import Query
 from piestream.language.options import Ties
 from piestream.plan.binding import Binding
-from piestream.spark.codec.rows import (
-    InputCodec,
-    ResultCodec,
-    WireTime,
-    input_codec,
-    result_codec,
-)
-from piestream.spark.codec.types import polars_schema, zone_of
+from piestream.plan.combined import input_readers
+from piestream.spark.codec.rows import InputCodec, ResultCodec
+from piestream.spark.codec.union import UnionCodec
 
-__all__ = [
-    "BoundFrame",
-    "FramePlan",
-    "WorkerPlan",
-    "sql_functions",
-]
+__all__ = ["EventsPlan", "FramePlan", "InputsPlan", "WorkerPlan", "sql_functions"]
+
+#: The columns of a frame and their types.
+Columns = tuple[tuple[str, pl.DataType], ...]
 
 
 @dataclass(frozen=True)
-class WorkerPlan:
+class WorkerPlan(ABC):
     """What the workers need to know of a query. Each of them binds it anew."""
 
     query: Query
-    schema: tuple[tuple[str, pl.DataType], ...]
-    input: InputCodec
     result: ResultCodec
     ties: Ties
+
+    @property
+    @abstractmethod
+    def binding(self) -> Binding:
+        """The bound query."""
+
+    @property
+    @abstractmethod
+    def key_columns(self) -> list[str]:
+        """The wire columns of the keys."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether silence ends intervals: what is open then depends on the time elsewhere."""
+        return any(one.source.max_gap is not None for one in input_readers(self.binding))
+
+    def opened(self, **options: Unpack[StreamKeywords]) -> Stream:
+        """A new stream of the query."""
+        options["ties"] = self.ties
+        return open_stream(self.binding, **options)
+
+    @abstractmethod
+    def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
+        """Process wire rows in order of time."""
+
+    @abstractmethod
+    def process_unordered(
+        self, stream: Stream, wires: Sequence[pl.DataFrame], seen: int
+    ) -> pl.DataFrame:
+        """Process the wire rows of a micro-batch, before which the time ``seen`` was seen."""
+
+
+@dataclass(frozen=True)
+class EventsPlan(WorkerPlan):
+    """That of a query over one stream of events, whose predicates are evaluated in the JVM."""
+
+    schema: Columns
+    input: InputCodec
 
     @property
     def binding(self) -> Binding:
         """The bound query."""
         return bound(self.query, dict(self.schema))
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The wire columns of the keys."""
+        return self.input.key_columns
+
+    def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
+        """Process wire rows in order of time."""
+        return stream.process_projected(self.input.decode(wire))
+
+    def process_unordered(
+        self, stream: Stream, wires: Sequence[pl.DataFrame], seen: int
+    ) -> pl.DataFrame:
+        """Process the wire rows of a micro-batch, before which the time ``seen`` was seen."""
+        parts = [self.input.decode(wire) for wire in wires]
+        if not parts:
+            parts = [stream.project(pl.DataFrame(schema=dict(self.binding.schema)))]
+        return stream.process_unordered(parts[0] if len(parts) == 1 else pl.concat(parts), seen)
+
+
+@dataclass(frozen=True)
+class InputsPlan(WorkerPlan):
+    """That of a query over several inputs, or over intervals, all in one union of rows."""
+
+    schemas: tuple[tuple[str, Columns], ...]
+    input: UnionCodec
+
+    @property
+    def binding(self) -> Binding:
+        """The bound query."""
+        return bound_inputs(self.query, {key: dict(types) for key, types in self.schemas}).binding
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The wire columns of the keys."""
+        return self.input.key_columns
+
+    def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
+        """Process wire rows in order of time."""
+        return self.process_unordered(stream, [wire], stream.latest)
+
+    def process_unordered(
+        self, stream: Stream, wires: Sequence[pl.DataFrame], seen: int
+    ) -> pl.DataFrame:
+        """Process the wire rows of a micro-batch, before which the time ``seen`` was seen."""
+        assert isinstance(stream, CombinedStream)
+        stream.observe_time(seen)
+        frames, latest = self.input.decode(wires)
+        return stream.process_inputs(frames, max(latest, stream.latest), unordered=True)
 
 
 @dataclass(frozen=True)
@@ -50,41 +132,13 @@ class FramePlan:
     """The plan of the workers, and the Spark SQL on both sides of them."""
 
     worker: WorkerPlan
-    encode: tuple[str, ...]  # the wire columns of events, but for their time
+    encode: tuple[tuple[str, ...], ...]  # the wire columns of each input, but for their time
     decode: dict[str, str]  # each result column
 
     def decoded(self, found: Any) -> Any:
         """The result, from its wire columns."""
         columns = [f"{sql} AS c{number}" for number, sql in enumerate(self.decode.values())]
         return found.selectExpr(*columns).toDF(*self.decode)
-
-
-class BoundFrame:
-    """A query bound to a Spark frame, in the driver."""
-
-    def __init__(self, query: Query, frame: Any) -> None:
-        self.query = query
-        self.frame = frame
-        schema = frame.schema
-        zone = zone_of(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
-        self.schema = polars_schema(schema, zone)
-        #: The types in Spark, and the metadata in which Spark notes a watermark.
-        self.types = {column.name: column.dataType for column in schema.fields}
-        self.metadata = {column.name: column.metadata for column in schema.fields}
-
-    @cached_property
-    def binding(self) -> Binding:
-        """The bound query; raises what is wrong with it."""
-        return bound(self.query, self.schema)
-
-    def plan(self, ties: Ties, time: WireTime) -> FramePlan:
-        """The plan of a run over the frame."""
-        binding = self.binding
-        encoder, encode = input_codec(binding, self.types, time)
-        result, decode = result_codec(binding, self.types)
-        schema = tuple((name, binding.schema[name]) for name in binding.columns)
-        worker = WorkerPlan(self.query, schema, encoder, result, ties)
-        return FramePlan(worker, tuple(encode), decode)
 
 
 def sql_functions(frame: Any) -> Any:

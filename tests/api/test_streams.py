@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.plan.combined import bind_combined
 
 _TWO = ps.query("""
     FROM a ORDER BY t WITH b ORDER BY t
@@ -140,6 +141,33 @@ def test_bounds_on_events_count_those_of_the_symbols_own_stream(
             rows += session.push(row, stream=stream)
         rows += session.close()
     assert [tuple(row.values()) for row in rows] == found
+
+
+def test_equal_texts_of_two_streams_are_a_join_key() -> None:
+    """Rows of one stream are found among those of the other by a text that both have."""
+    n = 300
+    orders = pl.DataFrame(
+        {"s": range(n), "e": [t + 1 for t in range(n)], "name": [f"n{t % 100}" for t in range(n)]}
+    )
+    bills = orders.with_columns(pl.col("s", "e") + 1_000, name=pl.col("name").reverse())
+    text = (
+        "FROM orders FROM s TO e WITH bills FROM s TO e DEFINE o AS orders, b AS bills "
+        "PATTERN o before b WITHIN 9000 WHERE FIRST(o.name) = FIRST(b.name) RETURN o.ts, b.ts"
+    )
+    query = ps.query(text)
+    found = query.run({"orders": orders, "bills": bills})
+    starts = [(o, b + 1_000) for o in range(n) for b in range(n) if o % 100 == (n - 1 - b) % 100]
+    assert sorted(row[1:] for row in found.rows()) == starts
+    schemas = {"orders": orders.schema, "bills": bills.schema}
+    assert len(bind_combined(query, schemas).compiled.keys) == 1
+    session, rows = query.open(schema=schemas), []
+    for part in orders.iter_slices(70):
+        rows += session.push(part, stream="orders").rows()
+    for part in bills.iter_slices(70):
+        rows += session.push(part, stream="bills").rows()
+        session = query.open(state=session.snapshot())
+    rows += session.close().rows()
+    assert sorted(rows) == sorted(found.rows())
 
 
 _OPEN = "FROM i FROM s TO e ID id DEFINE x AS n > 0, y AS n < 0 PATTERN x {} y WITHIN 50 "

@@ -65,6 +65,37 @@ def test_keys_may_have_any_type(dtype: Any) -> None:
     assert len(found) > 100
 
 
+def test_texts_of_two_columns_are_keys_and_new_ones_keep_them_so() -> None:
+    """Each batch brings texts of one column that come between those of the other."""
+    frame = events(400, 60).with_columns(pl.col("product").cast(pl.String).alias("text"))
+    frame = frame.with_columns(other=pl.when("y").then("text").otherwise(pl.lit("~")))
+    frame = frame.with_columns(text=pl.when("y").then(pl.lit("!")).otherwise("text"))
+    text = "FROM s ORDER BY ts DEFINE a AS x, b AS y PATTERN a before b WITHIN 500 {} RETURN a.ts, b.ts"
+    keyed = ps.query(text.format("WHERE FIRST(a.text) = FIRST(b.other)"))
+    plain = ps.query(text.format("WHERE FIRST(a.product) - FIRST(b.product) = 0"))
+    (found, steps), (expected, all_pairs) = work(keyed, frame), work(plain, frame)
+    assert found.rows() == expected.rows()
+    assert len(found) > 100
+    assert 5 * steps < all_pairs
+    session, rows = keyed.open(), []
+    for at in range(0, len(frame), 90):
+        rows += session.push(frame[at : at + 90]).rows()
+        session = keyed.open(state=session.snapshot())
+    assert rows == expected.rows()
+
+
+def test_a_text_whose_column_was_null_at_first_is_a_key() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t DEFINE a AS p = 1, b AS p = 2 PATTERN a before b WITHIN 50 "
+        "WHERE FIRST(a.x) = FIRST(b.y) RETURN a.ts, b.ts, FIRST(a.x)"
+    )
+    session, rows = query.open(), []
+    for t, p, x, y in [(1, 1, None, "v"), (2, 0, None, "v"), (3, 2, None, "w"), (4, 0, "u", "w"),
+                       (5, 1, "w", "a"), (6, 0, "w", "a"), (7, 2, "w", "w")]:  # fmt: skip
+        rows += session.push({"t": t, "p": p, "x": x, "y": y})
+    assert [tuple(row.values()) for row in rows] == [(7, 5, 7, "w")]
+
+
 def test_both_zeros_are_one_key_and_nothing_is_equal_to_null() -> None:
     frame = pl.DataFrame(
         {

@@ -123,6 +123,18 @@ def test_a_session_keeps_no_more_rows_than_can_be_in_a_match() -> None:
     assert session.statistics.live_intervals <= 16
 
 
+def test_what_stays_open_for_long_is_followed_event_by_event() -> None:
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES FIRST(t) AS a, COUNT(*) AS n PATTERN (A+ B) "
+        "DEFINE A AS x = 1, B AS x = 2)"
+    )
+    rows = [{"t": t, "x": x} for t, x in enumerate([*[1] * 40, 0, 1, 1, 2, *[1] * 50, 2])]
+    session = query.open()
+    given = [(row["t"], found) for row in rows for found in session.push(row)]
+    assert given == [(43, {"a": 41, "n": 3}), (94, {"a": 44, "n": 51})]
+    assert [found for _, found in given] == query.run(rows)
+
+
 def test_within_cuts_a_match_off_when_time_has_passed() -> None:
     query = ps.query(
         "FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES FIRST(A.t) AS a, LAST(A.t) AS b "

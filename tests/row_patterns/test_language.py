@@ -8,6 +8,7 @@ import pytest
 
 import piestream as ps
 from piestream.language.row_patterns import EmptyMatches, Skip, SkipMode
+from piestream.spark.bound_frames import bound_frames
 from tests.row_patterns.randoms import random_case
 
 _V_SHAPE = """
@@ -158,5 +159,7 @@ def test_what_looks_into_a_pattern_of_intervals_refuses_a_row_pattern() -> None:
     for ask in (query.intervals, query.diagnose, query.report, query.timeline):
         with pytest.raises(ps.QueryError, match="a row pattern cannot be looked into yet"):
             ask(rows)
+    with pytest.raises(ps.QueryError, match="not supported on Spark frames yet"):
+        bound_frames(query, None)
     with pytest.raises(ps.QueryError, match="cannot be exported"):
         query.export([], "trace")

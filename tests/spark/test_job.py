@@ -25,6 +25,7 @@ from piestream.spark.job import command
 from piestream.spark.job.checkpoint import RECORD
 from piestream.spark.job.connectors import parse_connector
 from piestream.spark.job.job import Job, run_job
+from piestream.spark.job.sources import Source, parse_sources
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import Player, frame_of, rows_of
 
@@ -37,10 +38,10 @@ _ROOT = Path(__file__).parents[2]
 
 
 def _job(folder: Path, source: str, sink: str, **more: Any) -> Job:
-    options = more.pop("source_options", {})
+    connector = parse_connector(source, more.pop("source_options", {}), is_source=True)
     return Job(
         query=more.pop("query", CARS),
-        source=parse_connector(source, options, is_source=True),
+        sources={"cars": Source(connector, more.pop("schema", None))},
         sink=parse_connector(sink, {}, is_source=False),
         checkpoint=str(folder / "checkpoint"),
         **more,
@@ -216,7 +217,7 @@ def test_a_checkpoint_without_a_record_is_left_as_it_is(spark: Any, tmp_path: Pa
     cars = fleet(cars=3, seconds=30, seed=3)
     player = Player(spark, CARS, cars, tmp_path, buckets=3)
     player.play(cars.head(40))
-    job = _job(tmp_path, f"parquet:{player.source}", f"parquet:{tmp_path / 'sink'}",
+    job = _job(tmp_path, f"parquet:{player.source.folder}", f"parquet:{tmp_path / 'sink'}",
                available_now=True, options=SparkStreamOptions(buckets=3))  # fmt: skip
     run_job(spark, job, lambda line: None)
     assert not (tmp_path / "checkpoint" / RECORD).exists()
@@ -356,3 +357,52 @@ def test_wrong_parameters_of_the_command_are_told_before_spark_starts(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert queries == []
+
+
+SEVERAL = parse(
+    "FROM vitals ORDER BY ts WITH infusions FROM a TO b DEFINE x AS temp > 38, y AS infusions "
+    "PATTERN x before y WITHIN 1 h"
+)
+
+
+def test_each_stream_of_a_query_has_a_source() -> None:
+    found = parse_sources(
+        SEVERAL,
+        ["infusions=json:in", "vitals=kafka:t@h:1"],
+        ["infusions=a timestamp, b timestamp"],
+        ["vitals=v = 3 AS temp", "vitals=ts"],
+        ["maxFilesPerTrigger=1", "vitals=kafka.a=b=c"],
+    )
+    assert list(found) == ["vitals", "infusions"]
+    vitals, infusions = found["vitals"], found["infusions"]
+    assert (vitals.connector.kind, vitals.connector.place) == ("kafka", "t@h:1")
+    assert vitals.connector.options == {"maxFilesPerTrigger": "1", "kafka.a": "b=c"}
+    assert (vitals.schema, vitals.select) == (None, ("v = 3 AS temp", "ts"))
+    assert infusions.connector.options == {"maxFilesPerTrigger": "1"}
+    assert infusions.schema == "a timestamp, b timestamp"
+    (one,) = parse_sources(CARS, ["json:in"], ["a int"], ["cars=1 AS x"], ["cars=1"]).values()
+    assert (one.schema, one.select, one.connector.options) == (
+        "a int",
+        ("cars=1 AS x",),
+        {"cars": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("sources", "more", "message"),
+    [
+        (["parquet:in"], {}, r"--source parquet:in: the query reads vitals, infusions: say for which"),
+        (["vitals=parquet:in"], {}, r"there is no --source for infusions: write --source infusions="),
+        (["vitals=json:a", "vitals=json:b", "infusions=json:c"], {}, "more than one --source .*for vitals"),
+        (["vitals=json:a", "infusions=json:c"], {"schemas": ["a int"]}, "--schema a int: the query reads"),
+        (["vitals=json:a", "infusions=json:c"], {"schemas": ["vitals=a int"] * 2}, "more than one --schema for vitals"),
+        (["vitals=json:a", "infusions=json:c"], {"selects": ["a"]}, "--select a: the query reads"),
+        (["vitals=json:a", "infusions=json:c"], {"options": ["a"]}, "a: write NAME=VALUE"),
+        (["vitals=json:a", "infusions=avro:c"], {}, "a source is one of"),
+    ],
+)  # fmt: skip
+def test_sources_that_do_not_fit_the_streams_are_refused(
+    sources: list[str], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_sources(SEVERAL, sources, **more)

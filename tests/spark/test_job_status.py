@@ -13,6 +13,7 @@ from piestream.demo.fleet import fleet
 from piestream.errors import FileError
 from piestream.spark.job.connectors import parse_connector
 from piestream.spark.job.job import Job, run_job
+from piestream.spark.job.sources import parse_sources
 from tests.spark.streams import frame_of, rows_of
 
 CARS = ps.query(
@@ -36,7 +37,7 @@ def test_a_job_writes_its_status(spark: Any, tmp_path: Path) -> None:
     def job(**more: Any) -> Job:
         return Job(
             query=CARS,
-            source=parse_connector(f"parquet:{tmp_path / 'source'}", {}, is_source=True),
+            sources=parse_sources(CARS, [f"parquet:{tmp_path / 'source'}"]),
             sink=parse_connector(f"parquet:{tmp_path / 'found'}", {}, is_source=False),
             checkpoint=str(tmp_path / "checkpoint"),
             available_now=True,

@@ -63,18 +63,19 @@ def test_messages_become_matches_and_a_restart_goes_on(
     from piestream.spark import flush
     from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
+    from piestream.spark.job.sources import Source
 
     topic = "events"
     _send(producer, topic, _rows(0, 400))
     # Before Spark 4.2 a source in Python cannot say how much a micro-batch takes.
     limits = tuple(map(int, spark.version.split(".")[:2])) >= (4, 2)
     limit = {"maxOffsetsPerTrigger": "150"} if limits else {}
+    schema = "k bigint, t timestamp_ntz, x bigint"
     source = parse_connector(f"kafka-python:{topic}@{_servers(producer)}", limit, is_source=True)
     job = Job(
         query=QUERY,
-        source=source,
+        sources={"s": Source(source, schema)},
         sink=parse_connector(f"parquet:{tmp_path / 'sink'}", {}, is_source=False),
-        schema="k bigint, t timestamp_ntz, x bigint",
         checkpoint=str(tmp_path / "checkpoint"),
         available_now=True,
         options=SparkStreamOptions(lateness="90 s", buckets=2),
@@ -89,7 +90,7 @@ def test_messages_become_matches_and_a_restart_goes_on(
     assert sum(int(line.split(" | ")[1].split()[0]) for line in again) == 100
 
     expected = QUERY.run(_rows(0, 500))
-    frame = source.read_stream(spark, job.schema)
+    frame = source.read_stream(spark, schema)
     found = pl.concat(
         [
             rows_of(spark.read.parquet(str(tmp_path / "sink"))),
@@ -104,6 +105,7 @@ def test_messages_become_matches_and_a_restart_goes_on(
 def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Path) -> None:
     from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
+    from piestream.spark.job.sources import Source
 
     rows = _rows(0, 300)
     (tmp_path / "source").mkdir()
@@ -111,7 +113,9 @@ def test_matches_are_written_as_messages(spark: Any, producer: Any, tmp_path: Pa
     sink = parse_connector(f"kafka-python:found@{_servers(producer)}", {}, is_source=False)
     job = Job(
         query=QUERY,
-        source=parse_connector(f"parquet:{tmp_path / 'source'}", {}, is_source=True),
+        sources={
+            "s": Source(parse_connector(f"parquet:{tmp_path / 'source'}", {}, is_source=True))
+        },
         sink=sink,
         rest=sink,
         checkpoint=str(tmp_path / "checkpoint"),

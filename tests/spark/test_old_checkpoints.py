@@ -23,7 +23,7 @@ def test_a_query_goes_on_from_an_old_checkpoint(spark: Any, tmp_path: Path, arch
     parts = list(rows.iter_slices(len(rows) // FILES + 1))
     player = Player(spark, QUERY, rows, tmp_path / "run", **OPTIONS)
     shutil.copytree(kept / "checkpoint", player.checkpoint)
-    player.files = FILES // 2  # later than the files that are done
+    player.source.files = FILES // 2  # later than the files that are done
     player.play(*parts[FILES // 2 :])
     first = pl.read_parquet(kept / "first.parquet")
     found = pl.concat([first, player.rows(), player.flushed()])

@@ -24,7 +24,7 @@ from piestream.spark.bounded import BoundedTask
 from piestream.spark.clock import EventClock
 from piestream.spark.codec.rows import WireTime, input_codec, result_codec
 from piestream.spark.state import BucketStep
-from piestream.spark.worker_plan import WorkerPlan
+from piestream.spark.worker_plan import EventsPlan
 
 TEXT = """FROM s PARTITION BY k ORDER BY t MAX GAP 50
 DEFINE a AS x > 0 PATTERN a WITHIN 100 EMIT ON COMPLETION"""
@@ -66,11 +66,11 @@ class State:
         return self.watermark
 
 
-def _worker_plan(query: Query, time: WireTime, ties: Ties) -> WorkerPlan:
+def _worker_plan(query: Query, time: WireTime, ties: Ties) -> EventsPlan:
     binding = bound(query, SCHEMA)
     encoder, _ = input_codec(binding, TYPES, time)
     result, _ = result_codec(binding, TYPES)
-    return WorkerPlan(query, tuple(SCHEMA.items()), encoder, result, ties)
+    return EventsPlan(query, result, ties, tuple(SCHEMA.items()), encoder)
 
 
 def step(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +23,17 @@ from piestream.spark.codec.columns import (
     mask_sql,
     mask_words,
 )
+from piestream.spark.codec.types import spark_type
 
-__all__ = ["InputCodec", "ResultCodec", "WireTime", "input_codec", "key_sql", "result_codec"]
+__all__ = [
+    "InputCodec",
+    "ResultCodec",
+    "RowCodec",
+    "WireTime",
+    "input_codec",
+    "key_sql",
+    "result_codec",
+]
 
 
 class WireTime(NamedTuple):
@@ -31,6 +41,12 @@ class WireTime(NamedTuple):
 
     per_tick: int = 1
     shift: int = 0
+
+    def ticks(self, wire: pl.Series) -> pl.Series:
+        """The ticks of the wire column."""
+        if self.per_tick != 1:
+            wire = wire // self.per_tick
+        return wire - self.shift if self.shift else wire
 
 
 @dataclass(frozen=True)
@@ -73,11 +89,7 @@ class InputCodec(RowCodec):
     def decode(self, wire: pl.DataFrame) -> pl.DataFrame:
         """The projected rows of these wire columns."""
         masks = [wire[f"m{word}"].to_numpy() for word in range(self.words)]
-        times = wire["time"]
-        if self.time.per_tick != 1:
-            times = times // self.time.per_tick
-        if self.time.shift:
-            times = times - self.time.shift
+        times = self.time.ticks(wire["time"])
         predicates = [
             pl.Series(name, mask_bits(masks, bit)) for bit, name in enumerate(self.predicates)
         ]
@@ -153,9 +165,12 @@ class ResultCodec(RowCodec):
 
 
 def result_codec(
-    binding: Binding, types: dict[str, spark.DataType]
+    binding: Binding, types: Mapping[str, spark.DataType]
 ) -> tuple[ResultCodec, dict[str, str]]:
-    """The codec of a query's result, and for each result column the Spark SQL that decodes it."""
+    """The codec of a query's result, and for each result column the Spark SQL that decodes it.
+
+    ``types`` are those of the input's columns, where there is one input.
+    """
     layout = WireLayout()
     columns: list[tuple[str, ColumnCodec]] = []
     decoded: dict[str, str] = {}
@@ -166,12 +181,8 @@ def result_codec(
     return ResultCodec(tuple(columns), tuple(layout.types), layout.bits), decoded
 
 
-def _result_type(output: Output, types: dict[str, spark.DataType]) -> spark.DataType:
+def _result_type(output: Output, types: Mapping[str, spark.DataType]) -> spark.DataType:
     """The Spark type of a result column: that of the input column whose values it holds."""
-    if output.values_of is not None:
+    if output.values_of is not None and output.values_of in types:
         return types[output.values_of]
-    if output.dtype == pl.Int64:
-        return spark.LongType()
-    if output.dtype == pl.Float64:
-        return spark.DoubleType()
-    return spark.DayTimeIntervalType() if output.dtype.is_temporal() else spark.StringType()
+    return spark_type(output.dtype)

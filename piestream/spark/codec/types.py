@@ -10,7 +10,14 @@ from pyspark.sql import types as spark
 
 from piestream.expressions.backends import spark_text
 
-__all__ = ["from_long_sql", "polars_schema", "to_long_sql", "zone_of"]
+__all__ = [
+    "converted_sql",
+    "from_long_sql",
+    "polars_schema",
+    "spark_type",
+    "to_long_sql",
+    "zone_of",
+]
 
 _SIMPLE: dict[type, pl.DataType] = {
     spark.ByteType: pl.Int8(),
@@ -26,6 +33,10 @@ _SIMPLE: dict[type, pl.DataType] = {
     spark.TimestampNTZType: pl.Datetime("us"),
     spark.DayTimeIntervalType: pl.Duration("us"),
     spark.NullType: pl.Null(),
+}
+
+_SIMPLE_TYPES: dict[pl.DataType, type[spark.DataType]] = {
+    dtype: data_type for data_type, dtype in _SIMPLE.items()
 }
 
 _EPOCH = spark_text.literal(datetime(1970, 1, 1))
@@ -70,6 +81,35 @@ def _polars_type(data_type: spark.DataType, zone: str) -> pl.DataType:
     if isinstance(data_type, spark.StringType):  # also with a collation
         return pl.String()
     return _SIMPLE.get(type(data_type), pl.Object())
+
+
+def spark_type(dtype: pl.DataType) -> spark.DataType:
+    """The Spark type of a column that is of this type in Polars.
+
+    >>> spark_type(pl.List(pl.Int64()))
+    Traceback (most recent call last):
+    TypeError: columns of type List(Int64) cannot be used in a query on Spark
+    """
+    if isinstance(dtype, pl.Datetime):
+        return spark.TimestampNTZType() if dtype.time_zone is None else spark.TimestampType()
+    if isinstance(dtype, pl.Duration):
+        return spark.DayTimeIntervalType()
+    if isinstance(dtype, pl.Decimal):
+        return spark.DecimalType(dtype.precision or 38, dtype.scale)
+    if isinstance(dtype, pl.Struct):
+        fields = (spark.StructField(f.name, spark_type(f.dtype)) for f in dtype.fields)  # type: ignore[arg-type]
+        return spark.StructType(list(fields))
+    if dtype not in _SIMPLE_TYPES:
+        raise TypeError(f"columns of type {dtype} cannot be used in a query on Spark")
+    return _SIMPLE_TYPES[dtype]()
+
+
+def converted_sql(sql: str, given: spark.DataType, wanted: spark.DataType) -> str:
+    """A value as one of another type. A date is its midnight in UTC, as it is in Polars."""
+    is_moment = isinstance(wanted, (spark.TimestampType, spark.TimestampNTZType))
+    if isinstance(given, spark.DateType) and is_moment:
+        return from_long_sql(f"({to_long_sql(sql, given)} * 86400000000L)", wanted)
+    return f"CAST({sql} AS {wanted.simpleString()})"
 
 
 def to_long_sql(sql: str, data_type: spark.DataType) -> str:

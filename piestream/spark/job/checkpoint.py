@@ -14,8 +14,8 @@ from piestream.errors import StateError
 from piestream.language import QueryError, parse
 from piestream.language.model import Query
 from piestream.language.options import SparkStreamOptions
+from piestream.spark.bound_frames import bound_frames
 from piestream.spark.state import VERSION as STATE
-from piestream.spark.worker_plan import BoundFrame
 
 __all__ = ["RECORD", "check_record", "job_record"]
 
@@ -34,12 +34,12 @@ _NAMES = {
 }
 
 
-def job_record(query: Query, frame: Any, options: SparkStreamOptions) -> dict[str, Any]:
+def job_record(query: Query, frames: Any, options: SparkStreamOptions) -> dict[str, Any]:
     """What a restart must have in common with the first start, as JSON takes it."""
-    bound = BoundFrame(query, frame)
+    read = bound_frames(query, frames).read_types
     return {
         "query": str(query),
-        "columns": {name: bound.types[name].simpleString() for name in bound.binding.columns},
+        "columns": {name: data_type.simpleString() for name, data_type in read.items()},
         "buckets": options.buckets if options.partitioning == "bucket" else None,
         "partitioning": options.partitioning,
         "lateness": None if options.lateness is None else str(options.lateness),

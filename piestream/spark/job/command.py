@@ -19,8 +19,8 @@ _DEFAULTS = SparkStreamOptions()
 def stream(
     query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
     source: Annotated[
-        str,
-        typer.Option(help=f"{SOURCES}."),
+        list[str],
+        typer.Option(help=f"{SOURCES}. Of several streams each: NAME=parquet:DIR."),
     ],
     sink: Annotated[
         str,
@@ -28,16 +28,18 @@ def stream(
     ],
     checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
     schema: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="Columns of the files, or of the JSON in Kafka: 'car_id int, ts "
-            "timestamp'. Without it, those of the files that are there."
+            "timestamp'. Without it, those of the files that are there. Of several streams: "
+            "'NAME=car_id int, …'."
         ),
     ] = None,
     select: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column in Spark SQL: 'value % 10 AS car_id'. The query reads only these."
+            help="A column in Spark SQL: 'value % 10 AS car_id'. The query reads only these. Of "
+            "several streams: 'NAME=value % 10 AS car_id'."
         ),
     ] = None,
     lateness: Annotated[
@@ -65,7 +67,12 @@ def stream(
         typer.Option(help="Write to this file how the job goes, for piestream watch."),
     ] = None,
     source_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the source.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of the source; of several streams that of all, or of one: "
+            "NAME=NAME=VALUE.",
+        ),
     ] = None,
     sink_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the sink.")
@@ -86,15 +93,15 @@ def stream(
     from piestream.language import QueryError, parse
     from piestream.spark.job.connectors import parse_connector
     from piestream.spark.job.job import Job, run_job
+    from piestream.spark.job.sources import pairs, parse_sources
 
     try:
+        parsed = parse(query_file.read_text(), **parameters_written(param or []))
         job = Job(
-            query=parse(query_file.read_text(), **parameters_written(param or [])),
-            source=parse_connector(source, _pairs(source_option), is_source=True),
-            sink=parse_connector(sink, _pairs(sink_option), is_source=False),
+            query=parsed,
+            sources=parse_sources(parsed, source, schema or [], select or [], source_option or []),
+            sink=parse_connector(sink, pairs(sink_option or []), is_source=False),
             checkpoint=checkpoint,
-            schema=schema,
-            select=tuple(select or ()),
             available_now=available_now,
             every=every,
             status=status,
@@ -103,7 +110,7 @@ def stream(
                 ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning
             ),
         )
-        spark = _session(master, _pairs(conf))
+        spark = _session(master, pairs(conf or []))
         try:
             run_job(spark, job)
         finally:
@@ -125,13 +132,3 @@ def _session(master: str | None, conf: dict[str, str]) -> Any:
         for name in local_settings():
             typer.echo(f"{name} = {opened.conf.get(name)}", err=True)
     return opened
-
-
-def _pairs(items: list[str] | None) -> dict[str, str]:
-    pairs = {}
-    for item in items or []:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise ValueError(f"{item}: write NAME=VALUE")
-        pairs[name] = value
-    return pairs

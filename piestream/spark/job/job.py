@@ -1,4 +1,4 @@
-"""A streaming job: a query from a source to a sink, with progress and a clean stop."""
+"""A streaming job: a query from its sources to a sink, with progress and a clean stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,8 @@ from piestream.language.model import Query
 from piestream.language.options import SparkStreamOptions
 from piestream.monitoring.files import check_place
 from piestream.spark.job.checkpoint import check_record, job_record
-from piestream.spark.job.connectors import KAFKA_HINT, Connector
+from piestream.spark.job.connectors import Connector
+from piestream.spark.job.sources import Source, with_hint
 from piestream.spark.job_status import how_it_ended, publish, with_last_match
 from piestream.spark.streaming import run_streaming
 
@@ -32,11 +33,9 @@ class Job:
     """What a streaming job does."""
 
     query: Query
-    source: Connector
+    sources: Mapping[str, Source]  # by the names of the streams
     sink: Connector
     checkpoint: str
-    schema: str | None = None
-    select: tuple[str, ...] = ()
     available_now: bool = False
     every: str | None = None  # the interval of micro-batches, such as '5 seconds'
     rest: Connector | None = None  # the sink of what `flush` gives at the end of the stream
@@ -45,18 +44,18 @@ class Job:
 
 
 def run_job(spark: Any, job: Job, log: Callable[[str], None] | None = None) -> None:
-    """Run a job until its source ends, a signal stops it, or it fails.
+    """Run a job until its sources end, a signal stops it, or it fails.
 
     ``log`` gets a line for each micro-batch; by default it goes to stderr.
     """
     log = log or (lambda line: print(line, file=sys.stderr, flush=True))
-    frame = _source_frame(spark, job)
-    found = run_streaming(job.query, frame, job.options)
-    check_record(spark, job.checkpoint, job_record(job.query, frame, job.options))
+    frames = _frames(spark, job)
+    found = run_streaming(job.query, frames, job.options)
+    check_record(spark, job.checkpoint, job_record(job.query, frames, job.options))
     if job.status is not None:
         check_place(Path(job.status))
         found = with_last_match(found)
-    with _with_hint(job.sink):
+    with with_hint(job.sink):
         running = job.sink.start(found, job.checkpoint, _trigger(job))
     stopped = threading.Event()
     with _signals(stopped, log), _status(job, running):
@@ -67,7 +66,7 @@ def run_job(spark: Any, job: Job, log: Callable[[str], None] | None = None) -> N
     if job.rest is not None and not stopped.is_set():
         from piestream.spark.stream_end import flush
 
-        job.rest.append(flush(job.query, frame, job.checkpoint))
+        job.rest.append(flush(job.query, frames, job.checkpoint))
 
 
 @contextmanager
@@ -84,21 +83,10 @@ def _status(job: Job, running: Any) -> Iterator[None]:
         published.stop("closed" if condition == "running" else condition, fault)
 
 
-def _source_frame(spark: Any, job: Job) -> Any:
-    with _with_hint(job.source):
-        frame = job.source.read_stream(spark, job.schema)
-    return frame.selectExpr(*job.select) if job.select else frame
-
-
-@contextmanager
-def _with_hint(connector: Connector) -> Iterator[None]:
-    """Explain what is missing where Spark does not know its connector for Kafka."""
-    try:
-        yield
-    except Exception as error:
-        if connector.kind == "kafka" and "Failed to find data source" in str(error):
-            raise ValueError(KAFKA_HINT) from None
-        raise
+def _frames(spark: Any, job: Job) -> Any:
+    """The streaming frame of each stream by its name, or that of the only one of events."""
+    frames = {name: source.frame(spark) for name, source in job.sources.items()}
+    return frames if job.query.is_combined else next(iter(frames.values()))
 
 
 def _trigger(job: Job) -> dict[str, Any]:

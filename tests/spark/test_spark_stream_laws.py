@@ -1,0 +1,134 @@
+"""Queries over several streams on Spark: bounded and streaming frames say what the oracle says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.engines import Rows, by_partition, cuts, difference
+from tests.spark.streams import InputsPlayer, frame_of, rows_of
+from tests.stream_scenario import CombinedScenario, combined_scenario, sorted_rows
+from tests.test_stream_laws import KINDS
+
+#: How many cases of each kind of streams for every 600 of the other laws; each takes seconds.
+BOUNDED, STREAMED, OF = 1, 1, 600
+#: What is streamed: streams of events and of complete rows are in "all", and elsewhere beside others.
+_STREAMED_KINDS = ("identified", "known", "queries", "all")
+
+
+def _fits(drawn: CombinedScenario) -> bool:
+    """Spark's times are microseconds, and a frame without rows says nothing."""
+    return drawn.clock.kind != "ns" and any(stream.rows for stream in drawn.inputs.values())
+
+
+def _cases(kinds_of_streams: Iterable[str], first: int, many: int) -> list[tuple[str, int]]:
+    cases = []
+    for kinds in kinds_of_streams:
+        drawn = ((seed, combined_scenario(seed, KINDS[kinds])) for seed in count(first))
+        worth = (seed for seed, one in drawn if _fits(one) and (one.expected() or seed % 7 == 0))
+        cases += [(kinds, seed) for seed in islice(worth, many)]
+    return cases
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """As many cases as ``--laws`` asks for, in proportion."""
+    config = metafunc.config
+    laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
+    for name, kinds, first, many in (
+        ("bounded_case", tuple(KINDS), 0, BOUNDED),
+        ("streamed_case", _STREAMED_KINDS, 1_000, STREAMED),
+    ):
+        if name in metafunc.fixturenames:
+            cases = _cases(kinds, first, max(1, many * laws // OF))
+            ids = [f"{kind}-{seed}" for kind, seed in cases]
+            metafunc.parametrize(name, cases, ids=ids)
+
+
+def _check(drawn: CombinedScenario, frame: pl.DataFrame, plan: object) -> None:
+    found = drawn.clock.plain_frame(frame)
+    wanted = _ordered(drawn, drawn.expected())
+    if (why := difference(wanted, _ordered(drawn, found), drawn.keys)) is not None:
+        pytest.fail(f"\n{drawn}\nplan = {plan}\n{why}\n", pytrace=False)
+
+
+def _ordered(drawn: CombinedScenario, rows: Rows) -> Rows:
+    partitions = by_partition(rows, drawn.keys).values()
+    return [row for part in partitions for row in sorted_rows(part)]
+
+
+def test_bounded_frames_say_what_the_oracle_says(spark: Any, bounded_case: tuple[str, int]) -> None:
+    kinds, seed = bounded_case
+    drawn = combined_scenario(seed, KINDS[kinds])
+    rng = Random(seed)
+    frames = {}
+    for name, stream in drawn.inputs.items():
+        rows = list(stream.rows)
+        if drawn.ties == "error":
+            rng.shuffle(rows)
+        frames[name] = frame_of(spark, drawn.frame(name, rows))
+        if drawn.ties == "error":
+            frames[name] = frames[name].repartition(3)
+    buckets = rng.choice((1, 3, 64))
+    found = drawn.query.run(frames, ties=drawn.ties, buckets=buckets)
+    _check(drawn, rows_of(found), buckets)
+
+
+def _micro_batches(
+    drawn: CombinedScenario, lateness: int, rng: Random
+) -> list[dict[str, pl.DataFrame]]:
+    """All rows in some order that the lateness allows, cut into micro-batches."""
+    beat = max(1, drawn.clock.beats(1))
+    arrivals: list[tuple[float, float, str, Mapping[str, Any]]] = []
+    for key, stream in drawn.inputs.items():
+        delays: dict[int, int] = {}  # rows that tie keep their order
+        for number, row in enumerate(stream.rows):
+            at = stream.instant(row)
+            delay = delays.setdefault(at, rng.randint(0, lateness * beat))
+            arrivals.append((at + delay, number, key, row))
+    arrivals.sort(key=lambda one: one[:2])
+    parts = []
+    at = 0
+    for size in _few(cuts(len(arrivals), rng)):
+        part: dict[str, list[Mapping[str, Any]]] = {key: [] for key in drawn.inputs}
+        for _, _, key, row in arrivals[at : at + size]:
+            part[key].append(row)
+        at += size
+        parts.append({key: drawn.frame(key, rows) for key, rows in part.items()})
+    return parts
+
+
+def _few(sizes: Sequence[int], most: int = 6) -> list[int]:
+    """These sizes, of which small ones are put together, since each micro-batch costs Spark time."""
+    step = -(-len(sizes) // most) or 1
+    return [sum(sizes[at : at + step]) for at in range(0, len(sizes), step)]
+
+
+def test_streams_say_what_the_oracle_says(
+    spark: Any, streamed_case: tuple[str, int], tmp_path: Path
+) -> None:
+    kinds, seed = streamed_case
+    drawn = combined_scenario(seed, KINDS[kinds])
+    rng = Random(seed)
+    lateness = rng.choice((0, 2, 5))
+    parts = _micro_batches(drawn, lateness, rng)
+    text = drawn.clock.text(lateness)
+    options: dict[str, Any] = {
+        "ties": drawn.ties,
+        "lateness": text if drawn.clock.unit else int(text),
+        "buckets": rng.choice((1, 3)),
+        "partitioning": rng.choice(("bucket", "bucket", "key")),
+    }
+    schemas = {key: drawn.frame(key, []) for key in drawn.inputs}
+    player = InputsPlayer(spark, drawn.query, schemas, tmp_path, **options)
+    stopped = rng.randint(0, len(parts))
+    player.play(*parts[:stopped])  # and started again from its checkpoint
+    player.play(*parts[stopped:])
+    found = pl.concat([player.rows(), player.flushed()]) if player.batches else player.flushed()
+    _check(drawn, found, (parts, stopped, options))
+    assert player.counted("late") == player.dropped() == 0
