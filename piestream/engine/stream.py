@@ -376,7 +376,7 @@ class Stream:
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._dictionaries = _dictionaries(binding, dictionaries)
-            if self._past:
+            if binding.past:
                 self._past.make_room(self.detector.n_partitions)
                 self._past = self._past.of_types(binding.past, self.detector.n_partitions)
 
