@@ -270,10 +270,9 @@ class CombinedStream(Stream):
                     raise damaged("the intervals that have begun do not fit their columns")
                 announced[number].restore(part)
 
-    @property
-    def _remembers(self) -> bool:
-        """Whether partitions that hold nothing are kept, for the values of their latest events."""
-        return any(part.binding.previous for part in self.binding.parts)
+    def _unneeded(self, idle: Words, now: int) -> Words:
+        """Which of the partitions that hold no interval need not be kept for their earlier events."""
+        return idle[:0] if any(part.binding.past for part in self.binding.parts) else idle
 
     def _compact(self, now: int) -> None:
         super()._compact(now)

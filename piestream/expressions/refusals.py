@@ -11,6 +11,7 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import rewritten, unit_named
 from piestream.expressions.keywords import EXPRESSION_WORDS
 from piestream.expressions.tokens import Kind, Token
+from piestream.expressions.windows import WINDOW_FUNCTIONS
 
 __all__ = [
     "AGGREGATE_NAMES",
@@ -64,10 +65,10 @@ def foreign_fault(tokens: list[Token]) -> Diagnostic | None:
             before.kind is not Kind.SIGN or before.is_sign(")", "]")
         ) and before.upper not in _OPEN  # fmt: skip
         if token.upper == "OVER" and after.is_sign("(") and ends:
-            message = "a predicate has no windows over rows"
+            message = "the windows of a predicate are written without brackets"
             hint = (
-                "it sees one event, and PREV(x) is x at the event before; aggregates of an "
-                "interval stand in RETURN"
+                "write AVG(x) OVER 30 s or OVER 5 EVENTS; PREV(x) is x at the event before; aggregates "
+                "of an interval stand in RETURN"
             )
             return Diagnostic(token.span, message, hint)
         if token.kind is Kind.NUMBER and re.fullmatch(r"(_\d{3})+", after.text):
@@ -142,7 +143,10 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     message = f"{name} is not a function of predicates"
     is_aggregate = any(base.__name__ == "AggFunc" for base in type(tree).__mro__)
     if name in AGGREGATE_NAMES or (is_aggregate and name != "LAG"):
-        return tree, message, "it looks at one event; aggregates of an interval stand in RETURN"
+        hint = "it looks at one event; aggregates of an interval stand in RETURN"
+        if name in WINDOW_FUNCTIONS:
+            hint = f"of the latest events it is {name}(x) OVER 30 s; those of an interval stand in RETURN"
+        return tree, message, hint
     near = did_you_mean("PREV" if name == "LAG" else name, functions)
     listing = f"allowed are {', '.join(functions)}"
     return tree, message, f"{near} {listing}" if near else listing

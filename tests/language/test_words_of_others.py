@@ -30,7 +30,7 @@ def of_predicate(predicate: str, frame: pl.DataFrame | None = None) -> str:
 @pytest.mark.parametrize(
     ("predicate", "answer"),
     [
-        ("x > AVG(x) OVER (ORDER BY t ROWS 5 PRECEDING)", "no windows over rows = it sees one event"),
+        ("x > AVG(x) OVER (ORDER BY t ROWS 5 PRECEDING)", "written without brackets = write AVG(x) OVER 30 s"),
         ("x > LAG(x) OVER (PARTITION BY k ORDER BY t)", "PREV(x) is x at the event before"),
         ("x > 1 FOR 3 s", "FOR does not belong here = how long a situation lasts is written AT LEAST 3 s"),
         ("x > 1 FOR 5 minutes", "written AT LEAST 5 min"),
