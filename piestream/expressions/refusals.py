@@ -33,6 +33,10 @@ AGGREGATE_NAMES: set[str] = set()
 _SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
 
 
+#: Words with which others say how long something holds.
+_LASTING = frozenset({"FOR", "DURING", "LASTING", "LONGER"})
+
+
 def interval_fault(tokens: list[Token]) -> Diagnostic | None:
     """The first ``INTERVAL '30' SECOND`` of a predicate, which has no durations."""
     for index, token in enumerate(tokens[:-1]):
@@ -71,14 +75,21 @@ def foreign_fault(tokens: list[Token]) -> Diagnostic | None:
             hint = f"write {token.text}{after.text.replace('_', '')}"
             span = token.span.joined(after.span)
             return Diagnostic(span, "a number has no groups of digits", hint)
-        if token.upper == "FOR" and ends and after.kind is not Kind.SIGN:
-            written = " ".join(t.text for t in tokens[index + 1 : -1])
-            duration = rewritten(written)
-            events = after.kind is Kind.NUMBER and tokens[index + 2].upper in ("EVENT", "EVENTS")
-            bound = f"{after.text} EVENTS" if events else duration or "3 s"
-            hint = f"how long a situation lasts is written AT LEAST {bound}"
-            return Diagnostic(token.span, "FOR does not belong here", hint)
+        if token.upper in _LASTING and ends and after.kind is not Kind.SIGN:
+            return _lasting_fault(tokens[index:-1])
     return template_fault(tokens)
+
+
+def _lasting_fault(tokens: list[Token]) -> Diagnostic:
+    """What to write for ``FOR 3 s``."""
+    word, *rest = tokens
+    if rest and rest[0].upper == "THAN":
+        rest = rest[1:]
+    bound = rewritten(" ".join(token.text for token in rest)) or "3 s"
+    if len(rest) > 1 and rest[0].kind is Kind.NUMBER and rest[1].upper in ("EVENT", "EVENTS"):
+        bound = f"{rest[0].text} EVENTS"
+    hint = f"how long a situation lasts is written AT LEAST {bound}"
+    return Diagnostic(word.span, f"{word.text} does not belong here", hint)
 
 
 def template_fault(tokens: list[Token]) -> Diagnostic | None:
@@ -110,6 +121,12 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     if kind == "Alias":
         word = tree.args["alias"]
         hint = DURATIONS if unit_named(word.this) else None
+        before = tree.this
+        while before.args.get("expression") is not None:  # the right side of an operator
+            before = before.args["expression"]
+        names = type(before).__name__ == "Column" and f"{before.name}{word.this}".isidentifier()
+        if hint is None and names:
+            hint = _blank_in_name(before.name, word.this)
         return word, f"{word.this} does not belong here", hint
     if kind.startswith("Bitwise"):
         sign = {"BitwiseRightShift": ">>", "BitwiseLeftShift": "<<"}.get(kind, kind[7:].lower())
@@ -160,6 +177,10 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
     return Diagnostic(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")
 
 
+def _blank_in_name(one: str, two: str) -> str:
+    return f'a name that contains a blank stands in double quotes: "{one} {two}"'
+
+
 def name_hint(tokens: list[Token], place: Span) -> str | None:
     """What to write where a name holds a blank, or is quoted otherwise, near a fault."""
     for index, (one, two) in enumerate(pairwise(tokens)):
@@ -168,7 +189,7 @@ def name_hint(tokens: list[Token], place: Span) -> str | None:
             continue
         words = one.kind is Kind.WORD and two.kind is Kind.WORD
         if words and not {one.upper, two.upper} & EXPRESSION_WORDS:
-            return f'a name that contains a blank stands in double quotes: "{one.text} {two.text}"'
+            return _blank_in_name(one.text, two.text)
         if one.is_sign("`", "[") and two.kind is Kind.WORD and after.is_sign("`", "]"):
             return f'a name is quoted by double quotes: "{two.text}"'
     return None

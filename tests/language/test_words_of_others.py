@@ -223,3 +223,8 @@ def test_help_and_errors_call_the_function_by_its_public_name() -> None:
     assert ps.query.__qualname__ == "query"
     with pytest.raises(TypeError, match=r"^query\(\)"):
         ps.query("FROM s DEFINE a AS x > ? PATTERN a WITHIN 3", 8)  # type: ignore[call-arg]
+
+
+def test_a_query_is_made_of_a_text_by_ps_query() -> None:
+    with pytest.raises(TypeError, match=r"ps\.query\(text\)"):
+        ps.Query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 5")  # type: ignore[call-arg, arg-type]
