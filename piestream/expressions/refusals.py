@@ -145,7 +145,7 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     if name in AGGREGATE_NAMES or (is_aggregate and name != "LAG"):
         hint = "it looks at one event; aggregates of an interval stand in RETURN"
         if name in WINDOW_FUNCTIONS:
-            hint = f"of the latest events it is {name}(x) OVER 30 s; those of an interval stand in RETURN"
+            hint = f"of the latest events it is {name}(x) OVER 30 s; aggregates of an interval stand in RETURN"
         return tree, message, hint
     near = did_you_mean("PREV" if name == "LAG" else name, functions)
     listing = f"allowed are {', '.join(functions)}"
