@@ -25,7 +25,7 @@ from piestream.language.model import (
 )
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
-from tests.truth import Expression
+from tests.truth import Expression, Past
 
 __all__ = ["Reported", "TieError", "TooManyMatchesError", "given", "matches"]
 
@@ -209,10 +209,19 @@ class _Partition:
         self._decided: dict[tuple[str, str, int, int], int | None] = {}
 
     def _truths(self, predicate: Expression) -> list[bool]:
-        before, truths = None, []
+        events = tuple(moment.row for moment in self.moments if moment.row is not None)
+        gap = self.query.streams[0].max_gap
+        past = Past(
+            events,
+            self.clock,
+            self.query.streams[0].order_by or "ts",
+            None if gap is None else self.clock.ticks(gap),
+        )
+        count, truths = 0, []
         for moment in self.moments:
-            truths.append(moment.row is not None and predicate.holds(moment.row, before))
-            before = moment.row or before
+            holds = moment.row is not None and predicate.holds(moment.row, past.up_to(count))
+            truths.append(holds)
+            count += moment.row is not None
         return truths
 
     def _close(self) -> None:
@@ -367,7 +376,7 @@ class _Partition:
         if self.where is None:
             return True
         condition, items = self.where
-        return condition.holds({i.alias: self._value(i, match, at) for i in items}, None)
+        return condition.holds({i.alias: self._value(i, match, at) for i in items}, Past())
 
     # RETURN (SPEC 5)
 

@@ -23,7 +23,18 @@ from piestream.relations import ALL_NAMES
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
 from tests.scenario import Clause, Definition, Limits, Scenario, Where
-from tests.truth import Expression, binary, column, is_null, literal, negated, previous
+from tests.truth import (
+    Expression,
+    Past,
+    binary,
+    column,
+    is_null,
+    literal,
+    negated,
+    over,
+    previous,
+    until,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -179,8 +190,12 @@ def _definitions(
             return tuple(definitions), planted
 
 
-def _predicate(rng: Random, flags: list[str]) -> Expression:
+def _predicate(rng: Random, flags: list[str], *, is_part: bool = False) -> Expression:
     """Mostly a boolean column of its own, which makes rich runs; sometimes anything else."""
+    if rng.random() < 0.06:
+        found = _of_the_past(rng, is_part or rng.random() < 0.5)
+        is_whole = "UNTIL" in found.text
+        return found if is_whole else binary(rng.choice(("AND", "OR")), column("b4"), found)
     kind = rng.random()
     if kind < 0.6 and flags:
         return column(flags.pop())
@@ -200,7 +215,7 @@ def _predicate(rng: Random, flags: list[str]) -> Expression:
         return is_null(column(rng.choice(("f0", "w0"))), negate=rng.random() < 0.5)
     if kind < 0.96:
         return binary("<", binary("+", column("n0"), column("n1")), literal(4))
-    inner = [_predicate(rng, []), _predicate(rng, [])]
+    inner = [_predicate(rng, [], is_part=True), _predicate(rng, [], is_part=True)]
     return binary(rng.choice(("AND", "OR")), inner[0], inner[1])
 
 
@@ -431,7 +446,9 @@ def _rows(
         if key not in playing and rng.random() < 0.35:
             playing[key] = -1
         if key in playing:
-            _play(rng, drawn.definitions, planted, playing[key], values, before)
+            past = Past(({**before, "ts": at - beat},), drawn.clock)
+            values["ts"] = at
+            _play(rng, drawn.definitions, planted, playing[key], values, past)
             playing[key] += 1
             if playing[key] >= _PLANTED:
                 del playing[key]
@@ -453,13 +470,50 @@ def _keys(rng: Random, drawn: Scenario) -> list[_Key]:
     return rng.sample(pool, min(len(pool), rng.choice((1, 2, 2, 3, 4))))
 
 
+def _of_the_past(rng: Random, is_part: bool) -> Expression:
+    """A predicate that reads earlier events: PREV, windows, windows of these, UNTIL."""
+
+    def value(depth: int) -> Expression:
+        inner = column(rng.choice(("n0", "n1", "f0")))
+        if depth and rng.random() < 0.3:
+            inner = binary("-", inner, previous(inner.text, rng.choice((1, 1, 2, 3))))
+        elif depth and rng.random() < 0.2:
+            inner = window(0)
+        return inner
+
+    def window(depth: int) -> Expression:
+        function = rng.choice(("AVG", "SUM", "MIN", "MAX", "COUNT", "STDDEV"))
+        inner = value(depth)
+        if function == "COUNT" and rng.random() < 0.5:
+            inner = column("w0")
+        if rng.random() < 0.5:
+            return over(function, inner, beats=rng.choice((1, 2, 2, 3, 5, 12)))
+        return over(function, inner, events=rng.choice((1, 2, 2, 3, 5, 12)))
+
+    def condition() -> Expression:
+        kind = rng.random()
+        if kind < 0.4:
+            return column(rng.choice(("b0", "b1", "b2", "b3")))
+        if kind < 0.5:
+            return binary(rng.choice((">", "<", "=")), column("n0"), literal(rng.randint(0, 4)))
+        if kind < 0.6:
+            of = rng.choice((column("w0"), column("n1"), window(1)))
+            return binary("=", of, previous(of, rng.choice((1, 2, 3, 7))))
+        sign = rng.choice((">", ">=", "<", "<=", "<>"))
+        return binary(sign, window(1), literal(rng.choice((0, 0.25, 0.5, 1, 2, 2.5, 6))))
+
+    if rng.random() < 0.4 and not is_part:
+        return until(condition(), condition())
+    return condition()
+
+
 def _play(
     rng: Random,
     definitions: Sequence[Definition],
     planted: dict[str, tuple[int, int]],
     step: int,
     values: dict[str, Any],
-    before: dict[str, Any],
+    past: Past,
 ) -> None:
     """Draws values again until every predicate is as the planted match wants it, if it can be."""
     wanted: dict[str, bool] = {}
@@ -470,7 +524,7 @@ def _play(
         wrong = [
             one
             for one in definitions
-            if one.predicate.holds(values, before) is not wanted[one.predicate.text]
+            if one.predicate.holds(values, past) is not wanted[one.predicate.text]
         ]
         if not wrong:
             return

@@ -77,7 +77,7 @@ class Definition:
             bounds = f" AT LEAST {clock.text(self.at_least)}"
         elif self.at_most is not None:
             bounds = f" AT MOST {clock.text(self.at_most)}"
-        return f"{self.name} AS {self.predicate.text}{bounds}{self._event_bounds()}"
+        return f"{self.name} AS {self.predicate.written(clock)}{bounds}{self._event_bounds()}"
 
     @property
     def counts_events(self) -> bool:

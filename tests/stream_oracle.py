@@ -28,7 +28,7 @@ from piestream.language.model import (
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.oracle import _AGGREGATES, Row, TieError, TooManyMatchesError, _missing
-from tests.truth import Expression
+from tests.truth import Expression, Past
 
 __all__ = ["Known", "matches"]
 
@@ -168,11 +168,15 @@ class _Partition:
         return dict(sorted(chosen.items()))
 
     def _truths(self, stream: int, predicate: Expression) -> dict[int, bool]:
-        before, truths = None, {}
-        for time, row in self.events[stream].items():
-            truths[time] = predicate.holds(row, before)
-            before = row
-        return truths
+        gap = self.query.streams[stream].max_gap
+        ticks = None if gap is None else self.clock.ticks(gap)
+        events = self.events[stream]
+        rows = tuple({**row, "": time} for time, row in events.items())
+        past = Past(rows, self.clock, "", ticks)
+        return {
+            time: predicate.holds(row, past.up_to(number))
+            for number, (time, row) in enumerate(zip(events, rows, strict=True))
+        }
 
     def _silences(self, stream: int) -> list[int]:
         """When silences of a stream end something."""
@@ -192,7 +196,7 @@ class _Partition:
         if symbol.stream in self.ready:
             predicate = self.truth[symbol.name]
             for known in self.ready[symbol.stream]:
-                if known.values is not None and predicate.holds(known.values, None):
+                if known.values is not None and predicate.holds(known.values, Past()):
                     yield known
             return
         truths = dict(self.truths[symbol.name])

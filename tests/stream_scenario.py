@@ -20,7 +20,7 @@ from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
 from tests.scenario import Clause, Definition, Scenario, _written
-from tests.truth import Expression, literal
+from tests.truth import Expression, Past, literal
 
 __all__ = [
     "ENGINES",
@@ -293,7 +293,7 @@ def _without_gaps(clause: Clause, late: set[str]) -> Clause:
 
 def _of_row(rng: Random, definition: Definition, kind: str) -> Definition:
     """A definition over rows of intervals: all of them, or those for which a condition holds."""
-    if kind == "query" or "PREV" in definition.predicate.text or rng.random() < 0.3:
+    if kind == "query" or definition.predicate.reads_the_past or rng.random() < 0.3:
         return replace(definition, predicate=literal(True))
     return definition
 
@@ -320,10 +320,10 @@ def _intervals(rng: Random, base: Scenario, definitions: list[Definition]) -> li
     for key in dict.fromkeys((row["k"], row["n2"]) for row in base.rows):
         events = [row for row in base.rows if (row["k"], row["n2"]) == key]
         for definition in definitions:
-            first = before = None
-            for row in events:
-                holds = definition.predicate.holds(row, before)
-                before = row
+            first = None
+            past = Past(tuple(events), base.clock)
+            for number, row in enumerate(events):
+                holds = definition.predicate.holds(row, past.up_to(number))
                 if holds and first is None:
                     first = row
                 elif not holds and first is not None and row["ts"] > first["ts"]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.randoms import scenario
-from tests.truth import parsed
+from tests.truth import Past, parsed
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,11 @@ from tests.truth import parsed
         ("n IS NOT NULL", {"n": 0}, None, True),
         ("PREV(n) < n", {"n": 2}, None, None),
         ("PREV(n) < n", {"n": 2}, {"n": 1}, True),
+        ("PREV(n, 2) IS NULL", {"n": 2}, {"n": 1}, True),
+        ("SUM(n) OVER 2 EVENTS = 3", {"n": 2}, {"n": 1}, True),
+        ("COUNT(*) OVER 1 EVENTS = 1", {"n": None}, {"n": 1}, True),
+        ("n > 1 UNTIL n < 1", {"n": 1}, {"n": 2}, True),
+        ("n > 1 UNTIL n < 2", {"n": 1}, {"n": 2}, False),
         ("(n + 1) * 2 = 6", {"n": 2}, None, True),
         ("w = 'red'", {"w": "red"}, None, True),
         ("n > -1.5", {"n": -1}, None, True),
@@ -32,7 +37,7 @@ from tests.truth import parsed
 def test_the_predicates_of_the_case_folders(
     text: str, row: dict[str, Any], before: dict[str, Any] | None, value: object
 ) -> None:
-    assert parsed(text).value(row, before) is value
+    assert parsed(text).value(row, Past(() if before is None else (before,))) is value
 
 
 def test_the_random_predicates_are_read_back_from_their_texts() -> None:
@@ -43,4 +48,5 @@ def test_the_random_predicates_are_read_back_from_their_texts() -> None:
             read = parsed(one.predicate.text)
             for before, row in pairwise((None, *drawn.rows)):
                 assert row is not None
-                assert read.value(row, before) is one.predicate.value(row, before), one
+                past = Past(() if before is None else (before,), drawn.clock)
+                assert read.value(row, past) == one.predicate.value(row, past), one

@@ -8,7 +8,7 @@ of, which gives the same rows, and the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Union
 
 import polars as pl
 
@@ -21,15 +21,16 @@ from piestream.adapters.event_values import (
     key_of,
     ticks_of,
 )
-from piestream.engine.stream import Stream
+from piestream.engine.past import PastValues
+from piestream.engine.stream import MaskOf, Stream
 from piestream.expressions.predicate import compile_mask
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 
 #: A single event as `Stream.process_event` takes it: its time in ticks, the key of its partition, the
-#: mask of the symbols, the values that RETURN aggregates, and those that PREV reads at the next
-#: event. It is a plain tuple: to make a named one takes a tenth of the time of a push.
-ReadEvent = tuple[int, Any, int, Sequence[Any], Sequence[Any]]
+#: mask of the symbols, or what gives it where earlier events matter, and the values that RETURN
+#: aggregates. It is a plain tuple: to make a named one takes a tenth of the time of a push.
+ReadEvent = tuple[int, Any, Union[int, MaskOf], Sequence[Any]]
 
 
 class EventReader:
@@ -44,7 +45,6 @@ class EventReader:
         # The time is converted besides only where a predicate or an aggregate reads it.
         read = {
             *binding.predicate_columns,
-            *binding.previous,
             *(a.name for a in binding.attributes),
         }
         columns = [n for n in binding.columns if n != self.time or n in read]
@@ -56,7 +56,7 @@ class EventReader:
             (name, *integer_range(schema[name])) for name, types in self.checks if int in types
         )
         self.floats = frozenset(name for name in columns if schema[name] == pl.Float64)
-        self.previous = binding.previous
+        self.reads_the_past = bool(binding.past)
         predicates = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         self.bits = compile_mask(predicates, schema)
         self.masks: dict[int, int] = {}
@@ -68,6 +68,7 @@ class EventReader:
         self.attribute_floats = tuple(a.form == FLOAT for a in binding.attributes)
         self.usable = (
             self.bits is not None
+            and all(column.readers is not None for column in binding.past)
             and self.ticks is not None
             and len(self.checks) + len(self.conversions) == len(columns)
             and all(convert is not None for _, convert in self.keys)
@@ -99,24 +100,30 @@ class EventReader:
             key = self._key(event) if self.keys else ()
             if key is NEEDS_A_FRAME:
                 return None
-            before = None
-            if self.previous:
-                before = stream.previous_of(key)
-                if before is None:
-                    return None
-            bits = self.bits(event, before)  # type: ignore[misc]
+            if self.reads_the_past:
+                mask: int | MaskOf = self._mask_of(event, ticks)
+            else:
+                bits = self.bits(event, None)  # type: ignore[misc]
+                mask = self.masks.get(bits)  # type: ignore[assignment]
+                if mask is None:
+                    mask = self.masks[bits] = self._mask(bits)
         except (KeyError, OverflowError):
             return None
-        mask = self.masks.get(bits)
-        if mask is None:
-            mask = self.masks[bits] = self._mask(bits)
         values: Sequence[Any] = ()
         if self.attributes:
             values = self._words(event, stream)
             if NEEDS_A_FRAME in values:
                 return None
-        carried = [event[n] for n in self.previous] if self.previous else ()
-        return ticks, key, mask, values, carried
+        return ticks, key, mask, values
+
+    def _mask_of(self, event: Mapping[str, Any], ticks: int) -> MaskOf:
+        """What gives the mask of an event from the past of its partition, and notes the event there."""
+
+        def mask_of(past: PastValues, partition: int) -> int:
+            found = past.take(partition, ticks, event)
+            return self._mask(self.bits(event, found))  # type: ignore[misc]
+
+        return mask_of
 
     def _key(self, event: Mapping[str, Any]) -> Any:
         """The partition's key as the stream knows it."""

@@ -37,10 +37,14 @@ class InputsRun:
         self._rows = {key: found.converted(key, frame) for key, frame in frames.items()}
         self.binding = found.binding
         self.limit = Limit(options.limit)
+        # What a query in brackets gives at the end must not lie in the past of the one around it.
+        has_queries = any(stream.query is not None for stream in query.streams)
+        in_order = options.at_end == "open" and options.ties != "last"
         self.stream = CombinedStream(
             found.binding,
             ties=options.ties,
             lateness=None,
+            whole=has_queries and not in_order,
             at_end=options.at_end,
             closable=True,
             enough=self.limit.rows,

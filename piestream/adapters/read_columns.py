@@ -22,7 +22,7 @@ def named_columns(query: Query) -> set[str]:
         own = (stream.order_by, stream.start, stream.end, stream.id)
         names.update(column for column in own if column is not None)
     for symbol in query.symbols:
-        names.update(symbol.predicate.columns, symbol.predicate.previous)
+        names.update(symbol.predicate.columns)
     if query.rows is not None:
         items = (item for measure in query.rows.measures for _, item in measure.items)
         names.update(item.column for item in items if item.column is not None)

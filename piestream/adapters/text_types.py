@@ -145,7 +145,10 @@ def _unread(value: str, dtype: pl.DataType, column: str, format: str | None = No
     if format is not None:
         return f"column {column}: {value!r} is no {kind} written as {format}"
     ambiguous = ambiguous_advice(column, value, kind)
-    return ambiguous or f"could not parse {value!r} as dtype {dtype} at column {column!r}"
+    return ambiguous or (
+        f"could not parse {value!r} as dtype {dtype} at column {column!r}; if it is written in "
+        f'another way, say how: --type "{column}={kind}:%b %d %Y" reads Jan 31 2000'
+    )
 
 
 def ambiguous_advice(column: str, value: str, kind: str | None = None) -> str | None:

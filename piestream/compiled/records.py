@@ -96,6 +96,7 @@ BitRows = Annotated[NDArray[np.uint64], "2-D"]
 _PLAIN = {
     int: types.int64,
     bool: types.boolean,
+    float: types.float64,
     type(None): types.void,
     np.uint64: types.uint64,
     Words: WORDS,

@@ -114,33 +114,44 @@ def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
         same = rows.query.same_predicate(x, y)
         found = pairs_of(constraint, tables[x.name], tables[y.name], window, same)
         if x.stream == y.stream and rows.query.stream_of(x.name).is_ready_made:
-            found = without_same_rows(found, *_same_rows(rows, constraint, tables))
+            same_rows = None if found.is_more else _same_rows(rows, constraint, tables)
+            found = (
+                replace(found, is_more=True)
+                if same_rows is None
+                else (without_same_rows(found, *same_rows))
+            )
         yield found
 
 
 def _same_rows(
     rows: GivenRows, constraint: Constraint, tables: dict[str, pl.DataFrame]
-) -> tuple[int, int]:
+) -> tuple[int, int] | None:
     """How many rows are intervals of both symbols: those that have ended, and those that have not.
 
-    They are the pairs of the tables that the engine does not find: no match binds a row twice.
+    They are the pairs of the tables that the engine does not find: no match binds a row twice. None
+    where so many start together that it would take too long.
     """
     x, y = (tables[name].filter("valid") for name in (constraint.x, constraint.y))
     part = restricted(rows.query, [constraint.x, constraint.y])
     part = replace(part, within=forever(rows.time))
 
-    def not_found(by: list[str], relations: Relation, emit: Emit, only: pl.Expr) -> int:
-        pairs = x.filter(only).join(y.filter(only), on=by)
-        only_these = (replace(constraint, relations=relations),)
-        found = count(rows, replace(part, constraints=only_these, emit=emit))
-        return 0 if found.is_more else len(pairs) - found.number
+    def pairs(by: list[str], only: pl.Expr) -> int:
+        own, other = (t.filter(only).group_by(by).agg(number=pl.len()) for t in (x, y))
+        number = pl.col("number").cast(pl.Int64) * pl.col("number_right")
+        return int(own.join(other, on=by).select(number.sum()).item())
 
-    start_together = relations_ordered(ts_ts=0)
-    every = not_found(["partition", "ts"], start_together, Emit.TRIGGER, pl.lit(True))
+    def found(relations: Relation, emit: Emit) -> int:
+        only_these = (replace(constraint, relations=relations),)
+        return count(rows, replace(part, constraints=only_these, emit=emit)).number
+
+    start_together = pairs(["partition", "ts"], pl.lit(True))
+    if start_together >= MOST:
+        return None
+    every = start_together - found(relations_ordered(ts_ts=0), Emit.TRIGGER)
     if rows.closes:  # then all have ended
         return every, 0
-    equal = relations_ordered(ts_ts=0, te_te=0)
-    ended = not_found(["partition", "ts", "te"], equal, Emit.COMPLETION, ~pl.col("open"))
+    equal = pairs(["partition", "ts", "te"], ~pl.col("open"))
+    ended = equal - found(relations_ordered(ts_ts=0, te_te=0), Emit.COMPLETION)
     return ended, every - ended
 
 

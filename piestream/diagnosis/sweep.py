@@ -166,11 +166,11 @@ class _Shared:
     def __init__(self, rows: Rows, queries: Sequence[Query]) -> None:
         self.rows = rows
         predicates = dict.fromkeys(s.predicate for query in queries for s in query.symbols)
-        #: What PREV reads depends on the order within partitions: that is left to the engine.
+        #: What reads the past depends on the order within partitions: that is left to the engine.
         self.columns = {
             predicate: f"predicate {number}"
             for number, predicate in enumerate(predicates)
-            if not predicate.previous
+            if not predicate.reads_the_past
         }
         schema = rows.frame.schema
         kept = {*rows.keys, rows.time.name}

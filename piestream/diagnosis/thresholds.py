@@ -57,17 +57,13 @@ class Place:
 def comparisons(node: Node) -> Iterator[Place]:
     """The comparisons of a column of the event with a number in a predicate."""
     match node:
-        case Comparison(op, Column(name, False), Literal(value)) if op in _LOOSER and _is_number(
-            value
-        ):
+        case Comparison(op, Column(name), Literal(value)) if op in _LOOSER and _is_number(value):
             yield Place(node, name, op, value)  # type: ignore[arg-type]
-        case Comparison(op, Literal(value), Column(name, False)) if op in _LOOSER and _is_number(
-            value
-        ):
+        case Comparison(op, Literal(value), Column(name)) if op in _LOOSER and _is_number(value):
             yield Place(node, name, _MIRRORED[op], value)  # type: ignore[arg-type]
-        case Between(Column(name, False), Literal(low), Literal(high)) if _is_number(
-            low
-        ) and _is_number(high):
+        case Between(Column(name), Literal(low), Literal(high)) if _is_number(low) and _is_number(
+            high
+        ):
             least = Comparison(">=", Column(name), Literal(low))
             most = Comparison("<=", Column(name), Literal(high))
             yield Place(node, name, ">=", low, most)  # type: ignore[arg-type]

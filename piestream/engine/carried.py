@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN
+from piestream.engine.past import PastValues
 from piestream.engine.union import CombinedProjection
 from piestream.plan.binding import Binding
 
@@ -24,7 +25,7 @@ class CarriedState:
     last_times: Words
     bits: NDArray[np.bool_]  # a row for each predicate
     values: dict[int, pl.Series]  # of attributes that are carried on
-    previous: dict[str, pl.Series]  # the columns of PREV at the latest event
+    past: PastValues  # what predicates read of earlier events
 
     @classmethod
     def none(cls, binding: Binding, union: CombinedProjection, number: int) -> CarriedState:
@@ -35,12 +36,11 @@ class CarriedState:
             for n in part.attributes
             if binding.attributes[n].carried
         }
-        schema = part.binding.schema
         return cls(
             np.zeros(0, np.int64),
             np.zeros((len(part.predicates), 0), np.bool_),
             carried,
-            {name: pl.Series(dtype=schema[name]) for name in part.binding.previous},
+            PastValues(part.binding.past),
         )
 
     def make_room(self, count: int) -> None:
@@ -52,26 +52,26 @@ class CarriedState:
             self.bits = np.concatenate([self.bits, more], axis=1)
             for number, values in self.values.items():
                 self.values[number] = values.extend_constant(None, missing)
-        for name, values in self.previous.items():
-            if count > len(values):
-                self.previous[name] = values.extend_constant(None, count - len(values))
+        self.past.make_room(count)
 
     def frame(self) -> pl.DataFrame:
         """All of it as columns."""
         columns = [pl.Series("last", self.last_times)]
         columns += [pl.Series(f"bit {n}", bits) for n, bits in enumerate(self.bits)]
         columns += [values.alias(f"value {n}") for n, values in self.values.items()]
-        columns += [values.alias(f"previous {n}") for n, values in self.previous.items()]
+        past = self.past.frame(range(len(self.last_times)))
+        columns += [values.alias(f"past {n}") for n, values in enumerate(past)]
         return pl.DataFrame(columns)
 
     def of(self, frame: pl.DataFrame) -> CarriedState:
         """The state that a frame of these columns is of."""
         bits = [frame[f"bit {n}"].to_numpy() for n in range(len(self.bits))]
+        self.past.restore(frame.select(pl.col("^past [0-9]+$")))
         return CarriedState(
             frame["last"].to_numpy().copy(),
             np.array(bits, np.bool_).reshape(len(bits), len(frame)),
             {n: frame[f"value {n}"] for n in self.values},
-            {n: frame[f"previous {n}"] for n in self.previous},
+            self.past,
         )
 
     def forget(self, partitions: Words) -> None:

@@ -29,10 +29,11 @@ from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import STREAM, CombinedProjection
 from piestream.engine.validation import damaged
+from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
-__all__ = ["CombinedStream", "open_stream", "stream_kind"]
+__all__ = ["CombinedStream", "open_stream", "refuse_closing", "stream_kind"]
 
 Words = NDArray[np.int64]
 
@@ -53,6 +54,21 @@ def stream_kind(binding: Binding) -> type[Stream]:
 
         return RowStream
     return CombinedStream if binding.parts else Stream
+
+
+def refuse_closing(query: Query) -> None:
+    """Refuse to end what is open where that would lie in the past.
+
+    What a query in brackets completes then is known at the last event of its partition, which the
+    query around it has passed, unless all rows come at once.
+    """
+    for number, stream in enumerate(query.streams):
+        if stream.query is not None:
+            raise query.fault(
+                query.part(number, "source"),
+                "at_end='close' cannot end a query in brackets where rows come bit by bit",
+                "run the query over whole frames or files, or leave at_end out",
+            )
 
 
 class CombinedStream(Stream):
@@ -169,6 +185,8 @@ class CombinedStream(Stream):
 
         ``at_end`` "close" ends what is open at the last instant of its partition.
         """
+        if (at_end or self._at_end) == "close" and not self._whole:
+            refuse_closing(self.binding.query)
         with self._change:
             inner = [
                 self._intervals.numbered(
@@ -270,10 +288,9 @@ class CombinedStream(Stream):
                     raise damaged("the intervals that have begun do not fit their columns")
                 announced[number].restore(part)
 
-    @property
-    def _remembers(self) -> bool:
-        """Whether partitions that hold nothing are kept, for the values of their latest events."""
-        return any(part.binding.previous for part in self.binding.parts)
+    def _unneeded(self, idle: Words, now: int) -> Words:
+        """Which of the partitions that hold no interval need not be kept for their earlier events."""
+        return idle[:0] if any(part.binding.past for part in self.binding.parts) else idle
 
     def _compact(self, now: int) -> None:
         super()._compact(now)

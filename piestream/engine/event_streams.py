@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.carried import CarriedState
 from piestream.engine.instants import EventRows, Instants, merged, silences
-from piestream.engine.previous import with_previous
+from piestream.engine.memories import OrderedRows
+from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME
 from piestream.engine.union import STREAM, CombinedProjection
 from piestream.language.model import StreamKind
@@ -135,11 +136,12 @@ class EventStreams:
         own = self.union.own_rows(number, rows)
         state = None if self._whole else self.carried[number]
         part = self.binding.parts[number]
-        if part.binding.previous:
+        if self.union.parts[number].ordered_predicates:
             some, firsts = np.unique(groups, return_index=True)
             offsets = np.concatenate([firsts, [len(groups)]]).astype(np.int64)
-            previous = None if state is None else state.previous
-            own = with_previous(own, self.union.parts[number], numbers[some], offsets, previous)
+            past = PastValues(part.binding.past) if state is None else state.past
+            ordered = OrderedRows(numbers[some], offsets, times, state is None)
+            own = with_past(own, self.union.parts[number], ordered, past)
         bits = np.zeros((len(part.predicates), len(own)), np.bool_)
         for place in range(len(part.predicates)):
             bits[place] = own[f"{PREDICATE}{place}"].fill_null(False).to_numpy()

@@ -32,13 +32,13 @@ class Projection:
         distinct: list[Predicate] = list(
             dict.fromkeys(symbol.predicate for symbol in binding.query.symbols)
         )
-        #: Predicates of one row, and those with PREV, which need the order of events.
-        self.row_predicates = [i for i, p in enumerate(distinct) if not p.previous]
-        self.ordered_predicates = [i for i, p in enumerate(distinct) if p.previous]
+        #: Predicates of one row, and those that read earlier ones, which need the order of events.
+        self.row_predicates = [i for i, p in enumerate(distinct) if not p.reads_the_past]
+        self.ordered_predicates = [i for i, p in enumerate(distinct) if p.reads_the_past]
         self.keys = [KEY + name for name in binding.query.partition_by]
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The projected rows of a frame. The columns of predicates with PREV are carried along."""
+        """The projected rows of a frame. What ordered predicates read is carried along."""
         try:
             return frame.select(self.columns)
         except pl.exceptions.InvalidOperationError as error:
@@ -85,10 +85,8 @@ class Projection:
 
     @cached_property
     def _raw(self) -> tuple[str, ...]:
-        """The columns that predicates with PREV read."""
-        binding = self.binding
-        read = (*binding.predicate_columns, *binding.previous) if self.ordered_predicates else ()
-        return tuple(dict.fromkeys(read))
+        """The columns that are read by predicates of earlier rows."""
+        return self.binding.predicate_columns if self.ordered_predicates else ()
 
     @property
     def tie_columns(self) -> list[pl.Expr]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from piestream.engine.detector import Detector
 from piestream.engine.row_detector import RowDetector
@@ -14,6 +16,8 @@ from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding
 
 __all__ = ["RowStream"]
+
+Words = NDArray[np.int64]
 
 
 class RowStream(Stream):
@@ -33,6 +37,5 @@ class RowStream(Stream):
     def _incomplete_rows(self) -> int:
         return 0
 
-    @property
-    def _remembers(self) -> bool:
-        return True
+    def _unneeded(self, idle: Words, now: int) -> Words:
+        return idle[:0]

@@ -155,7 +155,7 @@ def _contents_of(state: StreamState) -> dict[str, Any]:
         "waiting": state.detector.waiting,
         "keys": state.keys,
         "buffered": state.buffered,
-        "previous": state.previous,
+        "past": state.past,
     }
 
 
@@ -179,7 +179,7 @@ def _state_of(contents: dict[str, Any], dictionaries: list[pl.DataFrame]) -> Str
         ),
         keys=contents["keys"],
         buffered=contents["buffered"] if contents["buffered"].width else None,
-        previous=contents["previous"],
+        past=contents["past"],
         dictionaries=tuple(values.to_series() for values in dictionaries),
     )
 
@@ -241,7 +241,7 @@ _SECTIONS: dict[str, tuple[Callable[[Any], bytes], Callable[[memoryview], Any]]]
     "waiting": (_words, _from_words),
     "keys": (_columns, _from_columns),
     "buffered": (_columns, _from_columns),
-    "previous": (_columns, _from_columns),
+    "past": (_columns, _from_columns),
 }
 
 

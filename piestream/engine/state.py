@@ -39,5 +39,5 @@ class StreamState:
     detector: DetectorState
     keys: pl.DataFrame  # of the detector's partitions, a row each; no columns without PARTITION BY
     buffered: pl.DataFrame | None
-    previous: pl.DataFrame  # the columns of PREV at each partition's latest event
+    past: pl.DataFrame  # what predicates read of each partition's earlier events
     dictionaries: tuple[pl.Series, ...]

@@ -24,8 +24,9 @@ from piestream.engine.changes import ChangeGuard, cause_of
 from piestream.engine.detector import PORTION_ROWS, Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.many_rows import RowCount
+from piestream.engine.memories import OrderedRows
 from piestream.engine.partitions import Partitions, WholePartitions
-from piestream.engine.previous import PreviousValues, with_previous
+from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
 from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
@@ -40,6 +41,9 @@ from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
 
+
+#: Gives the mask of an event from what is known of its partition's earlier ones.
+MaskOf = Callable[[PastValues, int], int]
 
 #: Behind an event of this time there is room for both of the instants at which intervals are closed.
 _LAST_CLOSABLE = INT64_MAX - 1 - Closing.TICK_LATER
@@ -106,9 +110,7 @@ class Stream:
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
         self._dictionaries = _dictionaries(binding, {})
-        self._previous = PreviousValues(
-            {name: pl.Series(dtype=binding.schema[name]) for name in binding.previous}
-        )
+        self._past = PastValues(binding.past)
         self._compacted_at = INT64_MIN
         self._since_compaction = 0  # events and advances
         self._rows_since_compaction = 0
@@ -178,14 +180,14 @@ class Stream:
             return self._concat(results)
 
     def process_event(
-        self, time: int, key: Any, mask: int, values: Sequence[Any], carried: Sequence[Any],
+        self, time: int, key: Any, mask: int | MaskOf, values: Sequence[Any],
         is_float: Sequence[bool],
     ) -> pl.DataFrame | None:  # fmt: skip
         """Process one event without making a frame of it; None where that takes `process`.
 
         It does where the event is late, ties with another, waits for the watermark or begins a
-        partition. ``mask`` has a bit a symbol, ``values`` are the attributes, and ``carried`` what PREV
-        reads at the next event.
+        partition. ``mask`` has a bit a symbol, or is what gives it from the past of a partition;
+        ``values`` are the attributes.
         """
         partition = self._partitions.number_of.get(key)
         buffer = self._buffer
@@ -196,6 +198,9 @@ class Stream:
         if self.detector.partitions.last_time(partition) >= time:
             return None
         self._change.begin()
+        if not isinstance(mask, int):
+            self._past.make_room(partition + 1)
+            mask = mask(self._past, partition)
         buffer.latest = time
         self._counts.events += 1
         self._since_compaction += 1
@@ -203,19 +208,12 @@ class Stream:
             found = self.detector.detect_event(partition, time, mask, values, is_float)
         except SystemError as error:
             raise cause_of(error) from None
-        if carried:
-            self._previous.put(partition, carried)
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
         self.changes += 1
         self._change.changing = False
         return result
-
-    def previous_of(self, key: Any) -> dict[str, Any] | None:
-        """The values that PREV reads at the next event of a partition; None where that takes a frame."""
-        partition = self._partitions.number_of.get(key)
-        return None if partition is None else self._previous.of(partition)
 
     def code_of(self, number: int, value: Any) -> int | None:
         """The code of an attribute's value; None if it is a new one, which takes a frame."""
@@ -345,7 +343,7 @@ class Stream:
         return replace(
             self.progress,
             live_intervals=self.detector.live_intervals(),
-            state_bytes=self.detector.state_bytes(),
+            state_bytes=self.detector.state_bytes() + self._past.size,
             incomplete=self._incomplete_rows,
         )
 
@@ -378,10 +376,9 @@ class Stream:
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._dictionaries = _dictionaries(binding, dictionaries)
-            previous = self._previous.columns(0)
-            self._previous = PreviousValues(
-                {n: v.cast(binding.schema[n]) for n, v in previous.items()}
-            )
+            if binding.past:
+                self._past.make_room(self.detector.n_partitions)
+                self._past = self._past.of_types(binding.past, self.detector.n_partitions)
 
     def export_state(self) -> StreamState:
         """Everything that the stream knows, compacted; `restore_state` makes the stream of it."""
@@ -389,7 +386,7 @@ class Stream:
         with self._change:
             at = INT64_MIN if self.lateness is None else self._compacted_at
             self.detector.compact(at, self.closable)
-            previous = self._previous.columns(self.detector.n_partitions)
+            self._past.make_room(self.detector.n_partitions)
         used = self._partitions.used()
         return StreamState(
             ties=self.ties,
@@ -402,7 +399,7 @@ class Stream:
             detector=self.detector.export_state(used),
             keys=self._partitions.keys(np.array(used, np.int64)),
             buffered=self._buffer.rows,
-            previous=pl.DataFrame({n: v.gather(used) for n, v in previous.items()}),
+            past=self._past.frame(used),
             dictionaries=tuple(dictionary.values for dictionary in self._dictionaries.values()),
         )
 
@@ -425,9 +422,10 @@ class Stream:
         stream._counts = replace(state.counts)
         stream._compacted_at = state.compacted_at
         stream._since_compaction = state.since_compaction
-        stream._previous = PreviousValues(
-            {column.name: column.alias("") for column in state.previous}
-        )
+        try:
+            stream._past.restore(state.past)
+        except ValueError as error:
+            raise damaged(str(error)) from None
         for dictionary, values in zip(
             stream._dictionaries.values(), state.dictionaries, strict=True
         ):
@@ -492,14 +490,14 @@ class Stream:
         self._since_compaction += len(rows)
         if not len(rows):
             return
-        if self._previous:
-            stored = None
+        times = rows[TIME].to_numpy()
+        if self._projection.ordered_predicates:  # of columns without a type nothing is kept
+            ordered = OrderedRows(partitions, offsets, times, self._whole)
             if not self._whole:
-                stored = self._previous.columns(self.detector.n_partitions)
-            rows = with_previous(rows, self._projection, partitions, offsets, stored)
+                self._past.make_room(self.detector.n_partitions)
+            rows = with_past(rows, self._projection, ordered, self._past)
         columns, known = self._attributes(rows)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
-        times = rows[TIME].to_numpy()
         batch = Batch(partitions, offsets, times, stack_bits(predicates), columns, known)
         try:
             yield from map(self._results, self._found(batch, self.latest, most_rows))
@@ -603,15 +601,20 @@ class Stream:
         """Behind a micro-batch, which costs more than a small compaction."""
         self._since_compaction += _COMPACT_EVENTS
 
-    @property
-    def _remembers(self) -> bool:
-        """Whether partitions that hold nothing are kept, for the values of their latest events."""
-        return bool(self._previous)
+    def _unneeded(self, idle: Words, now: int) -> Words:
+        """Which of the partitions that hold no interval need not be kept for their earlier events."""
+        if not idle.size or not self._past:
+            return idle
+        self._past.make_room(self.detector.n_partitions)
+        needed = self._past.needed(idle, self._partitions.last_times(idle), now)
+        self._past.forget(idle[~needed])
+        return idle[~needed]
 
     def _compact(self, now: int) -> None:
         """Free what can no longer take part in a match: state is bounded by the window."""
         idle = self.detector.compact(now, self.closable)
-        if idle.size and not self._remembers and isinstance(self._partitions, Partitions):
+        idle = self._unneeded(idle, now)
+        if idle.size and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
         used: dict[Dictionary, NDArray[np.bool_]] = {}
         for number, dictionary in self._dictionaries.items():

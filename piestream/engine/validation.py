@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.records import assemble
+from piestream.engine.past import PastValues
 from piestream.engine.state import DetectorState, StreamState
 from piestream.errors import StateError
 from piestream.intervals.aggregates import CellKind
@@ -59,8 +60,8 @@ def check_state(binding: Binding, state: StreamState, buffered: Mapping[str, pl.
     _check_frame("the keys", state.keys, keys, n_partitions)
     if not keys and n_partitions > 1:
         raise damaged("a stream without PARTITION BY has one partition")
-    previous = {name: schema[name] for name in binding.previous}
-    _check_frame("the values of PREV", state.previous, previous, n_partitions)
+    past = PastValues(binding.past).frame(()).schema
+    _check_frame("the values of earlier events", state.past, past, n_partitions)
     if state.buffered is not None:
         _check_frame("the waiting events", state.buffered, buffered, len(state.buffered))
     _check_dictionaries(binding, state.dictionaries)

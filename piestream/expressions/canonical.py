@@ -22,27 +22,35 @@ from piestream.expressions.syntax import (
     Like,
     Literal,
     Minus,
+    Named,
     Node,
     Not,
     OneOf,
     Or,
+    Previous,
+    Until,
+    Window,
 )
 from piestream.expressions.tokens import is_plain_name, quoted
 
 __all__ = ["canonical_text"]
 
 # How strongly a part binds: one that binds less than its place asks for stands in brackets.
-_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _PRIMARY = range(1, 8)
+_UNTIL, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _PRIMARY = range(8)
 _STRENGTH = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 
 
 def canonical_text(
-    node: Node, qualifier: str | None = None, *, names_are_text: bool = False
+    node: Node,
+    qualifier: str | None = None,
+    *,
+    names_are_text: bool = False,
+    by_name: bool = False,
 ) -> str:
     """The canonical SQL of a predicate; equal predicates have equal texts.
 
     With a ``qualifier`` that name stands before every column. Where ``names_are_text``, columns have
-    the text as their names that stands for them.
+    the text as their names that stands for them. What LET named is written out, or ``by_name``.
 
     >>> canonical_text(Or((Comparison(">", Column("lat"), Literal(0.5)), Not(Column("ok")))))
     'lat > 0.5 OR NOT ok'
@@ -66,9 +74,19 @@ def canonical_text(
 
     def written(node: Node, negated: str = "") -> tuple[str, int]:
         match node:
-            case Column(column, previous):
-                text = column_name(column)
-                return (f"PREV({text})" if previous else text), _PRIMARY
+            case Column(column):
+                return column_name(column), _PRIMARY
+            case Named(given, value):
+                return (name(given), _PRIMARY) if by_name else written(value, negated)
+            case Previous(operand, events):
+                more = f", {events}" if events > 1 else ""
+                return f"PREV({write(operand, _OR)}{more})", _PRIMARY
+            case Window(function, of, length):
+                inside = "*" if of is None else write(of, _OR)
+                over = f"{length} EVENTS" if isinstance(length, int) else str(length)
+                return f"{function}({inside}) OVER {over}", _PRIMARY
+            case Until(start, stop):
+                return f"{write(start, _OR)} UNTIL {write(stop, _OR)}", _UNTIL
             case Literal(value):
                 return literal_text(value), _PRIMARY
             case Concatenation(left, right):
@@ -86,8 +104,8 @@ def canonical_text(
                 return " AND ".join(write(o, _NOT) for o in operands), _AND
             case Or(operands):
                 return " OR ".join(write(o, _AND) for o in operands), _OR
-            case Not(Between() | OneOf() | Like() | Is() as inner):
-                return written(inner, "NOT ")
+            case Not(operand) if isinstance(_plain(operand, by_name), Between | OneOf | Like | Is):
+                return written(operand, "NOT ")
             case Not(operand):
                 return f"NOT {write(operand, _PRIMARY)}", _NOT
             case Between(value, low, high):
@@ -119,4 +137,11 @@ def canonical_text(
             case _:
                 assert_never(node)
 
-    return write(node, _OR)
+    return write(node, _UNTIL)
+
+
+def _plain(node: Node, by_name: bool) -> Node:
+    """A node, or what a name stands for that is written out."""
+    while isinstance(node, Named) and not by_name:
+        node = node.value
+    return node

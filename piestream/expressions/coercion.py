@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, time
 from typing import Any
 
 from piestream.expressions import syntax
 from piestream.expressions.diagnostics import Diagnostic
 from piestream.expressions.tokens import is_plain_name, quoted
-from piestream.expressions.typed import Const, Convert, Expression, Field
+from piestream.expressions.typed import Const, Convert, Expression, Field, Previous
 from piestream.expressions.types import BOOL, FLOAT, INT, NUMBER, NUMERIC, STRING, WIDE, Kind, Type
 
-__all__ = ["as_number", "common_type", "constant", "type_of", "with_type"]
+__all__ = ["as_number", "column_in", "common_type", "constant", "type_of", "with_type"]
+
+
+def column_in(expression: Expression) -> Field | None:
+    """The column whose values an expression has, now or earlier; None if it is calculated."""
+    if isinstance(expression, Previous):
+        expression = expression.operand
+    return expression if isinstance(expression, Field) else None
 
 
 def constant(value: Any) -> Const:
@@ -58,9 +66,11 @@ def with_type(expression: Expression, type: Type) -> Expression:
     """What had no type of its own with the type that its use gives it."""
     if expression.type.kind is Kind.NULL and type.kind is not Kind.UNKNOWN:
         return Const(None, type)
-    if expression.type.kind is Kind.UNKNOWN and isinstance(expression, Field):
+    if expression.type.kind is Kind.UNKNOWN and isinstance(expression, Field | Previous):
         guessed = NUMBER if type.kind in NUMERIC else type
-        return Field(expression.name, expression.previous, guessed)
+        if isinstance(expression, Previous):
+            return replace(expression, operand=with_type(expression.operand, type), type=guessed)
+        return Field(expression.name, guessed)
     return expression
 
 
@@ -112,7 +122,7 @@ def _mixed(
 
 
 def _mix_hint(expressions: list[Expression]) -> str | None:
-    fields = [e for e in expressions if isinstance(e, Field)]
+    fields = [field for e in expressions if (field := column_in(e)) is not None]
     typed = [field for field in fields if field.type.kind is not Kind.UNKNOWN]
     if typed:
         name, kind = typed[0].name, typed[0].type.kind

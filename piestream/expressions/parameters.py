@@ -11,12 +11,13 @@ from decimal import Decimal
 from typing import Any, Union
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
-from piestream.expressions.tokens import Kind, Token
+from piestream.expressions.tokens import Kind, Token, tokenize
 
 __all__ = [
     "ParameterValue",
     "filled",
     "parameter_value",
+    "parameters_in",
     "parameters_written",
     "values_of",
     "with_values",
@@ -94,6 +95,16 @@ def with_values(
 def values_of(tokens: Sequence[Token]) -> dict[str, Any]:
     """The values that the parameters among some tokens have."""
     return {t.text[1:]: t.value for t in tokens if t.kind is Kind.PARAMETER}
+
+
+def parameters_in(*texts: str) -> set[str]:
+    """The names of the parameters in some texts.
+
+    >>> parameters_in("x > :limit")
+    {'limit'}
+    """
+    tokens = (token for text in texts for token in tokenize(text)[0])
+    return {token.text[1:] for token in tokens if token.kind is Kind.PARAMETER}
 
 
 def filled(tree: Any, values: Mapping[int, object]) -> Any:

@@ -8,7 +8,7 @@ is a fault. Classes of its tree are named by strings, because importing sqlglot 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -37,7 +37,7 @@ from piestream.expressions.literals import (
     number_value,
     timestamp_value,
 )
-from piestream.expressions.parameters import filled, with_values
+from piestream.expressions.parameters import filled, parameters_in, with_values
 from piestream.expressions.refusals import (
     DURATIONS,
     foreign_fault,
@@ -65,14 +65,33 @@ from piestream.expressions.syntax import (
     Like,
     Literal,
     Minus,
+    Named,
     Node,
     Not,
     OneOf,
     Or,
+    Previous,
+    Until,
+    Window,
+    columns_of,
 )
 from piestream.expressions.tokens import Kind, Token, tokenize, with_leaves, without_comments
+from piestream.expressions.windows import (
+    MOST_BACK,
+    WINDOW_FUNCTIONS,
+    Lengths,
+    until_of,
+    with_lengths,
+)
 
-__all__ = ["ALLOWED_FUNCTIONS", "BEFORE_BRACKETS", "canonical_fault", "read_predicate"]
+__all__ = [
+    "ALLOWED_FUNCTIONS",
+    "BEFORE_BRACKETS",
+    "Names",
+    "canonical_fault",
+    "read_predicate",
+    "read_value",
+]
 
 _ARITHMETIC: dict[str, ArithmeticOperator] = {
     "Add": "+",
@@ -103,30 +122,99 @@ ALLOWED_FUNCTIONS = (
 
 #: Words before brackets that sqlglot reads once.
 BEFORE_BRACKETS = EXPRESSION_WORDS.union(
-    ALLOWED_FUNCTIONS, BY_SPELLING, ["IIF", "TRY_CAST", "LOG", "SUM", "AVG", "MIN", "MAX", "COUNT"]
+    ALLOWED_FUNCTIONS, BY_SPELLING, ["IIF", "TRY_CAST", "LOG", *WINDOW_FUNCTIONS]
 )
+
+
+@dataclass(frozen=True)
+class Names:
+    """What names stand for in a predicate, besides columns.
+
+    Columns may be qualified by ``qualifiers``. ``lets`` are the expressions that LET named, each
+    with where its text begins in that of the query; ``later`` those that are named only behind.
+    """
+
+    qualifiers: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    lets: Mapping[str, tuple[Node, int]] = field(default_factory=dict)
+    later: tuple[str, ...] = ()
+
+
+_NO_NAMES = Names()
 
 
 def read_predicate(
     text: str,
-    qualifiers: tuple[str, ...] = (),
-    symbols: tuple[str, ...] = (),
+    names: Names = _NO_NAMES,
     parameters: Mapping[str, Any] | None = None,
-    leaves: Sequence[Token] = (),
+    leaves: Sequence[Token] | None = None,
+    offset: int = 0,
 ) -> tuple[Node | None, list[Diagnostic]]:
     """The tree of a predicate and what is wrong with it; spans are places in ``text``.
 
-    ``:limit`` stands for a value of ``parameters``.
-
-    A column may be written ``stream.column`` when ``stream`` is one of the qualifiers. What stands
-    at the place of a leaf is a column of the leaf's name.
+    ``:limit`` stands for a value of ``parameters``. With ``leaves``, it is a condition on a match, and
+    what stands at the place of a leaf is a column of the leaf's name. The text stands at ``offset``
+    in that of the query.
     """
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     too_long = length_fault(text, "a predicate")
     if too_long is not None:
         return None, [too_long]
+    tokens, diagnostics = tokenize(text)
+    cut = until_of(tokens) if leaves is None and not diagnostics else None
+    if cut is None:
+        return _read_condition(text, names, parameters, leaves or (), offset)
+    place, behind = tokens[cut].span, tokens[cut + 1].span.start
+    again = until_of(tokens[cut + 1 :])
+    if again is not None:
+        return None, [Diagnostic(tokens[cut + 1 + again].span, "UNTIL is given twice")]
+    if tokens[cut + 1].kind is Kind.END:
+        hint = "write temp > 80 UNTIL temp < 75"
+        return None, [Diagnostic(place, "the condition is missing after UNTIL", hint)]
+    sides: list[Node] = []
+    for part in (text[: place.start], " " * behind + text[behind:]):  # all places stay
+        own = _parameters_of(part, parameters)
+        side, found = _read_condition(part, names, own, (), offset)
+        diagnostics += found
+        if side is not None:
+            sides.append(side)
+    if len(sides) < 2 or diagnostics:
+        return None, diagnostics
+    return Until(sides[0], sides[1], sides[0].span.joined(sides[1].span)), []
+
+
+def read_value(
+    text: str, names: Names, parameters: Mapping[str, Any] | None = None, offset: int = 0
+) -> tuple[Node | None, list[Diagnostic]]:
+    """The tree of an expression of any type that LET names, and what is wrong with it."""
+    too_long = length_fault(text, "a predicate")
+    if too_long is not None:
+        return None, [too_long]
+    tokens, diagnostics = tokenize(text)
+    cut = None if diagnostics else until_of(tokens)
+    if cut is not None:
+        hint = "write DEFINE hot AS temp > 80 UNTIL temp < 75"
+        return None, [Diagnostic(tokens[cut].span, "UNTIL stands in DEFINE, not in LET", hint)]
+    own = _parameters_of(text, parameters)
+    return _read_condition(text, names, own, (), offset)
+
+
+def _parameters_of(text: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Those of the parameters that a text has."""
+    written = parameters_in(text)
+    return {name: value for name, value in (parameters or {}).items() if name in written}
+
+
+def _read_condition(
+    text: str,
+    names: Names,
+    parameters: Mapping[str, Any] | None,
+    leaves: Sequence[Token],
+    offset: int,
+) -> tuple[Node | None, list[Diagnostic]]:
+    """The tree of a text without UNTIL."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
     clean = without_comments(text)
     tokens, diagnostics = tokenize(clean)
     if diagnostics:
@@ -141,6 +229,8 @@ def read_predicate(
     if foreign is not None:
         return None, [foreign]
     tokens, diagnostics = with_values(tokens, parameters or {}, "parameters={'NAME': ...}")
+    tokens, lengths = with_lengths(tokens)
+    diagnostics += lengths.diagnostics
     diagnostics += _durations_among(tokens)
     if diagnostics:
         return None, diagnostics
@@ -154,7 +244,7 @@ def read_predicate(
             tree = filled(tree, {at: value for at, value in starts if value is not None})
         if is_too_deep(tree):
             return None, [Diagnostic(whole, TOO_DEEP)]
-        reading = _Reading(places, whole, qualifiers, symbols)
+        reading = _Reading(places, whole, names, lengths, offset)
         node = reading.node(tree)
     except SqlglotError as error:
         fault = syntax_fault(error, sql, places, whole)
@@ -196,12 +286,14 @@ class _Reading(TreeReading):
         self,
         places: list[int],
         whole: Span,
-        qualifiers: tuple[str, ...],
-        symbols: tuple[str, ...],
+        names: Names,
+        lengths: Lengths,
+        offset: int,
     ) -> None:
         super().__init__(places, whole)
-        self.qualifiers = qualifiers
-        self.symbols = symbols
+        self.names = names
+        self.lengths = lengths
+        self.offset = offset
 
     def node(self, tree: Any) -> Node:
         kind = type(tree).__name__
@@ -246,18 +338,27 @@ class _Reading(TreeReading):
         if tree.args.get("db") is not None or type(tree.this).__name__ != "Identifier":
             return self.fault(tree, "this is not the name of a column")
         name = tree.this.this
-        if table is not None and table.this not in self.qualifiers:
-            if table.this in self.symbols:
+        names = self.names
+        if table is None and name in names.lets:
+            value, at = names.lets[name]
+            return Named(name, value, at - self.offset, self.span(tree))
+        if table is None and name in names.later:
+            return self.fault(
+                tree, f"{name} is named by LET only here or below", "a LET uses those before it"
+            )
+        if table is not None and table.this not in names.qualifiers:
+            if table.this in names.symbols:
                 return self.fault(
                     tree,
                     f"a predicate sees one event, so it cannot refer to the symbol {table.this}",
                     f"relate symbols in PATTERN; PREV({name}) is the value at the previous event",
                 )
-            known = ", ".join(self.qualifiers) or "the FROM name"
+            known = ", ".join(names.qualifiers) or "the FROM name"
             return self.fault(
                 tree,
                 f"{table.this} is not the stream of this query",
-                did_you_mean(table.this, self.qualifiers) or f"write {name}, or qualify by {known}",
+                did_you_mean(table.this, names.qualifiers)
+                or f"write {name}, or qualify by {known}",
             )
         return Column(name, span=self.span(tree))
 
@@ -412,13 +513,52 @@ class _Reading(TreeReading):
             return self._function(tree, BY_SPELLING[name])
         if name != "PREV":
             return self._refused(tree)
+        return self._previous(tree)
+
+    def _previous(self, tree: Any) -> Node:
+        what = "PREV takes one column, or what is calculated of some, and a number of events"
+        hint = "write PREV(speed), or PREV(speed, 3) for the value three events before"
         arguments = tree.expressions
-        if len(arguments) != 1 or type(arguments[0]).__name__ != "Column":
-            return self.fault(tree, "PREV takes one column", "write PREV(speed)")
-        column = self.node(arguments[0])
-        if not isinstance(column, Column):
-            return column
-        return Column(column.name, previous=True, span=self.span(tree))
+        if not 1 <= len(arguments) <= 2:
+            return self.fault(tree, what, hint)
+        operand = self.node(arguments[0])
+        if self.diagnostics:
+            return operand
+        if next(columns_of(operand), None) is None:
+            return self.fault(tree, what, hint)
+        events = 1
+        if len(arguments) == 2:
+            number = self.node(arguments[1])
+            count = number.value if isinstance(number, Literal) else None
+            if type(count) is not int or not 1 <= count <= MOST_BACK:
+                message = f"PREV looks from 1 to {MOST_BACK:,} events back, written as a number"
+                return self.fault(arguments[1], message, hint)
+            events = count
+        return Previous(operand, events, self.span(tree))
+
+    def _read_window(self, tree: Any) -> Node:
+        function = tree.this
+        length = tree.args.get("alias")
+        if length is None or not self.only(tree, "this", "alias", "over"):
+            return self.fault(tree, "this is not a window", "write AVG(speed) OVER 30 s")
+        kind = type(function).__name__
+        name = kind.upper() if kind != "Anonymous" else str(function.this).upper()
+        if name not in WINDOW_FUNCTIONS:
+            hint = (
+                did_you_mean(name, WINDOW_FUNCTIONS) or f"these are {', '.join(WINDOW_FUNCTIONS)}"
+            )
+            return self.fault(tree, f"{name} is no aggregate of a window", hint)
+        if not self.only(function, "this", "big_int"):
+            return Literal(None)
+        of = function.this
+        if type(of).__name__ == "Star":
+            if name != "COUNT":
+                return self.fault(tree, f"{name} needs a value", f"write {name}(speed) OVER 30 s")
+            return Window(name, None, self.lengths.found[length.this], self.span(tree))
+        if of is None or type(of).__name__ == "Distinct":
+            return self.fault(tree, f"{name} takes one value", f"write {name}(speed) OVER 30 s")
+        operand = self.node(of)
+        return Window(name, operand, self.lengths.found[length.this], self.span(tree))
 
     def _choice(self, tree: Any, form: Form) -> Node:
         names = ("this", "expression", "expressions")

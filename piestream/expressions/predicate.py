@@ -20,28 +20,29 @@ from piestream.expressions.backends.spark import spark_sql
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
-from piestream.expressions.parse import canonical_fault, read_predicate
+from piestream.expressions.parse import Names, canonical_fault, read_predicate
 from piestream.expressions.satisfiability import is_never_true
-from piestream.expressions.syntax import Literal, Node, children, columns_of
+from piestream.expressions.syntax import Literal, Node, children, columns_of, reads_the_past
 from piestream.expressions.tokens import Token
-from piestream.expressions.typecheck import lowered
+from piestream.expressions.typecheck import TicksOf, lowered
 from piestream.expressions.typed import Expression
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EVERY_INTERVAL", "PREVIOUS_PREFIX", "Predicate", "compile_mask"]
+__all__ = ["EVERY_INTERVAL", "PAST_PREFIX", "Predicate", "compile_mask"]
 
-#: ``PREV(speed)`` is read from the column of this prefix and ``speed``: whoever evaluates a
-#: predicate supplies it, for only they know which event came before in the partition.
-PREVIOUS_PREFIX = "__previous__"
+#: ``PREV(speed)`` is read from the column of this prefix and ``PREV(speed)``: whoever evaluates a
+#: predicate supplies it, for only they know which events came before in the partition.
+PAST_PREFIX = "__past__"
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition over one event (and ``PREV``, the event before it).
+    """A condition over one event, and over what came before it in its partition.
 
-    Two predicates are equal when their canonical texts are, or their Polars expressions.
+    Two predicates are equal when their canonical texts are, or their Polars expressions. What LET
+    named is written out in these.
 
     >>> Predicate.parse("(accel>8)") == Predicate.parse("accel > 8  -- fast")
     True
@@ -56,13 +57,20 @@ class Predicate:
     of_match: bool = field(default=False, compare=False, repr=False)  # else, of an event
 
     @classmethod
-    def parse(cls, text: str, parameters: Mapping[str, Any] | None = None) -> Predicate:
+    def parse(
+        cls,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        names: Names | None = None,
+    ) -> Predicate:
         """The predicate of a SQL expression, in which ``:limit`` stands for a parameter's value.
+
+        ``names`` are those that it may use besides columns.
 
         >>> Predicate.parse("speed > PREV(speed) and not braking").columns
         ('speed', 'braking')
         """
-        predicate, diagnostics = cls.read(text, text, 0, parameters=parameters)
+        predicate, diagnostics = cls.read(text, text, 0, names, parameters)
         if predicate is None:
             raise QueryError([located(d, text) for d in diagnostics], text)
         return predicate
@@ -73,18 +81,18 @@ class Predicate:
         text: str,
         source: str,
         offset: int,
-        qualifiers: tuple[str, ...] = (),
-        symbols: tuple[str, ...] = (),
+        names: Names | None = None,
         parameters: Mapping[str, Any] | None = None,
         leaves: Sequence[Token] | None = None,
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, for a text at ``offset`` in a query's source.
 
-        Gives the predicate, or None and what is wrong, with places in the source. With ``leaves``,
-        in the text, it is a condition on a match, and they are what it knows of that.
+        Gives the predicate, or None and what is wrong, with places in the source. ``names`` are what
+        it may mention besides columns. With ``leaves``, in the text, it is a condition on a match,
+        and they are what it knows of that.
         """
         of_match = leaves is not None
-        tree, diagnostics = read_predicate(text, qualifiers, symbols, parameters, leaves or ())
+        tree, diagnostics = read_predicate(text, names or Names(), parameters, leaves, offset)
         canonical = ""
         try:
             if tree is not None:
@@ -94,8 +102,8 @@ class Predicate:
         diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
             return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
-        names = dict.fromkeys(column.name for column in columns_of(tree))
-        return cls(canonical, None, tree, source, offset, tuple(names), of_match), []
+        columns = tuple(dict.fromkeys(column.name for column in columns_of(tree)))
+        return cls(canonical, None, tree, source, offset, columns, of_match), []
 
     @classmethod
     def from_polars(cls, expression: pl.Expr) -> Predicate:
@@ -119,15 +127,13 @@ class Predicate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column that the predicate reads, of this event or of the one before."""
+        """Every column that the predicate reads, of this event or of one before."""
         return self._columns
 
     @property
-    def previous(self) -> tuple[str, ...]:
-        """The columns that are read at the event before, inside ``PREV``."""
-        if self.tree is None:
-            return ()
-        return tuple(dict.fromkeys(c.name for c in columns_of(self.tree) if c.previous))
+    def reads_the_past(self) -> bool:
+        """Whether events before the current one matter: it has PREV, a window or UNTIL."""
+        return self.tree is not None and reads_the_past(self.tree)
 
     def __str__(self) -> str:
         return self.text
@@ -139,6 +145,10 @@ class Predicate:
         'vitals.temp > PREV(vitals.temp)'
         """
         return self.text if self.tree is None else canonical_text(self.tree, stream)
+
+    def with_names(self, stream: str | None = None) -> str:
+        """The canonical text, in which what LET named is not written out."""
+        return self.text if self.tree is None else canonical_text(self.tree, stream, by_name=True)
 
     @property
     def is_never_true(self) -> bool:
@@ -155,7 +165,7 @@ class Predicate:
     def to_polars(self, schema: Mapping[str, Any]) -> pl.Expr:
         """The predicate over a frame of this schema: Boolean, where NULL is false.
 
-        ``PREV(c)`` is read from the column ``PREVIOUS_PREFIX + c``.
+        ``PREV(c)`` is read from the column ``PAST_PREFIX + "PREV(c)"``.
 
         >>> import polars as pl
         >>> frame = pl.DataFrame({"accel": [9.0, None, float("nan")]})
@@ -169,7 +179,7 @@ class Predicate:
             return bound_expression(self.serialized, self.text, self.columns, schema)
         from piestream.expressions.backends.polars import polars_expression
 
-        return polars_expression(self._lowered(schema), PREVIOUS_PREFIX, schema)
+        return polars_expression(self.typed(schema), PAST_PREFIX, schema)
 
     def to_spark_sql(self, schema: Mapping[str, Any] | None = None) -> str:
         """The predicate as a Spark SQL expression, where NULL is false.
@@ -182,10 +192,10 @@ class Predicate:
                 f"the predicate {self.text} is a Polars expression, which Spark cannot run: "
                 "write it as SQL text, such as 'speed > 70'"
             )
-        return spark_sql(self._lowered(schema), PREVIOUS_PREFIX)
+        return spark_sql(self.typed(schema), PAST_PREFIX)
 
     def to_python(self, schema: Mapping[str, Any]) -> PredicateFunction | None:
-        """A fast function of (event, previous event or None).
+        """A fast function of (event, values of what reads the past, by their canonical texts).
 
         None for a Polars expression, and for a predicate that is too large for one function.
 
@@ -196,11 +206,12 @@ class Predicate:
         """
         if self.serialized is not None:
             return None
-        return truth_function(self._lowered(schema))
+        return truth_function(self.typed(schema))
 
-    def _lowered(self, schema: Mapping[str, Any] | None) -> Expression:
+    def typed(self, schema: Mapping[str, Any] | None, ticks: TicksOf | None = None) -> Expression:
+        """The typed form over a schema; ``ticks`` gives lengths of windows in those of a time column."""
         assert self.tree is not None
-        expression, diagnostics = lowered(self.tree, schema, of_match=self.of_match)
+        expression, diagnostics = lowered(self.tree, schema, of_match=self.of_match, ticks=ticks)
         if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
@@ -224,7 +235,7 @@ def _checked(tree: Node, of_match: bool) -> tuple[list[Diagnostic], str]:
 
 
 def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> MaskFunction | None:
-    """One function of (event, previous event) whose bit i is set where predicate i holds.
+    """One function of (event, values of the past) whose bit i is set where predicate i holds.
 
     None if one of them is a Polars expression, or if they are too large for one function.
 
@@ -234,4 +245,4 @@ def compile_mask(predicates: Sequence[Predicate], schema: Mapping[str, Any]) -> 
     """
     if any(predicate.is_polars for predicate in predicates):
         return None
-    return mask_function([predicate._lowered(schema) for predicate in predicates])
+    return mask_function([predicate.typed(schema) for predicate in predicates])

@@ -11,6 +11,7 @@ from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import rewritten, unit_named
 from piestream.expressions.keywords import EXPRESSION_WORDS
 from piestream.expressions.tokens import Kind, Token
+from piestream.expressions.windows import WINDOW_FUNCTIONS
 
 __all__ = [
     "AGGREGATE_NAMES",
@@ -30,6 +31,10 @@ _ONE_EVENT = "a predicate is one expression over one event, without SELECT"
 #: Aggregates of RETURN, in capitals; what declares them adds them here. sqlglot knows others.
 AGGREGATE_NAMES: set[str] = set()
 _SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
+
+
+#: Words with which others say how long something holds.
+_LASTING = frozenset({"FOR", "DURING", "LASTING", "LONGER"})
 
 
 def interval_fault(tokens: list[Token]) -> Diagnostic | None:
@@ -60,24 +65,31 @@ def foreign_fault(tokens: list[Token]) -> Diagnostic | None:
             before.kind is not Kind.SIGN or before.is_sign(")", "]")
         ) and before.upper not in _OPEN  # fmt: skip
         if token.upper == "OVER" and after.is_sign("(") and ends:
-            message = "a predicate has no windows over rows"
+            message = "the windows of a predicate are written without brackets"
             hint = (
-                "it sees one event, and PREV(x) is x at the event before; aggregates of an "
-                "interval stand in RETURN"
+                "write AVG(x) OVER 30 s or OVER 5 EVENTS; PREV(x) is x at the event before; aggregates "
+                "of an interval stand in RETURN"
             )
             return Diagnostic(token.span, message, hint)
         if token.kind is Kind.NUMBER and re.fullmatch(r"(_\d{3})+", after.text):
             hint = f"write {token.text}{after.text.replace('_', '')}"
             span = token.span.joined(after.span)
             return Diagnostic(span, "a number has no groups of digits", hint)
-        if token.upper == "FOR" and ends and after.kind is not Kind.SIGN:
-            written = " ".join(t.text for t in tokens[index + 1 : -1])
-            duration = rewritten(written)
-            events = after.kind is Kind.NUMBER and tokens[index + 2].upper in ("EVENT", "EVENTS")
-            bound = f"{after.text} EVENTS" if events else duration or "3 s"
-            hint = f"how long a situation lasts is written AT LEAST {bound}"
-            return Diagnostic(token.span, "FOR does not belong here", hint)
+        if token.upper in _LASTING and ends and after.kind is not Kind.SIGN:
+            return _lasting_fault(tokens[index:-1])
     return template_fault(tokens)
+
+
+def _lasting_fault(tokens: list[Token]) -> Diagnostic:
+    """What to write for ``FOR 3 s``."""
+    word, *rest = tokens
+    if rest and rest[0].upper == "THAN":
+        rest = rest[1:]
+    bound = rewritten(" ".join(token.text for token in rest)) or "3 s"
+    if len(rest) > 1 and rest[0].kind is Kind.NUMBER and rest[1].upper in ("EVENT", "EVENTS"):
+        bound = f"{rest[0].text} EVENTS"
+    hint = f"how long a situation lasts is written AT LEAST {bound}"
+    return Diagnostic(word.span, f"{word.text} does not belong here", hint)
 
 
 def template_fault(tokens: list[Token]) -> Diagnostic | None:
@@ -109,6 +121,12 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     if kind == "Alias":
         word = tree.args["alias"]
         hint = DURATIONS if unit_named(word.this) else None
+        before = tree.this
+        while before.args.get("expression") is not None:  # the right side of an operator
+            before = before.args["expression"]
+        names = type(before).__name__ == "Column" and f"{before.name}{word.this}".isidentifier()
+        if hint is None and names:
+            hint = _blank_in_name(before.name, word.this)
         return word, f"{word.this} does not belong here", hint
     if kind.startswith("Bitwise"):
         sign = {"BitwiseRightShift": ">>", "BitwiseLeftShift": "<<"}.get(kind, kind[7:].lower())
@@ -125,7 +143,10 @@ def refusal(tree: Any, functions: Iterable[str]) -> tuple[Any, str, str | None]:
     message = f"{name} is not a function of predicates"
     is_aggregate = any(base.__name__ == "AggFunc" for base in type(tree).__mro__)
     if name in AGGREGATE_NAMES or (is_aggregate and name != "LAG"):
-        return tree, message, "it looks at one event; aggregates of an interval stand in RETURN"
+        hint = "it looks at one event; aggregates of an interval stand in RETURN"
+        if name in WINDOW_FUNCTIONS:
+            hint = f"of the latest events it is {name}(x) OVER 30 s; those of an interval stand in RETURN"
+        return tree, message, hint
     near = did_you_mean("PREV" if name == "LAG" else name, functions)
     listing = f"allowed are {', '.join(functions)}"
     return tree, message, f"{near} {listing}" if near else listing
@@ -156,6 +177,10 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
     return Diagnostic(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")
 
 
+def _blank_in_name(one: str, two: str) -> str:
+    return f'a name that contains a blank stands in double quotes: "{one} {two}"'
+
+
 def name_hint(tokens: list[Token], place: Span) -> str | None:
     """What to write where a name holds a blank, or is quoted otherwise, near a fault."""
     for index, (one, two) in enumerate(pairwise(tokens)):
@@ -164,7 +189,7 @@ def name_hint(tokens: list[Token], place: Span) -> str | None:
             continue
         words = one.kind is Kind.WORD and two.kind is Kind.WORD
         if words and not {one.upper, two.upper} & EXPRESSION_WORDS:
-            return f'a name that contains a blank stands in double quotes: "{one.text} {two.text}"'
+            return _blank_in_name(one.text, two.text)
         if one.is_sign("`", "[") and two.kind is Kind.WORD and after.is_sign("`", "]"):
             return f'a name is quoted by double quotes: "{two.text}"'
     return None

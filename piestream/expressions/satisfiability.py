@@ -18,6 +18,9 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    Previous,
+    Until,
+    Window,
 )
 from piestream.expressions.types import NUMERIC
 
@@ -105,6 +108,8 @@ def is_never_true(expression: Expression) -> bool:
             return not _holds(operator, a, b)
         case Comparison(_, left, right):
             return Const(None, left.type) in (left, right)
+        case Until(_, start):
+            return is_never_true(start)
     return False
 
 
@@ -125,10 +130,10 @@ def _conjuncts(expression: Expression) -> Iterable[Expression]:
 
 def _contradict(parts: list[Expression]) -> bool:
     """Whether some conditions on one column leave none of its values."""
-    ranges: dict[tuple[str, bool, str], _Range] = {}
+    ranges: dict[tuple[_Column, str], _Range] = {}
 
-    def of(column: Field, value: Any) -> _Range:
-        return ranges.setdefault((column.name, column.previous, _kind(value)), _Range())
+    def of(column: _Column, value: Any) -> _Range:
+        return ranges.setdefault((column, _kind(value)), _Range())
 
     for part in parts:
         match part:
@@ -150,18 +155,22 @@ def _contradict(parts: list[Expression]) -> bool:
         if column is not None and isinstance(right, Const) and right.value is not None:
             of(column, right.value).compare(operator, right.value)
     missing = {_column(part.operand) for part in parts if isinstance(part, IsNull)}
-    for (name, previous, _), values_left in ranges.items():
-        values_left.is_null = any(
-            c is not None and (c.name, c.previous) == (name, previous) for c in missing
-        )
+    for (column, _), values_left in ranges.items():
+        values_left.is_null = column in missing
     return any(values_left.is_empty for values_left in ranges.values())
 
 
-def _column(expression: Expression) -> Field | None:
+#: The name of a column, or the key of what reads the past.
+_Column = tuple[str, bool]
+
+
+def _column(expression: Expression) -> _Column | None:
     """The column that is compared, perhaps as a wider number."""
     if isinstance(expression, Convert) and expression.operand.type.kind in NUMERIC:
         expression = expression.operand if expression.type.kind in NUMERIC else expression
-    return expression if isinstance(expression, Field) else None
+    if isinstance(expression, Previous | Window):
+        return expression.key, True
+    return (expression.name, False) if isinstance(expression, Field) else None
 
 
 def _kind(value: Any) -> str:

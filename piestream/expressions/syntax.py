@@ -13,6 +13,7 @@ from typing import Literal as OneOfThese
 from typing import Union, assert_never
 
 from piestream.expressions.diagnostics import Span
+from piestream.expressions.durations import Duration
 
 __all__ = [
     "And",
@@ -32,13 +33,19 @@ __all__ = [
     "Like",
     "Literal",
     "Minus",
+    "Named",
     "Node",
     "Not",
     "OneOf",
     "Or",
+    "Previous",
     "Scalar",
+    "Until",
+    "Window",
     "children",
     "columns_of",
+    "past_in",
+    "reads_the_past",
 ]
 
 Scalar = Union[int, float, str, bool, None, date, datetime]
@@ -65,10 +72,9 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the current event, or with ``previous`` of the event before it."""
+    """A column of the event."""
 
     name: str
-    previous: bool = False
     span: Span = field(default=_NO_SPAN, compare=False)
 
 
@@ -216,9 +222,50 @@ class Cast:
     span: Span = field(default=_NO_SPAN, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """``PREV(operand, events)``: the value so many events before in the partition."""
+
+    operand: Node
+    events: int
+    span: Span = field(default=_NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``AVG(operand) OVER 30 s`` or ``OVER 5 EVENTS``; ``COUNT(*)`` has no operand."""
+
+    function: str
+    operand: Node | None
+    length: Duration | int  # a number of events
+    span: Span = field(default=_NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """``start UNTIL stop``: from an event at which the first holds, up to one at which the second does."""
+
+    start: Node
+    stop: Node
+    span: Span = field(default=_NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An expression by the name that LET gave it.
+
+    ``shift`` leads from places in the text of the name's user to those in the text of LET.
+    """
+
+    name: str
+    value: Node
+    shift: int = field(default=0, compare=False)
+    span: Span = field(default=_NO_SPAN, compare=False)
+
+
 Node = Union[
     Column, Literal, Arithmetic, Comparison, Concatenation, Minus, And, Or, Not, Between, OneOf,
-    Like, Is, Case, Choice, Call, Cast,
+    Like, Is, Case, Choice, Call, Cast, Previous, Window, Until, Named,
 ]  # fmt: skip
 
 
@@ -231,8 +278,14 @@ def children(node: Node) -> tuple[Node, ...]:
             return (left, right)
         case And(operands) | Or(operands) | Choice(_, operands):
             return operands
-        case Not(operand) | Minus(operand):
+        case Not(operand) | Minus(operand) | Previous(operand):
             return (operand,)
+        case Window(_, of):
+            return () if of is None else (of,)
+        case Until(start, stop):
+            return (start, stop)
+        case Named(_, value):
+            return (value,)
         case Between(value, low, high):
             return (value, low, high)
         case OneOf(value, members):
@@ -251,13 +304,25 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def columns_of(node: Node) -> Iterator[Column]:
     """The columns of a predicate in the order in which they are written."""
+    return (part for part in _parts(node) if isinstance(part, Column))
+
+
+def past_in(node: Node) -> Iterator[Previous | Window | Until]:
+    """The parts of a predicate that read events before the current one."""
+    return (part for part in _parts(node) if isinstance(part, (Previous, Window, Until)))
+
+
+def reads_the_past(node: Node) -> bool:
+    """Whether a predicate reads events before the current one."""
+    return next(past_in(node), None) is not None
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """A node and all below it, from left to right; what is shared comes once."""
     pending, seen = [node], set()
     while pending:
         current = pending.pop()
-        if id(current) in seen:
-            continue  # an operand that is shared
-        seen.add(id(current))
-        if isinstance(current, Column):
+        if id(current) not in seen:
+            seen.add(id(current))
             yield current
-        else:
             pending.extend(reversed(children(current)))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
 from piestream.expressions import syntax
+from piestream.expressions.canonical import canonical_text
 from piestream.expressions.casts import CAST_HINTS, CAST_TYPES, CASTABLE
-from piestream.expressions.coercion import as_number, common_type, constant, type_of, with_type
-from piestream.expressions.diagnostics import Diagnostic, did_you_mean
+from piestream.expressions.coercion import (
+    as_number,
+    column_in,
+    common_type,
+    constant,
+    type_of,
+    with_type,
+)
+from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
+from piestream.expressions.durations import Duration
 from piestream.expressions.functions import FUNCTIONS, Function
 from piestream.expressions.functions.record import Operand, WholeNumber
 from piestream.expressions.like import like_parts
@@ -33,6 +42,9 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    Previous,
+    Until,
+    Window,
     children,
 )
 from piestream.expressions.types import (
@@ -48,18 +60,26 @@ from piestream.expressions.types import (
     type_of_dtype,
 )
 
-__all__ = ["lowered", "lowered_value"]
+__all__ = ["TicksOf", "lowered", "lowered_value"]
+
+#: How many ticks of the time column a duration has.
+TicksOf = Callable[[Duration], int]
 
 
 def lowered(
-    node: syntax.Node, schema: Mapping[str, Any] | None, *, of_match: bool = False
+    node: syntax.Node,
+    schema: Mapping[str, Any] | None,
+    *,
+    of_match: bool = False,
+    ticks: TicksOf | None = None,
 ) -> tuple[Expression, list[Diagnostic]]:
     """The typed form of a predicate over a schema, and what is wrong with it.
 
     Without a schema the types of columns are guessed from their use. A condition ``of_match`` may
-    subtract dates and timestamps besides.
+    subtract dates and timestamps besides. ``ticks`` tells how many ticks a duration has; without it
+    the lengths of windows are not known.
     """
-    lowering = _Lowering(schema, of_match)
+    lowering = _Lowering(schema, of_match, ticks)
     expression = lowering.lower(node)
     what = "WHERE" if of_match else "a predicate"
     expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
@@ -72,7 +92,7 @@ def lowered_value(
     node: syntax.Node, schema: Mapping[str, Any] | None
 ) -> tuple[Expression, list[Diagnostic]]:
     """As `lowered`, of an expression that may give a value of any type."""
-    lowering = _Lowering(schema, of_match=False)
+    lowering = _Lowering(schema, of_match=False, ticks=None)
     expression = lowering.lower(node)
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
@@ -86,8 +106,11 @@ def lowered_value(
 class _Lowering:
     """One walk over the tree as written; diagnostics are collected on the way."""
 
-    def __init__(self, schema: Mapping[str, Any] | None, of_match: bool) -> None:
+    def __init__(
+        self, schema: Mapping[str, Any] | None, of_match: bool, ticks: TicksOf | None
+    ) -> None:
         self.schema = schema
+        self.ticks = ticks
         self.of_match = of_match
         self.diagnostics: list[Diagnostic] = []
         self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
@@ -114,9 +137,9 @@ class _Lowering:
         hint = f"this is {kind.value}"
         if message.startswith("||"):
             hint = "|| joins texts; conditions are joined by OR"
-        elif isinstance(expression, Field):
+        elif (column := column_in(expression)) is not None:
             named = "" if self.of_match else "the column "
-            hint = f"{named}{expression.name} holds {kind.value}"
+            hint = f"{named}{column.name} holds {kind.value}"
         return self.fault(node, message, hint)
 
     def number(self, node: syntax.Node, what: str) -> Expression:
@@ -201,13 +224,61 @@ class _Lowering:
                 return self._choice(form, choices)
             case syntax.Call(function, arguments):
                 return self._call(FUNCTIONS[function], arguments)
+            case syntax.Previous(operand, events):
+                earlier = self.lower(operand)
+                return Previous(canonical_text(node), earlier, events, earlier.type)
+            case syntax.Window():
+                return self._window(node)
+            case syntax.Until(start, stop):
+                begins, ends = self.truth(start, "UNTIL"), self.truth(stop, "UNTIL")
+                return Until(canonical_text(node), begins, ends)
+            case syntax.Named(_, value, shift):
+                return self._let(value, shift)
             case _:
                 assert_never(node)
+
+    def _let(self, value: syntax.Node, shift: int) -> Expression:
+        """What LET named: its faults are placed in its own text."""
+        known = len(self.diagnostics)
+        expression = self.lower(value)
+        self.diagnostics[known:] = [d.moved(shift) for d in self.diagnostics[known:]]
+        return expression
+
+    def _window(self, node: syntax.Window) -> Expression:
+        name, what = node.function, f"{node.function} … OVER"
+        operand: Expression = Const(True, BOOL)
+        if node.operand is not None:
+            operand = self.lower(node.operand)
+        type = INT
+        if name in ("MIN", "MAX") and operand.type.kind in (Kind.DATE, Kind.DATETIME):
+            type = operand.type
+        elif name != "COUNT":
+            assert node.operand is not None
+            operand = self.number(node.operand, what)
+            if operand.type.is_wide or name in ("AVG", "STDDEV"):
+                operand = as_number(operand, FLOAT)
+            type = FLOAT if name in ("AVG", "STDDEV") else operand.type
+        return Window(
+            canonical_text(node), name, operand, self._length(node), isinstance(node.length, int),
+            replace(type, stored=None),
+        )  # fmt: skip
+
+    def _length(self, node: syntax.Window) -> int | None:
+        """So many events, or ticks where these are known."""
+        if isinstance(node.length, int):
+            return node.length
+        if self.ticks is None:
+            return None
+        try:
+            return self.ticks(node.length)
+        except QueryError as error:
+            self.fault(node, error.faults[0].message, error.faults[0].hint)
+            return None
 
     def _field(self, node: syntax.Column) -> Expression:
         name = node.name
         if self.schema is None:
-            return Field(name, node.previous, Type(Kind.UNKNOWN))
+            return Field(name, Type(Kind.UNKNOWN))
         if name not in self.schema:
             hint = did_you_mean(name, self.schema)
             columns = ", ".join(self.schema)
@@ -222,7 +293,7 @@ class _Lowering:
         if type is None:
             message = f"a predicate cannot use the column {name}: its type is {self.schema[name]}"
             return self.fault(node, message, "make numbers, strings or times of it first")
-        return Field(name, node.previous, type)
+        return Field(name, type)
 
     def _arithmetic(
         self, operator: ArithmeticOperator, left: syntax.Node, right: syntax.Node
@@ -303,9 +374,8 @@ class _Lowering:
 
     def _check_category(self, operands: Sequence[Expression], nodes: Sequence[syntax.Node]) -> None:
         """Report texts that no value of an Enum column beside them can be."""
-        column = next(
-            (e for e in operands if isinstance(e, Field) and e.type.stored == "Enum"), None
-        )
+        columns = (field for e in operands if (field := column_in(e)) is not None)
+        column = next((field for field in columns if field.type.stored == "Enum"), None)
         if column is None or self.schema is None:
             return
         categories = list(self.schema[column.name].categories)

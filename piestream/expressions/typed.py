@@ -12,6 +12,7 @@ decided here, once:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Union, assert_never
 
@@ -37,16 +38,20 @@ __all__ = [
     "Member",
     "Not",
     "Or",
+    "Past",
+    "Previous",
+    "Until",
+    "Window",
     "children",
+    "past_of",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of the current or the previous event."""
+    """A column of the event."""
 
     name: str
-    previous: bool
     type: Type
 
 
@@ -172,9 +177,51 @@ class Convert:
     type: Type
 
 
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The value that an operand had so many events before in the partition; NULL where there is none.
+
+    Its ``key``, as that of all that reads the past, is its canonical text.
+    """
+
+    key: str
+    operand: Expression
+    events: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An aggregate of an operand over the latest events of the partition, this one included.
+
+    These are so many of them, or those that are less than so many ticks before this one. Without a
+    time column the ticks are not known, and None.
+    """
+
+    key: str
+    function: str
+    operand: Expression
+    length: int | None
+    of_events: bool
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """True from an event at which ``start`` is true and ``stop`` is not, until ``stop`` is."""
+
+    key: str
+    start: Expression
+    stop: Expression
+    type: Type = BOOL
+
+
+#: What reads events before the current one: whoever evaluates a predicate supplies their values.
+Past = Union[Previous, Window, Until]
+
 Expression = Union[
     Field, Const, Arithmetic, Comparison, And, Or, Not, IsNull, Member, Like, Case, Coalesce,
-    Extreme, Call, Convert,
+    Extreme, Call, Convert, Previous, Window, Until,
 ]  # fmt: skip
 
 
@@ -191,7 +238,30 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return operands
         case Not(operand) | IsNull(operand) | Member(operand) | Like(operand) | Convert(operand):
             return (operand,)
+        case Previous(_, operand) | Window(_, _, operand):
+            return (operand,)
+        case Until(_, start, stop):
+            return (start, stop)
         case Case(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
         case _:
             assert_never(expression)
+
+
+def past_of(expressions: Iterable[Expression]) -> tuple[Past, ...]:
+    """All that reads the past in some expressions, each once, and what one needs before it."""
+    found: dict[str, Past] = {}
+    seen: set[int] = set()
+
+    def visit(expression: Expression) -> None:
+        if id(expression) in seen:
+            return
+        seen.add(id(expression))
+        for child in children(expression):
+            visit(child)
+        if isinstance(expression, Previous | Window | Until):
+            found.setdefault(expression.key, expression)
+
+    for expression in expressions:
+        visit(expression)
+    return tuple(found.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
-from piestream.expressions.parse import read_predicate
+from piestream.expressions.parse import Names, read_predicate
 from piestream.expressions.syntax import Column, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered_value
@@ -45,7 +45,7 @@ class ValueExpression:
 
         The leaves, in the text, are the values that it may name.
         """
-        tree, diagnostics = read_predicate(text, (), (), parameters, leaves)
+        tree, diagnostics = read_predicate(text, Names(), parameters, leaves)
         try:
             if tree is not None and is_too_large(tree, children):
                 diagnostics = [Diagnostic(None, TOO_LARGE)]

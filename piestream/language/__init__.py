@@ -7,14 +7,14 @@
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.expressions.durations import Duration
-from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate, compile_mask
+from piestream.expressions.predicate import PAST_PREFIX, Predicate, compile_mask
 from piestream.language.builder import as_query, pattern
 from piestream.language.model import Emit, Query
 from piestream.language.parser import query as parse
 from piestream.language.symbols import define
 
 __all__ = [
-    "PREVIOUS_PREFIX",
+    "PAST_PREFIX",
     "Diagnostic",
     "Duration",
     "Emit",

@@ -20,6 +20,7 @@ CLAUSES = (
     "PARTITION BY",
     "ORDER BY",
     "MAX GAP",
+    "LET",
     "DEFINE",
     "PATTERN",
     "WITHIN",
@@ -43,7 +44,7 @@ _FOREIGN = {
     "INSERT": "a query gives rows; write them with the frame's own methods, or with -o",
 }
 #: Expressions may say FROM (``EXTRACT(HOUR FROM ts)``), ORDER and MAX inside brackets.
-_ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP"})
+_ONLY_OUTSIDE_BRACKETS = frozenset({"FROM", "WITH", "PARTITION BY", "ORDER BY", "MAX GAP", "LET"})
 #: Words that are no keywords where a name or an expression may still go on.
 _NOT_RESERVED = frozenset(EMISSION_CLAUSES)
 #: What may be followed by a query in brackets, or by the columns of intervals' ends.
@@ -64,6 +65,7 @@ _INSIDE_EXPRESSIONS = frozenset(
         "THEN",
         "ELSE",
         "ESCAPE",
+        "UNTIL",
         "DISTINCT",
         "AS",
         "AT",
@@ -213,8 +215,18 @@ def _keyword_at(
             continue
         if name == "FROM" and before is not None and before.upper == "DISTINCT":
             continue
+        if name == "LET" and not _names_something(tokens, index, is_first):
+            continue  # a column, a stream or a symbol of that name
         return _Keyword(name, index, 1 + len(second))
     return None if is_first or depth else _inexact_keyword_at(tokens, index)
+
+
+def _names_something(tokens: list[Token], index: int, is_first: bool) -> bool:
+    """Whether a LET begins a clause: behind a whole one, and before a name."""
+    if is_first or (index and not _may_end_expression(tokens[index - 1])):
+        return False
+    following = tokens[index + 1] if index + 1 < len(tokens) else None
+    return following is None or following.kind in (Kind.WORD, Kind.QUOTED)
 
 
 def _begins_limit(tokens: list[Token], index: int) -> bool:
@@ -240,7 +252,7 @@ def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:
     near: list[tuple[float, str, int]] = []
     for name in CLAUSES:
         words = name.split()
-        if len(words) == 2 and following not in ("BY", "GAP", "PER", "OVERLAP"):
+        if name == "LET" or (len(words) == 2 and following not in ("BY", "GAP", "PER", "OVERLAP")):
             continue
         written = f"{token.upper} {following}" if len(words) == 2 else token.upper
         if len(token.text) >= 3 and (likeness := _likeness(written, name)) >= 0.75:

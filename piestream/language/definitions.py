@@ -11,10 +11,12 @@ from piestream.expressions import syntax as tree
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
 from piestream.expressions.parameters import values_of
+from piestream.expressions.parse import Names
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft, SymbolSpec
+from piestream.language.lets import Lets
 from piestream.language.model import Where
 from piestream.language.streams import stream_of_tokens
 
@@ -22,22 +24,28 @@ __all__ = ["read_definitions"]
 
 
 def read_definitions(
-    cursor: Cursor, text: str, streams: Sequence[StreamDraft], spans: dict[Where, Span]
+    cursor: Cursor,
+    text: str,
+    streams: Sequence[StreamDraft],
+    spans: dict[Where, Span],
+    lets: Lets,
 ) -> list[SymbolSpec]:
     """The definitions of a DEFINE clause; faults go to the cursor's list."""
     if cursor.at_end:
         cursor.report(cursor.peek(), "DEFINE is empty", "write DEFINE a AS speed > 70")
         return []
     items = [part for item in cursor.split(",") for part in _split_at_missing_commas(item)]
-    names = tuple(
+    symbols = tuple(
         item.tokens[0].text for item in items if item.tokens and item.peek(1).upper == "AS"
     )
+    qualifiers = tuple(name for stream in streams for name in stream.qualifiers)
+    names = Names(qualifiers, symbols, lets.values)
     found = []
     for item in items:
         if not item.tokens:
             cursor.report(item.end, "a definition is missing here", "write a AS speed > 70")
             continue
-        spec = _definition(item, text, streams, names, spans)
+        spec = _definition(item, text, streams, names, lets, spans)
         if spec is not None:
             found.append(spec)
     return found
@@ -67,7 +75,8 @@ def _definition(
     item: Cursor,
     text: str,
     streams: Sequence[StreamDraft],
-    symbols: tuple[str, ...],
+    names: Names,
+    lets: Lets,
     spans: dict[Where, Span],
 ) -> SymbolSpec | None:
     name = item.take_name("the name of a symbol")
@@ -90,9 +99,9 @@ def _definition(
     elif (whole := _whole_stream(written, streams)) is not None:
         predicate, stream = EVERY_INTERVAL, whole
     else:
-        stream = stream_of_tokens(written, streams, item)
-        if stream is not None:
-            predicate = _predicate(written, item, text, streams, symbols)
+        stream = stream_of_tokens(written, streams, item, lets.streams_in(written))
+        if stream is not None and not lets.mentions_broken(written):
+            predicate = _predicate(written, item, text, names)
     if written:
         span = written[0].span.joined(written[-1].span)
         spans.setdefault(("predicate", name.text), span)
@@ -118,22 +127,13 @@ def _whole_stream(written: list[Token], streams: Sequence[StreamDraft]) -> int |
     return None
 
 
-def _predicate(
-    written: list[Token],
-    item: Cursor,
-    text: str,
-    streams: Sequence[StreamDraft],
-    symbols: tuple[str, ...],
-) -> Predicate | None:
-    qualifiers = tuple(name for stream in streams for name in stream.qualifiers)
+def _predicate(written: list[Token], item: Cursor, text: str, names: Names) -> Predicate | None:
     start, end = written[0].span.start, written[-1].span.end
     if written[0].is_sign("<") and len(written) > 1 and written[1].upper == "POLARS":
         hint = "only the builder takes Polars expressions"
         item.report(Span(start, end), "a Polars expression cannot be written in text", hint)
         return None
-    predicate, diagnostics = Predicate.read(
-        text[start:end], text, start, qualifiers, symbols, values_of(written)
-    )
+    predicate, diagnostics = Predicate.read(text[start:end], text, start, names, values_of(written))
     item.diagnostics.extend(
         Diagnostic(d.span or Span(start, end), d.message, d.hint) for d in diagnostics
     )
@@ -196,8 +196,11 @@ def _is_condition(text: str, parameters: Mapping[str, Any]) -> bool:
     from piestream.expressions.parse import read_predicate
 
     last, _ = read_predicate(text, parameters=parameters)
-    while isinstance(last, (tree.And, tree.Or, tree.Not)):
-        last = last.operand if isinstance(last, tree.Not) else last.operands[-1]
+    while isinstance(last, (tree.And, tree.Or, tree.Not, tree.Until)):
+        if isinstance(last, tree.Until):
+            last = last.stop
+        else:
+            last = last.operand if isinstance(last, tree.Not) else last.operands[-1]
     return isinstance(last, (tree.Comparison, tree.Between, tree.OneOf, tree.Like, tree.Is))
 
 

@@ -112,6 +112,8 @@ class QueryDraft:
     #: Names in a PATTERN that has faults of its own, None when it was read whole: what follows
     #: from those faults is not reported again.
     pattern_words: frozenset[str] | None = None
+    #: The names that LET gives, and where.
+    lets: dict[str, Span | None] = field(default_factory=dict)
 
     @property
     def ready_made(self) -> list[str]:

@@ -255,6 +255,11 @@ class Query:
     #: The names that tell several inputs apart; none where there is only one stream of rows.
     names: tuple[str | None, ...] = field(init=False, default=(), repr=False)
 
+    def __new__(cls, *parts: Any, **named: Any) -> Query:
+        if parts and isinstance(parts[0], str):
+            raise TypeError("ps.query(text) reads a query from a text; Query holds its parts")
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         if len(self.streams) > 1 or self.streams[0].query is not None:
             names = (*(s.name for s in self.streams), *(s.name for s in self.inputs))

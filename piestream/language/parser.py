@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -24,6 +25,7 @@ from piestream.language.cursor import Cursor
 from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
 from piestream.language.emission import read_limit, read_no_overlap, read_once_per
+from piestream.language.lets import Lets, read_lets
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.returns import names_of, read_returns
@@ -144,7 +146,8 @@ class _Parser:
         self.clauses: dict[str, Clause] = {}
         n_streams = sum(clause.keyword in _STREAMS for clause in clauses)
         for clause in clauses:
-            often = clause.keyword == "WITH" or (clause.keyword in _OF_A_STREAM and n_streams > 1)
+            often = clause.keyword in ("WITH", "LET")
+            often |= clause.keyword in _OF_A_STREAM and n_streams > 1
             if clause.keyword in self.clauses and not often:
                 diagnostics.append(Diagnostic(clause.span, f"{clause.keyword} is given twice"))
             self.clauses.setdefault(clause.keyword, clause)
@@ -168,6 +171,7 @@ class _Parser:
         if self.clauses.keys() == {"FROM"} and self.outer is not None and self.diagnostics:
             return None  # what else is missing says nothing new
         self.scope.read_queries()
+        self.lets = self.named_expressions()
         handlers = {
             "DEFINE": self.define,
             "PATTERN": self.pattern,
@@ -345,9 +349,22 @@ class _Parser:
 
     # -- what is sought ---------------------------------------------------------------------------
 
+    def named_expressions(self) -> Lets:
+        """What the LET clauses name."""
+        cursors = [clause.cursor for clause in self.all_clauses if clause.keyword == "LET"]
+        define = self.clauses.get("DEFINE")
+        tokens = [] if define is None else define.cursor.tokens
+        symbols = tuple(a.text for a, b in pairwise(tokens) if b.upper == "AS")
+        lets = read_lets(cursors, self.text, self.draft.streams, symbols)
+        self.draft.lets = {name: let.span for name, let in lets.known.items()}
+        for name, span in self.draft.lets.items():
+            if span is not None:
+                self.draft.spans["let", name] = span
+        return lets
+
     def define(self, cursor: Cursor) -> None:
         self.draft.symbols = read_definitions(
-            cursor, self.text, self.draft.streams, self.draft.spans
+            cursor, self.text, self.draft.streams, self.draft.spans, self.lets
         )
 
     def pattern(self, cursor: Cursor) -> None:

@@ -36,9 +36,12 @@ def _conjuncts(cursor: Cursor) -> list[Cursor]:
             else:
                 found.append(part)
             current = []
-        elif token.upper == "OR" or token.is_sign(","):
-            is_or = token.upper == "OR"
-            hint = "alternatives are separated by ; or |" if is_or else "constraints join with AND"
+        elif token.upper == "OR":
+            hint = "alternatives are separated by ; or |"
+            cursor.report(token, f"{token.text} does not belong in PATTERN", hint)
+            current.append(Token(Kind.SIGN, ";", token.span))
+        elif token.is_sign(","):
+            hint = "constraints join with AND"
             cursor.report(token, f"{token.text} does not belong in PATTERN", hint)
             if current:
                 found.append(Cursor(current, token.span, cursor.diagnostics))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from piestream.expressions import canonical
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.language.emission import limits_text
+from piestream.language.lets import names_in
 from piestream.language.model import (
     Aggregate,
     DurationOf,
@@ -40,7 +42,8 @@ def canonical_text(query: Query) -> str:
         from piestream.language.row_printer import row_query_text
 
         return row_query_text(query)
-    lines = [_streams(query), _define(query), _pattern(query), f"WITHIN {query.within}"]
+    lines = [_streams(query), *_lets(query), _define(query), _pattern(query)]
+    lines.append(f"WITHIN {query.within}")
     if query.where is not None:
         lines.append(f"WHERE {query.where}")
     if query.emit is not Emit.TRIGGER:
@@ -126,7 +129,19 @@ def _predicate(query: Query, symbol: Symbol) -> str:
     own = stream.name or UNNAMED_STREAM
     if stream.is_ready_made and symbol.predicate == EVERY_INTERVAL:
         return name(own)
-    return symbol.predicate.qualified(own) if symbol.stream else str(symbol.predicate)
+    return symbol.predicate.with_names(own if symbol.stream else None)
+
+
+def _lets(query: Query) -> list[str]:
+    """The expressions that predicates use by a name, as one clause, or as none."""
+    written: dict[str, str] = {}
+    for symbol in query.symbols:
+        own = (query.streams[symbol.stream].name or UNNAMED_STREAM) if symbol.stream else None
+        tree = symbol.predicate.tree
+        for let, (value, *_) in names_in([] if tree is None else [tree]).items():
+            text = canonical.canonical_text(value, own, by_name=True)
+            written.setdefault(let, f"{name(let)} = {text}")
+    return ["LET " + ",\n    ".join(written.values())] if written else []
 
 
 def _define(query: Query) -> str:

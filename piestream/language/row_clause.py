@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span, did_you_mean
 from piestream.expressions.durations import Duration
 from piestream.expressions.parameters import values_of
+from piestream.expressions.parse import Names
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
@@ -288,7 +289,7 @@ class _Reader:
         start, end = written[0].span.start, written[-1].span.end
         qualifiers = (variable, *self.source.qualifiers)
         predicate, faults = Predicate.read(
-            self.text[start:end], self.text, start, qualifiers, (), values_of(written)
+            self.text[start:end], self.text, start, Names(qualifiers), values_of(written)
         )
         whole = Span(start, end)
         self.spans["predicate", variable] = whole

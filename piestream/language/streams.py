@@ -6,7 +6,7 @@ names of the streams around it: what such a name stands for is then a part of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from piestream.expressions.diagnostics import Span, did_you_mean
@@ -218,13 +218,19 @@ def read_unit(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | N
 
 
 def stream_of_tokens(
-    tokens: Sequence[Token], streams: Sequence[StreamDraft], cursor: Cursor
+    tokens: Sequence[Token],
+    streams: Sequence[StreamDraft],
+    cursor: Cursor,
+    known: Iterable[tuple[int, Token]] = (),
 ) -> int | None:
     """The stream whose name qualifies columns among these tokens, else the first.
 
-    None where they are of several streams, which is reported.
+    ``known`` are streams that some of the tokens read besides. None where they are of several
+    streams, which is reported.
     """
     found: dict[int, Token] = {}
+    for number, token in known:
+        found.setdefault(number, token)
     for index, token in enumerate(tokens[:-2]):
         if token.kind not in (Kind.WORD, Kind.QUOTED) or not tokens[index + 1].is_sign("."):
             continue

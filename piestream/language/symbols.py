@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import Duration, DurationLike, as_duration, event_count
+from piestream.expressions.parameters import parameters_in
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.endpoints import relations_where
+from piestream.language.lets import lets_of_texts
 from piestream.language.model import DurationOf, RelationOf, Value
 from piestream.language.printer import alias_of
 from piestream.language.signatures import named_options
@@ -48,6 +50,8 @@ def define(
     at_least_events: int | None = None,
     at_most_events: int | None = None,
     parameters: Mapping[str, Any] | None = None,
+    until: str | None = None,
+    let: Mapping[str, str] | None = None,
 ) -> SymbolBuilder:
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
@@ -56,6 +60,9 @@ def define(
     interval's events are ints. A symbol reads the first stream of its query, or the ``stream`` that
     `piestream.stream` made; of a stream of intervals it takes all where there is no predicate. ``:limit`` in the predicate
     stands for the value of that name in ``parameters``, which is never read as text.
+
+    With ``until`` the symbol begins where the predicate holds, and lasts until that condition does.
+    ``let`` has expressions by the names that the predicate uses: LET of a text.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")
@@ -68,7 +75,11 @@ def define(
     WITHIN 5 min
     >>> ps.define("fast", "speed > :limit", parameters={"limit": 70}).predicate
     Predicate(text='speed > 70')
+    >>> ps.define("hot", "smooth > 80", until="smooth < 75", let={"smooth": "AVG(t) OVER 30 s"}).predicate
+    Predicate(text='AVG(t) OVER 30 s > 80 UNTIL AVG(t) OVER 30 s < 75')
     """
+    if (until is not None or let) and not isinstance(predicate, str):
+        raise QueryError(f"until and let go with a predicate that is a text, and {name} has none")
     if parameters and not isinstance(predicate, str):
         raise QueryError(
             f"{name} has parameters, and its predicate is no text that they could fill"
@@ -80,7 +91,7 @@ def define(
             raise QueryError(f"{name} needs a predicate: only a stream of intervals has intervals")
         predicate = EVERY_INTERVAL
     elif isinstance(predicate, str):
-        predicate = Predicate.parse(predicate, parameters)
+        predicate = _predicate(predicate, until, let, parameters)
     elif not isinstance(predicate, Predicate):
         if type(predicate).__module__.partition(".")[0] != "polars":
             raise QueryError(
@@ -96,6 +107,19 @@ def define(
     return SymbolBuilder(
         name, predicate, least, most, stream, at_least_events, at_most_events, next(_serial)
     )
+
+
+def _predicate(
+    text: str,
+    until: str | None,
+    let: Mapping[str, str] | None,
+    parameters: Mapping[str, Any] | None,
+) -> Predicate:
+    whole = text if until is None else f"{text} UNTIL {until}"
+    in_lets = parameters_in(*(let or {}).values())
+    only_there = in_lets - parameters_in(whole)
+    own = {k: value for k, value in (parameters or {}).items() if k not in only_there}
+    return Predicate.parse(whole, own, lets_of_texts(let or {}, parameters))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft
+from piestream.language.lets import names_in
 from piestream.language.model import Aggregate, Emit, Query, RelationOf, Return, Symbol, Value
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
@@ -24,6 +25,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     validation = Validation(draft, diagnostics)
     validate_streams(validation)
     _validate_definitions(validation)
+    _validate_lets(validation)
     constraints = validated_constraints(validation)
     _validate_durations(validation)
     _validate_partition_columns(validation)
@@ -114,6 +116,23 @@ def _validate_definitions(validation: Validation) -> None:
                 f"{spec.name} must have at least {least} events and at most {most}, which no "
                 "interval can",
             )
+
+
+def _validate_lets(validation: Validation) -> None:
+    """Each name stands for one expression, and is used."""
+    draft = validation.draft
+    predicates = [spec.predicate for spec in draft.symbols]
+    trees = [p.tree for p in predicates if p is not None and p.tree is not None]
+    used = names_in(trees)
+    for name, values in used.items():
+        if len(values) > 1:
+            validation.report(None, f"{name} names two different expressions", "rename one of them")
+    if None in predicates:
+        return  # what it would have used is not known
+    for name, span in draft.lets.items():
+        if name not in used:
+            hint = "use it in a predicate, or leave it out"
+            validation.report(span, f"no predicate uses {name}, which LET names", hint)
 
 
 def _validate_durations(validation: Validation) -> None:

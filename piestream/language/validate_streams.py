@@ -99,10 +99,10 @@ def _validate_symbol(validation: Validation, spec: SymbolSpec) -> None:
     predicate = spec.predicate
     if predicate is None:
         return
-    if stream.is_ready_made and predicate.previous:
+    if stream.is_ready_made and predicate.reads_the_past:
         validation.report_at(
             ("predicate", spec.name),
-            f"PREV is the value at the event before, and {stream.name} has intervals",
+            f"PREV, OVER and UNTIL look at the events before, and {stream.name} has intervals",
         )
     if spec.stream and not stream.is_ready_made and not predicate.columns:
         validation.report_at(

@@ -64,7 +64,7 @@ def _compared(node: Node) -> Iterator[tuple[str, str, float]]:
 
 def _between(column: Node, operator: str, constant: Node) -> Iterator[tuple[str, str, float]]:
     number = _number(constant)
-    if isinstance(column, Column) and not column.previous and number is not None:
+    if isinstance(column, Column) and number is not None:
         yield column.name, operator, number
 
 

@@ -15,12 +15,12 @@ import polars as pl
 
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
-from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
 from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
+from piestream.plan.past import PastColumn, past_columns
 from piestream.plan.program import CompiledQuery, Ticks
 
 
@@ -36,14 +36,14 @@ class Binding:
     compiled: CompiledQuery = field(repr=False)
     predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
-    previous: tuple[str, ...] = ()  # columns inside PREV(...)
+    past: tuple[PastColumn, ...] = ()  # what predicates read of earlier events
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
     @cached_property
     def predicate_columns(self) -> tuple[str, ...]:
-        """The input columns that predicates read, without those of PREV."""
+        """The input columns that predicates read, at whatever events."""
         columns: dict[str, None] = {}
         for symbol in self.query.symbols:
             columns.update(dict.fromkeys(symbol.predicate.columns))
@@ -55,7 +55,7 @@ class Binding:
         if self.query.rows is not None and self.query.rows.all_rows:
             return tuple(self.schema)  # the result has them in this order
         read = [*self.query.partition_by, *(self.times or (self.time.name,))]
-        read += [*self.predicate_columns, *self.previous]
+        read += self.predicate_columns
         read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
         return tuple(dict.fromkeys(read))
 
@@ -168,8 +168,8 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         errors.raise_all()
         assert time is not None
         assert plan is not None
-        previous = tuple(dict.fromkeys(name for p in distinct for name in p.previous))
-        _refuse_reserved(distinct, previous)
+        past = past_columns(distinct, columns.schema, time, None)
+        refuse_reserved(past, columns.schema)
         return Binding(
             query=query,
             schema=columns.schema,
@@ -179,15 +179,15 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             compiled=plan.compiled,
             predicates=tuple(predicate for predicate in predicates if predicate is not None),
             bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
-            previous=previous,
+            past=past,
         )
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
-    previous = tuple(dict.fromkeys(name for p in distinct for name in p.previous))
     errors.raise_all()
-    _refuse_reserved(distinct, previous)
     assert time is not None
     assert ticks is not None
+    past = past_columns(distinct, columns.schema, time, ticks.max_gap)
+    refuse_reserved(past, columns.schema)
     assert returned is not None
     condition = match_condition(query, returned.tested, time)
     attributes = returned.attributes
@@ -206,19 +206,18 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         compiled=compile_query(query, ticks, words, join_keys(condition)),
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
-        previous=previous,
+        past=past,
         condition=condition,
     )
 
 
-def _refuse_reserved(predicates: Iterable[Predicate], previous: Iterable[str]) -> None:
-    """Refuse a column whose name is that of what PREV reads."""
-    read = {name for predicate in predicates for name in predicate.columns}
-    for name in previous:
-        if PREVIOUS_PREFIX + name in read:
+def refuse_reserved(past: Iterable[PastColumn], columns: Iterable[str]) -> None:
+    """Refuse a column whose name is that of what is read of earlier events."""
+    known = set(columns)
+    for column in past:
+        if column.name in known:
             raise SchemaError(
-                f"the column {PREVIOUS_PREFIX}{name} has the name that PREV({name}) has inside: "
-                "rename it"
+                f"the column {column.name} has the name that {column.node.key} has inside: rename it"
             )
 
 

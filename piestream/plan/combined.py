@@ -14,7 +14,7 @@ import polars as pl
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS
 from piestream.language.model import Query, Source, StreamKind
-from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks
+from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks, refuse_reserved
 from piestream.plan.columns import Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import join_keys, match_condition
@@ -25,6 +25,7 @@ from piestream.plan.outputs import (
     report_columns,
     returned_columns,
 )
+from piestream.plan.past import PastColumn, past_columns
 
 __all__ = ["InputReader", "Schemas", "bind_combined", "input_columns", "input_readers", "unified"]
 
@@ -200,6 +201,12 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
     errors = Errors()
     predicates = [errors.attempt(p.to_polars, columns.schema) for p in distinct]
     errors.raise_all()
+    past: tuple[PastColumn, ...] = ()
+    gap = own.streams[0].max_gap
+    if not columns.source.is_ready_made:
+        ticks = None if gap is None else whole.time.ticks(gap, "MAX GAP")
+        past = past_columns(distinct, columns.schema, whole.time, ticks)
+        refuse_reserved(past, columns.schema)
     names = [time.name for time in times]
     if columns.source.id is not None:
         names.append(columns.source.id)
@@ -212,7 +219,7 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
         compiled=whole.compiled,
         predicates=tuple(p for p in predicates if p is not None),
         bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in own.symbols),
-        previous=tuple(dict.fromkeys(name for p in distinct for name in p.previous)),
+        past=past,
         times=tuple(names),
     )
 

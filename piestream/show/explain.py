@@ -14,6 +14,9 @@ from piestream.automata import (
     decision_points,
     read_by_automaton,
 )
+from piestream.expressions.canonical import canonical_text
+from piestream.expressions.durations import Duration
+from piestream.expressions.syntax import Previous, Window, past_in
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
 from piestream.plan.conditions import join_key_texts
@@ -354,12 +357,33 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
             most = query.within.amount // least.amount + 1
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
+    yield from _kept_of_events(query)
     if query.limits.once_per:
         ticks = " ticks" * query.within.in_ticks
         yield f"a match given in the last {query.within}{ticks}: {_words(compiled.given_match_words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
         yield f"a match from its trigger to its completion: {_words(words)}"
+
+
+def _kept_of_events(query: Query) -> Iterator[str]:
+    """What is kept of earlier events, for the predicates that read them."""
+    found: dict[str, str] = {}
+    for symbol in query.symbols:
+        tree = symbol.predicate.tree
+        for node in () if tree is None else past_in(tree):
+            match node:
+                case Previous(_, events):
+                    kept = "1 value" if events == 1 else f"{events} values"
+                case Window(_, _, int(events)):
+                    kept = f"the values of the last {events} events"
+                case Window(_, _, Duration() as length):
+                    unit = " ticks" * length.in_ticks
+                    kept = f"the values of the last {length}{unit}"
+                case _:
+                    kept = "whether it is on"
+            found[canonical_text(node)] = f"a partition for {canonical_text(node)}: {kept}"
+    yield from found.values()
 
 
 def _pairs(query: Query) -> Iterator[str]:

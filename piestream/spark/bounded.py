@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from piestream.engine.combined import refuse_closing
 from piestream.language.model import Query
 from piestream.language.options import AtEnd, SparkBoundedOptions
 from piestream.spark.bound_frames import BoundEvents, BoundFrames, BoundInputs, bound_frames
@@ -37,6 +38,8 @@ def run_bounded(query: Query, frames: Any, options: SparkBoundedOptions) -> Any:
     """
     bound = bound_frames(query, frames)
     plan = bound.plan(options.ties, WireTime())
+    if options.at_end == "close":
+        refuse_closing(query)
     # The order of a frame is that of its Spark partitions and of the rows in them.
     numbered = "monotonically_increasing_id() AS row_number"
     is_ordered = options.ties != "error" or isinstance(bound, BoundInputs)

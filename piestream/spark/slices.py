@@ -15,14 +15,18 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.expressions.backends import spark_text
+from piestream.expressions.typed import Previous, Until, Window
 from piestream.language.model import Emit
 from piestream.plan.binding import Binding
+from piestream.plan.past import PastColumn
 from piestream.spark.clock import clamped
 
 __all__ = ["Slices", "cut_slices"]
 
 #: A slice reads WITHIN more than it owns; it should own several times as much.
 _OWNED_WINDOWS = 4
+#: So many events the first one of a slice may read back: each takes a look at all times.
+_MOST_BACK = 10
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,21 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             "one",
             "leave slices out, or use EMIT ON TRIGGER or ON COMPLETION",
         )
+    if any(isinstance(column.node, Until) for column in binding.past):
+        raise query.fault(
+            None,
+            "UNTIL cannot be processed in slices of time: it may depend on any earlier event",
+            "leave slices out",
+        )
+    back = sum(_events_back(column) for column in binding.past)
+    if back > _MOST_BACK:
+        raise query.fault(
+            None,
+            f"what reads {back} events back cannot be processed in slices of time",
+            f"leave slices out, or go back at most {_MOST_BACK} events",
+        )
     within = binding.time.ticks(query.within, "WITHIN")
+    within += sum(_ticks_back(column) for column in binding.past)
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(
         "min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)"
@@ -86,10 +104,26 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
         if int(cut) - previous > _OWNED_WINDOWS * within:
             starts.append(int(cut))
     reads = _last_before(times, [clamped(start - within) for start in starts])
-    if any(symbol.predicate.previous for symbol in query.symbols):
-        reads = _last_before(times, reads)  # PREV at the first event that counts needs one more
+    for _ in range(back):
+        reads = _last_before(
+            times, reads
+        )  # what goes back at the first event that counts needs more
     lowest = INT64_MIN
     return Slices((lowest, *starts), (lowest, *reads), latest if latest is not None else lowest)
+
+
+def _events_back(column: PastColumn) -> int:
+    """How many events a column reads behind the current one."""
+    node = column.node
+    if isinstance(node, Previous):
+        return node.events
+    return (node.length or 0) - 1 if isinstance(node, Window) and node.of_events else 0
+
+
+def _ticks_back(column: PastColumn) -> int:
+    """How far a window of a duration reaches back."""
+    node = column.node
+    return (node.length or 0) if isinstance(node, Window) and not node.of_events else 0
 
 
 def _last_before(times: Any, limits: list[int]) -> list[int]:

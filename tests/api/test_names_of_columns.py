@@ -11,7 +11,7 @@ import pytest
 import piestream as ps
 
 NAMES = ["*", "^x.*$", "^x2$", "^a$", "^$", "^", "$", "a--b", "a.b", "a`b", 'a"b', "a'b", "😀", "é",
-         "${env:HOME}", "key:x", "predicate:0", "attribute:0", "raw:x", "time", "__previous__t", " "]  # fmt: skip
+         "${env:HOME}", "key:x", "predicate:0", "attribute:0", "raw:x", "time", "__past__PREV(t)", " "]  # fmt: skip
 #: Where a query names a column, and what a frame of `rows` gives.
 PLACES = {
     "a predicate": ("FROM z ORDER BY t DEFINE a AS {} > 1 PATTERN a WITHIN 9 RETURN a.ts", [(1, 1)]),
@@ -110,9 +110,9 @@ def test_a_name_is_a_name_in_all_that_is_kept(name: str) -> None:
 
 
 def test_the_name_that_prev_has_inside_is_refused_beside_it() -> None:
-    query = ps.query("FROM z ORDER BY t DEFINE a AS PREV(x) = __previous__x PATTERN a WITHIN 9")
+    query = ps.query('FROM z ORDER BY t DEFINE a AS PREV(x) = "__past__PREV(x)" PATTERN a WITHIN 9')
     with pytest.raises(ps.SchemaError, match="rename it"):
-        query.run(pl.DataFrame({"t": [1], "x": [1], "__previous__x": [1]}))
+        query.run(pl.DataFrame({"t": [1], "x": [1], "__past__PREV(x)": [1]}))
 
 
 def test_a_polars_predicate_may_name_such_a_column_exactly() -> None:

@@ -241,3 +241,28 @@ def test_a_match_that_closes_with_the_input_is_an_interval_of_the_next_query() -
     a = pl.DataFrame({"t": [1, 3, 9], "p": [5, 7, 7]})
     assert query.run(a).rows() == []
     assert query.run(a, at_end="close").rows() == [(9, 1, 9)]
+
+
+NESTED = """
+    FROM {s} ORDER BY ts
+    WITH (FROM s DEFINE p AS x > 1 AT LEAST 2 PATTERN p WITHIN 50) AS n
+    DEFINE u AS s.x = 0, v AS n
+    PATTERN u meets v
+    WITHIN 50
+"""
+
+
+def test_a_query_in_brackets_is_closed_where_all_rows_come_at_once(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"ts": [1, 2, 9], "x": [0, 5, 5]})
+    expected = [(9, 1, 2, 2, 9)]
+    whole = ps.query(NESTED.format(s="s"))
+    assert whole.run({"s": rows}, at_end="close").rows() == expected
+    assert whole.run({"s": rows}).rows() == []
+    rows.write_csv(tmp_path / "s.csv")
+    of_files = ps.query(NESTED.format(s=f"'{tmp_path}/s.csv' AS s"))
+    assert of_files.run(at_end="close").rows() == expected
+    session = whole.open()
+    session.push(rows, stream="s")
+    with pytest.raises(ps.QueryError, match="bit by bit"):
+        session.close(at_end="close")
+    assert session.close().rows() == []

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 import piestream as ps
-from piestream.language import PREVIOUS_PREFIX, Predicate
+from piestream.language import Predicate
 from tests.attacks.workers import AttackError, main
 from tests.expressions.trees import SCHEMA as _TREES
-from tests.expressions.trees import Expressions
+from tests.expressions.trees import Expressions, past_of, with_past
 
 #: Unsigned integers of 64 bits, of which those beyond 63 bits count as NULL.
 SCHEMA: dict[str, Any] = {**_TREES, "u": pl.UInt64}
@@ -86,7 +86,7 @@ def hostile_rows(seed: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
     ]
     frame = pl.DataFrame(events, schema=SCHEMA)
     # As the values come from a frame: a float of 32 bits is what its column holds.
-    return frame.with_columns(pl.all().shift(1).name.prefix(PREVIOUS_PREFIX)), frame.to_dicts()
+    return with_past(frame), frame.to_dicts()
 
 
 def text_of(seed: int) -> str:
@@ -112,7 +112,8 @@ def one(seed: int) -> str:
     function = predicate.to_python(SCHEMA)
     if function is None:
         return "too large for Python"
-    single = [function(event, events[n - 1] if n else None) for n, event in enumerate(events)]
+    before = [None, *map(past_of, events[:-1])]
+    single = [function(event, past) for event, past in zip(events, before, strict=True)]
     if whole != single:
         row = next(n for n in range(_ROWS) if whole[n] != single[n])
         raise AttackError(

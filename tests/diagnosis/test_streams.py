@@ -169,6 +169,13 @@ def test_an_interval_of_polars_predicates_makes_no_pair_with_itself() -> None:
     assert query.diagnose(pl.DataFrame(ROWS)).pairs[0].of == {"equals": 2, "during": 2}
 
 
+def test_so_many_that_start_together_are_not_told_apart() -> None:
+    calls = pl.DataFrame({"kind": ["in"] * 1_100, "n": [2] * 1_100, "began": [1] * 1_100})
+    (pairs,) = ps.query(CALLS).diagnose(calls.with_columns(ended=pl.lit(9))).pairs
+    assert pairs.is_more
+    assert str(pairs.total) == "1,210,000 or more"
+
+
 TWO = """FROM a ORDER BY t WITH r FROM s TO e
 DEFINE x AS a.p > 1, i AS r.q = 'z' AT LEAST 2 PATTERN x contains i WITHIN 90"""
 

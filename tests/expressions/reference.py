@@ -33,9 +33,10 @@ def evaluate(node: tree.Node, event: Mapping[str, Any], previous: Mapping[str, A
         return settled(evaluate(part, event, previous))
 
     match node:
-        case tree.Column(name, is_previous):
-            row = previous if is_previous else event
-            return settled(None if row is None else row[name])
+        case tree.Column(name):
+            return settled(event[name])
+        case tree.Previous(operand, 1):
+            return None if previous is None else settled(evaluate(operand, previous, None))
         case tree.Literal(value):
             return value
         case tree.And(operands):

@@ -15,7 +15,7 @@ from piestream.expressions.predicate import Predicate
 from piestream.expressions.syntax import Call, Is
 from piestream.expressions.types import INT
 from tests.expressions.reference import holds
-from tests.expressions.trees import SCHEMA, Expressions, rows
+from tests.expressions.trees import SCHEMA, Expressions, past_of, rows, with_past
 
 _REVERSE = FUNCTIONS["REVERSE"]
 
@@ -73,9 +73,7 @@ def test_polars_python_and_the_reference_agree_on_a_function(name: str) -> None:
     random = Random(name)
     expressions = Expressions(random)
     events = rows(random, 60)
-    frame = pl.DataFrame(events, schema=SCHEMA).with_columns(
-        pl.all().shift(1).name.prefix("__previous__")
-    )
+    frame = with_past(pl.DataFrame(events, schema=SCHEMA))
     for _ in range(10):
         one, two = (expressions.call(FUNCTIONS[name], 0) for _ in range(2))
         for text in (f"{one} IS NULL", f"{one} = {two}", f"{one} < {two}", f"NOT {one} <= {two}"):
@@ -85,7 +83,7 @@ def test_polars_python_and_the_reference_agree_on_a_function(name: str) -> None:
             assert function is not None
             pairs: list[tuple[Any, Any]] = list(zip(events, [None, *events[:-1]], strict=True))
             expected = [holds(predicate.tree, *pair) for pair in pairs]
-            assert [function(*pair) for pair in pairs] == expected, text
+            assert [function(one, past_of(before)) for one, before in pairs] == expected, text
             found = frame.select(predicate.to_polars(SCHEMA)).to_series().to_list()
             assert found == expected, text
 

@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from piestream.language import PREVIOUS_PREFIX, Predicate, QueryError, compile_mask
+from piestream.language import Predicate, QueryError, compile_mask
 from tests.expressions.reference import holds
-from tests.expressions.trees import SCHEMA, Expressions, rows
+from tests.expressions.trees import SCHEMA, Expressions, past_of, rows, with_past
 
 
 def frame_of(events: list[dict[str, Any]]) -> pl.DataFrame:
     frame = pl.DataFrame(events, schema=SCHEMA)
-    return frame.with_columns(pl.all().shift(1).name.prefix(PREVIOUS_PREFIX))
+    return with_past(frame)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -45,14 +45,14 @@ def test_polars_python_and_the_reference_agree(seed: int) -> None:
         expected = [holds(predicate.tree, e, p) for e, p in zip(events, before, strict=True)]
         function = predicate.to_python(SCHEMA)
         assert function is not None
-        in_python = [function(e, p) for e, p in zip(events, before, strict=True)]
+        in_python = [function(e, past_of(p)) for e, p in zip(events, before, strict=True)]
         assert in_python == expected, text
         assert frame.select(in_polars).to_series().to_list() == expected, text
     assert checked > 20
     masks = compile_mask(predicates, SCHEMA)
     assert masks is not None
     for event, previous in zip(events, before, strict=True):
-        mask = masks(event, previous)
+        mask = masks(event, past_of(previous))
         for bit, predicate in enumerate(predicates):
             assert predicate.tree is not None
             assert bool(mask >> bit & 1) is holds(predicate.tree, event, previous), predicate

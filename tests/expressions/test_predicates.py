@@ -44,8 +44,23 @@ def holds_on(text: str, column: str, values: list[object], dtype: object = None)
         ("a + 1", "must be true or false"),
         ("1 < a < 5", "join comparisons with AND"),
         ("s.a > 1", "s is not the stream"),
-        ("prev(a, 2) > 1", "PREV takes one column"),
-        ("prev(a + 1) > 1", "PREV takes one column"),
+        ("prev() > 1", "PREV takes one column"),
+        ("prev(1) > 1", "PREV takes one column"),
+        ("prev(a, 0) > 1", "PREV looks from 1 to 1,000 events back"),
+        ("prev(a, b) > 1", "PREV looks from 1 to 1,000 events back"),
+        ("prev(a, 1001) > 1", "PREV looks from 1 to 1,000 events back"),
+        ("avg(a) over", "length of the window is missing"),
+        ("avg(a) over 5 parsec > 1", "parsec is not a unit of time"),
+        ("avg(a) over 0 s > 1", "longer than 0"),
+        ("avg(a) over 0 events > 1", "from 1 to 1,000,000 events"),
+        ("median(a) over 5 > 1", "MEDIAN is no aggregate of a window"),
+        ("avg(*) over 5 > 1", "AVG needs a value"),
+        ("sum(distinct a) over 5 > 1", "SUM takes one value"),
+        ("min(a, b) over 5 > 1", "EXPRESSIONS is not allowed"),
+        ("sum(a like 'x') over 5 > 1", "needs a number"),
+        ("a > 1 until", "missing after UNTIL"),
+        ("a > 1 until b > 1 until c", "UNTIL is given twice"),
+        ("a > 1 until b + 1", "UNTIL needs something true or false"),
         ("a like b", "must be a string in quotes"),
         ("a like 'x!y' escape '!'", "after the escape"),
         ("a between symmetric 1 and 2", "SYMMETRIC"),
@@ -88,7 +103,7 @@ def test_the_stream_may_qualify_columns() -> None:
     query = parse("DEFINE a AS c.v > PREV(c.v) AND cars.w > 1 PATTERN a WITHIN 1 FROM cars AS c")
     assert str(query.symbols[0].predicate) == "v > PREV(v) AND w > 1"
     assert query.symbols[0].predicate.columns == ("v", "w")
-    assert query.symbols[0].predicate.previous == ("v",)
+    assert query.symbols[0].predicate.reads_the_past
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ import polars as pl
 from piestream.expressions.functions import FUNCTIONS, Function, call_text
 from piestream.expressions.functions.record import Operand
 from piestream.expressions.types import Kind
+from piestream.language import PAST_PREFIX
 
 #: Functions whose last digits depend on the machine's mathematical library.
 INEXACT = frozenset({"EXP", "LN", "LOG10", "POWER"})
@@ -64,6 +66,34 @@ def rows(random: Random, count: int) -> list[dict[str, Any]]:
         return None if random.random() < 0.2 else random.choice(_VALUES[name])
 
     return [{name: value(name) for name in SCHEMA} for _ in range(count)]
+
+
+def past_name(name: str) -> str:
+    """The column of which ``PREV(name)`` is read."""
+    return f"{PAST_PREFIX}PREV({name})"
+
+
+def with_past(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the columns of which PREV is read, in the types in which it is kept."""
+
+    def kept(name: str, dtype: pl.DataType) -> pl.Expr:
+        column = pl.col(name).shift(1).alias(past_name(name))
+        if dtype.is_float():
+            return column.cast(pl.Float64).fill_nan(None)
+        if dtype in (pl.UInt64, pl.Int128):
+            return column.cast(pl.Int128)
+        if dtype.is_integer():
+            return column.cast(pl.Int64)
+        return column.cast(pl.String) if dtype == pl.Categorical else column
+
+    return frame.with_columns(kept(name, dtype) for name, dtype in frame.schema.items())
+
+
+def past_of(before: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The values that PREV has, from the event before, as functions take them."""
+    if before is None:
+        return None
+    return {f"PREV({name})": v if v == v else None for name, v in before.items()}
 
 
 class Expressions:

@@ -30,7 +30,7 @@ def of_predicate(predicate: str, frame: pl.DataFrame | None = None) -> str:
 @pytest.mark.parametrize(
     ("predicate", "answer"),
     [
-        ("x > AVG(x) OVER (ORDER BY t ROWS 5 PRECEDING)", "no windows over rows = it sees one event"),
+        ("x > AVG(x) OVER (ORDER BY t ROWS 5 PRECEDING)", "written without brackets = write AVG(x) OVER 30 s"),
         ("x > LAG(x) OVER (PARTITION BY k ORDER BY t)", "PREV(x) is x at the event before"),
         ("x > 1 FOR 3 s", "FOR does not belong here = how long a situation lasts is written AT LEAST 3 s"),
         ("x > 1 FOR 5 minutes", "written AT LEAST 5 min"),
@@ -223,3 +223,8 @@ def test_help_and_errors_call_the_function_by_its_public_name() -> None:
     assert ps.query.__qualname__ == "query"
     with pytest.raises(TypeError, match=r"^query\(\)"):
         ps.query("FROM s DEFINE a AS x > ? PATTERN a WITHIN 3", 8)  # type: ignore[call-arg]
+
+
+def test_a_query_is_made_of_a_text_by_ps_query() -> None:
+    with pytest.raises(TypeError, match=r"ps\.query\(text\)"):
+        ps.Query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 5")  # type: ignore[call-arg, arg-type]

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from piestream.expressions.functions import FUNCTIONS
-from piestream.expressions.predicate import PREVIOUS_PREFIX, Predicate
+from piestream.expressions.predicate import Predicate
 from piestream.language import QueryError
 from tests.attacks import predicates
 from tests.expressions.reference import holds
-from tests.expressions.trees import SCHEMA, Expressions, rows
+from tests.expressions.trees import SCHEMA, Expressions, past_name, past_of, rows, with_past
 
 
 @pytest.fixture(params=["true", "false"], ids=["ansi", "no ansi"])
@@ -31,7 +31,7 @@ def _check(spark: Any, texts: list[str], seed: int) -> None:
 
     events = rows(Random(seed), 40)
     frame = pl.DataFrame(events, schema=SCHEMA).cast({pl.UInt8: pl.Int16})
-    frame = frame.with_columns(pl.all().shift(1).name.prefix(PREVIOUS_PREFIX)).with_row_index("row")
+    frame = with_past(frame).with_row_index("row")
     table = spark.createDataFrame(frame.cast({"row": pl.Int64}).to_arrow())
     conditions = []
     for text in texts:
@@ -65,7 +65,7 @@ _NOT_IN_SPARK = "u"
 def test_hostile_values(ansi: Any, share: int) -> None:
     """A sample of what `tests.attacks.predicates` tries in Polars and Python."""
     frame, events = predicates.hostile_rows(share)
-    frame = frame.drop(_NOT_IN_SPARK, PREVIOUS_PREFIX + _NOT_IN_SPARK)
+    frame = frame.drop(_NOT_IN_SPARK, past_name(_NOT_IN_SPARK))
     table = ansi.createDataFrame(frame.with_row_index("row").cast({"row": pl.Int64}).to_arrow())
     held, conditions = [], []
     for seed in range(1000 * share, 1000 * share + 120):
@@ -78,7 +78,7 @@ def test_hostile_values(ansi: Any, share: int) -> None:
             continue
         if function is not None:
             pairs = zip(events, [None, *events[:-1]], strict=True)
-            held.append((text, [function(*pair) for pair in pairs]))
+            held.append((text, [function(one, past_of(before)) for one, before in pairs]))
             conditions.append(sql)
     assert len(conditions) > 30
     rows = table.orderBy("row").selectExpr(*(f"{c} AS c{i}" for i, c in enumerate(conditions)))

@@ -251,7 +251,14 @@ def test_ties_are_an_error_in_a_bounded_frame(spark: Any) -> None:
     assert len(query.run(frame, ties="first").collect()) == 1
 
 
-@pytest.mark.parametrize("previous", ["", " OR accel < PREV(accel) - 0.8"])
+@pytest.mark.parametrize(
+    "previous",
+    [
+        "",
+        " OR accel < PREV(accel) - 0.8",
+        " OR AVG(accel - PREV(accel, 3)) OVER 6 s > 0.2 OR MAX(accel) OVER 3 EVENTS < -0.5",
+    ],
+)
 @pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION"])
 def test_slices_of_time_give_the_rows_of_one_stream(spark: Any, previous: str, emit: str) -> None:
     cars = fleet(cars=3, seconds=2400, seed=9).filter(pl.col("car_id") == 2)
@@ -272,3 +279,28 @@ def test_slices_refuse_what_they_cannot_do(spark: Any) -> None:
     query = parse("FROM s ORDER BY id DEFINE a AS id > 0 PATTERN a WITHIN 5 EMIT ON BOTH")
     with pytest.raises(QueryError, match="EMIT ON BOTH"):
         query.run(spark.range(50), slices=4)
+    for predicate, message in (("id > 3 UNTIL id > 9", "UNTIL"), ("PREV(id, 30) > 1", "30 events")):
+        query = parse(f"FROM s ORDER BY id DEFINE a AS {predicate} PATTERN a WITHIN 5")
+        with pytest.raises(QueryError, match=message):
+            query.run(spark.range(50), slices=4)
+
+
+def test_earlier_events_are_the_same_in_spark(spark: Any, tmp_path: Path) -> None:
+    query = parse("""FROM cars PARTITION BY car_id ORDER BY ts MAX GAP 9 s
+LET smooth = AVG(accel) OVER 8 s
+LET change = smooth - PREV(smooth, 2)
+DEFINE a AS smooth > 0.1 UNTIL smooth < 0, b AS change < 0 OR STDDEV(speed) OVER 5 EVENTS > 4
+PATTERN a overlaps; contains; starts; before b
+WITHIN 40 s
+RETURN a.ts, b.ts""")
+    cars = fleet(cars=9, seconds=400, seed=11)
+    expected = query.run(cars)
+    assert len(expected) > 30
+    bounded = rows_of(query.run(frame_of(spark, cars)))
+    player = Player(spark, query, cars, tmp_path, lateness="4 s", buckets=3)
+    player.play(*cars.iter_slices(len(cars) // 4 + 1))
+    streamed = pl.concat([player.rows(), player.flushed()])
+    for found in (bounded, streamed):
+        assert_frame_equal(
+            found.sort(found.columns), expected.sort(expected.columns), check_dtypes=False
+        )

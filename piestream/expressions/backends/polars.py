@@ -36,21 +36,39 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    Previous,
+    Until,
+    Window,
     children,
 )
 from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
-__all__ = ["for_every_row", "polars_expression", "value_expression"]
+__all__ = ["for_every_row", "polars_expression", "polars_value", "value_expression"]
 
 
 def polars_expression(
-    expression: Expression, previous_prefix: str, schema: Mapping[str, Any]
+    expression: Expression, past_prefix: str, schema: Mapping[str, Any]
 ) -> pl.Expr:
-    """The predicate as a Boolean expression in which NULL is false."""
-    if is_too_large(expression, children, _mentions):
+    """The predicate as a Boolean expression in which NULL is false.
+
+    What reads the past is read from the column of the prefix and its key.
+    """
+    if is_too_large(expression, _operands, _mentions):
         raise QueryError(TOO_LARGE)
-    condition = _Writer(previous_prefix, schema).true(expression).fill_null(False)
+    condition = _Writer(past_prefix, schema).true(expression).fill_null(False)
     return for_every_row(condition) if _may_fold(expression) else condition
+
+
+def polars_value(expression: Expression, past_prefix: str, schema: Mapping[str, Any]) -> pl.Expr:
+    """The value of an expression, NULL where that is a NaN."""
+    if is_too_large(expression, _operands, _mentions):
+        raise QueryError(TOO_LARGE)
+    return _Writer(past_prefix, schema).clean(expression)
+
+
+def _operands(expression: Expression) -> tuple[Expression, ...]:
+    """The operands that are written; those of what reads the past are evaluated before."""
+    return () if isinstance(expression, _PAST) else children(expression)
 
 
 def value_expression(expression: Expression, schema: Mapping[str, Any]) -> pl.Expr:
@@ -91,7 +109,7 @@ def _may_fold(expression: Expression) -> bool:
 def _is_column(expression: Expression) -> bool:
     if isinstance(expression, Convert) and expression.operand.type.kind is Kind.INT:
         return _is_column(expression.operand)
-    return isinstance(expression, Field) and expression.type.kind is not Kind.NULL
+    return isinstance(expression, (Field, *_PAST)) and expression.type.kind is not Kind.NULL
 
 
 def _mentions(expression: Expression) -> int:
@@ -124,8 +142,8 @@ def _mentions_of(function: Implementation, count: int, numbers: tuple[int, ...])
 
 
 class _Writer:
-    def __init__(self, previous_prefix: str, schema: Mapping[str, Any]) -> None:
-        self.previous_prefix = previous_prefix
+    def __init__(self, past_prefix: str, schema: Mapping[str, Any]) -> None:
+        self.past_prefix = past_prefix
         self.schema = schema
         self.types = {
             Kind.BOOL: pl.Boolean,
@@ -166,8 +184,8 @@ class _Writer:
 
     def _with_nan(self, expression: Expression) -> pl.Expr:
         match expression:
-            case Field(name, previous) if expression.type.kind is Kind.FLOAT:
-                column = column_named(self.previous_prefix + name if previous else name)
+            case Field(name) if expression.type.kind is Kind.FLOAT:
+                column = column_named(name)
                 return column if self.schema[name] == pl.Float64 else column.cast(pl.Float64)
             case Arithmetic("/", left, right):
                 return self._quotient(left, right)
@@ -179,8 +197,10 @@ class _Writer:
     def write(self, expression: Expression) -> pl.Expr:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
         match expression:
-            case Field(name, previous, type):
-                return self._field(name, previous, type)
+            case Field(name, type):
+                return self._field(name, type)
+            case Previous(key) | Window(key) | Until(key):
+                return column_named(self.past_prefix + key)
             case Const(value, type):
                 return self._const(value, type)
             case Arithmetic("/", left, right):
@@ -232,8 +252,8 @@ class _Writer:
         # Polars writes fill_nan with three mentions of its operand.
         return written.fill_nan(None) if _cleaned(expression) > 1 else written
 
-    def _field(self, name: str, previous: bool, type: Type) -> pl.Expr:
-        column = column_named(self.previous_prefix + name if previous else name)
+    def _field(self, name: str, type: Type) -> pl.Expr:
+        column = column_named(name)
         own = self.schema[name]
         if type.kind is Kind.FLOAT:
             if own != pl.Float64:
@@ -332,7 +352,8 @@ class _Writer:
 
 
 #: What is never a calculated NaN.
-_NAN_FREE = (Field, Const, Case, Coalesce, Extreme)
+_NAN_FREE = (Field, Const, Case, Coalesce, Extreme, Previous, Window)
+_PAST = (Previous, Window, Until)
 
 
 def _balanced(parts: list[pl.Expr], join: Callable[[Any, Any], Any]) -> pl.Expr:

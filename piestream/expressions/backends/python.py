@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
@@ -35,18 +36,31 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    Previous,
+    Until,
+    Window,
 )
 from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
-__all__ = ["Event", "MaskFunction", "PredicateFunction", "mask_function", "truth_function"]
+__all__ = [
+    "Event",
+    "MaskFunction",
+    "PredicateFunction",
+    "ValueFunction",
+    "mask_function",
+    "truth_function",
+    "value_function",
+]
 
 Event = Mapping[str, Any]
+#: A function takes an event, and the values of what reads the past, by their keys; None: all NULL.
 PredicateFunction = Callable[[Event, Event | None], bool]
 MaskFunction = Callable[[Event, Event | None], int]
+ValueFunction = Callable[[Event, Event | None], Any]
 
 
 def truth_function(expression: Expression) -> PredicateFunction | None:
-    """A function of (event, previous event) that is true where the predicate is.
+    """A function of (event, values of the past) that is true where the predicate is.
 
     None if it would be too large, or its source too deep for Python.
     """
@@ -62,7 +76,7 @@ def truth_function(expression: Expression) -> PredicateFunction | None:
 
 
 def mask_function(expressions: Sequence[Expression]) -> MaskFunction | None:
-    """A function of (event, previous event): bit i is set where predicate i is true.
+    """A function of (event, values of the past): bit i is set where predicate i is true.
 
     None if it would be too large, or its source too deep for Python.
     """
@@ -72,6 +86,20 @@ def mask_function(expressions: Sequence[Expression]) -> MaskFunction | None:
         for bit, expression in enumerate(expressions):
             body.append(f"if {writer.true(expression)}: mask |= {1 << bit}")
         compiled: MaskFunction = writer.compiled([*writer.loads(), *body, "return mask"])
+    except _TOO_LARGE:
+        return None
+    return compiled
+
+
+def value_function(expression: Expression) -> ValueFunction | None:
+    """A function of (event, values of the past) that gives a value, None where that is NULL.
+
+    None if it would be too large, or its source too deep for Python.
+    """
+    writer = _Writer()
+    try:
+        value = writer.maybe(expression)
+        compiled: ValueFunction = writer.compiled([*writer.loads(), f"return {value}"])
     except _TOO_LARGE:
         return None
     return compiled
@@ -98,15 +126,15 @@ class _Writer:
         self.temporaries = 0
 
     def compiled(self, body: list[str]) -> Any:
-        source = "def predicate(event, previous):\n" + "".join(f"    {line}\n" for line in body)
+        source = "def predicate(event, past):\n" + "".join(f"    {line}\n" for line in body)
         exec(compile(source, "<piestream predicate>", "exec"), self.namespace)
         return self.namespace["predicate"]
 
     def loads(self) -> list[str]:
         lines = []
-        for (name, previous), variable in self.variables.items():
-            if previous:
-                lines.append(f"{variable} = None if previous is None else previous[{name!r}]")
+        for (name, is_past), variable in self.variables.items():
+            if is_past:
+                lines.append(f"{variable} = None if past is None else past[{name!r}]")
             else:
                 lines.append(f"{variable} = event[{name!r}]")
         return lines
@@ -144,7 +172,10 @@ class _Writer:
                 return self._tested(expression, "")
             case Const(value):
                 return "True" if value else "False"
-            case Field() | Arithmetic() | Case() | Coalesce() | Extreme() | Call() | Convert():
+            case (
+                Field() | Arithmetic() | Case() | Coalesce() | Extreme() | Call() | Convert()
+                | Previous() | Window() | Until()
+            ):  # fmt: skip
                 guards, value = self.value(expression)
                 return "(" + " and ".join([*guards, value]) + ")"
             case _:
@@ -172,7 +203,10 @@ class _Writer:
                 return self._tested(expression, "not ")
             case Const(value):
                 return "True" if value is False else "False"
-            case Field() | Arithmetic() | Case() | Coalesce() | Extreme() | Call() | Convert():
+            case (
+                Field() | Arithmetic() | Case() | Coalesce() | Extreme() | Call() | Convert()
+                | Previous() | Window() | Until()
+            ):  # fmt: skip
                 guards, value = self.value(expression)
                 return "(" + " and ".join([*guards, f"not {value}"]) + ")"
             case _:
@@ -222,7 +256,7 @@ class _Writer:
         if expression.type.kind is Kind.NULL:
             return "None"
         if expression.type.kind is Kind.BOOL and not isinstance(
-            expression, (Field, Case, Coalesce, Extreme)
+            expression, (Field, Case, Coalesce, Extreme, *_PAST)
         ):
             return f"(True if {self.true(expression)} else False if {self.false(expression)} else None)"
         guards, value = self.value(expression)
@@ -235,8 +269,10 @@ class _Writer:
     def value(self, expression: Expression) -> tuple[list[str], str]:
         """Conditions, and an expression for the value that holds where they all do."""
         match expression:
-            case Field(name, previous, type):
-                return self._field(name, previous, type)
+            case Field(name, type):
+                return self._field(name, False, type)
+            case Previous(key) | Window(key) | Until(key):
+                return self._field(key, True, replace(expression.type, stored=None))
             case Const(None):
                 return ["False"], self.constant(None)
             case Const(value, type):
@@ -272,8 +308,8 @@ class _Writer:
         name = self.temporary()
         return [f"({name} := {expression}) is not None"], name
 
-    def _field(self, name: str, previous: bool, type: Type) -> tuple[list[str], str]:
-        variable = self.variables.setdefault((name, previous), f"v{len(self.variables)}")
+    def _field(self, name: str, is_past: bool, type: Type) -> tuple[list[str], str]:
+        variable = self.variables.setdefault((name, is_past), f"v{len(self.variables)}")
         if type.kind is Kind.NULL:
             return ["False"], variable
         present = f"{variable} is not None"
@@ -351,6 +387,8 @@ class _Writer:
         held, result = self._held(f"{self.constant(python)}({', '.join(arguments)})")
         return guards + held, result
 
+
+_PAST = (Previous, Window, Until)
 
 #: Conversions that give None for some values.
 _PARTIAL_CONVERSIONS: dict[tuple[Kind, Kind], Callable[[Any], Any]] = {

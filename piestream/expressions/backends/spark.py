@@ -33,6 +33,9 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    Previous,
+    Until,
+    Window,
 )
 from piestream.expressions.types import Kind, Type
 
@@ -49,14 +52,17 @@ _TYPES = {
 _NAN = "DOUBLE('NaN')"
 
 
-def spark_sql(expression: Expression, previous_prefix: str) -> str:
-    """The predicate as a Spark SQL expression in which NULL is false."""
-    return f"coalesce({_Writer(previous_prefix).write(expression)}, false)"
+def spark_sql(expression: Expression, past_prefix: str) -> str:
+    """The predicate as a Spark SQL expression in which NULL is false.
+
+    What reads the past is read from the column of the prefix and its key.
+    """
+    return f"coalesce({_Writer(past_prefix).write(expression)}, false)"
 
 
 class _Writer:
-    def __init__(self, previous_prefix: str) -> None:
-        self.previous_prefix = previous_prefix
+    def __init__(self, past_prefix: str) -> None:
+        self.past_prefix = past_prefix
 
     def write(self, expression: Expression) -> str:
         """The expression of a node; a float may still be a calculated NaN (see `clean`)."""
@@ -67,8 +73,10 @@ class _Writer:
 
     def _written(self, expression: Expression) -> str:
         match expression:
-            case Field(name, previous, type):
-                return self._field(name, previous, type)
+            case Field(name, type):
+                return self._field(name, type)
+            case Previous(key, _, _, type) | Window(key, _, _, _, _, type) | Until(key, _, _, type):
+                return self._field(self.past_prefix + key, type)
             case Const(value, type):
                 return _constant(value, type.kind)
             case Arithmetic(operator, left, right, type):
@@ -109,15 +117,14 @@ class _Writer:
     def clean(self, expression: Expression) -> str:
         """The expression with a NaN made NULL."""
         written = self.write(expression)
-        nan_free = isinstance(expression, (Field, Const, Case, Coalesce, Extreme))
+        nan_free = isinstance(expression, (Field, Const, Case, Coalesce, Extreme, Previous, Window))
         if expression.type.kind in (Kind.FLOAT, Kind.NUMBER) and not nan_free:
             return f"nullif({written}, {_NAN})"
         return written
 
-    def _field(self, name: str, previous: bool, type: Type) -> str:
+    def _field(self, name: str, type: Type) -> str:
         kind = type.kind
-        whole = self.previous_prefix + name if previous else name
-        column = spark_text.column(whole)
+        column = spark_text.column(name)
         if kind is Kind.FLOAT:
             return f"nullif(CAST({column} AS DOUBLE), {_NAN})"
         if kind is Kind.INT:

@@ -105,7 +105,7 @@ def input_codec(
 ) -> tuple[InputCodec, list[str]]:
     """The codec of a query's events, and the Spark SQL that encodes them (but for their time)."""
     distinct = list(dict.fromkeys(symbol.predicate for symbol in binding.query.symbols))
-    early = [number for number, predicate in enumerate(distinct) if not predicate.previous]
+    early = [number for number, predicate in enumerate(distinct) if not predicate.reads_the_past]
     layout = WireLayout(bits=len(early))
     columns: list[tuple[str, ColumnCodec]] = []
     values: dict[int, str] = {}
@@ -127,7 +127,7 @@ def input_codec(
             count = ColumnCodec(pl.Int64(), Encoding.LONG, codec.wire, codec.null_bit)
             columns[-1] = (name, count)
     if len(early) < len(distinct):
-        for name in dict.fromkeys((*binding.predicate_columns, *binding.previous)):
+        for name in binding.predicate_columns:
             add(RAW + name, name, binding.schema[name])
     row_codec = InputCodec(
         tuple(columns),
