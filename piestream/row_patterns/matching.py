@@ -154,11 +154,14 @@ def _outcome(
     store[WINDOW_REACH] = ensure_capacity(store[WINDOW_REACH], 0, (search.limit - row + 1) * size)
     window = pointer(store[WINDOW_REACH])
     rows = rows_of(partition, store)
-    find_reach(program, rows, row, search.limit, Frontier.CUT, window, pointer(store[WORK]))
+    behind = Frontier.CUT if search.limit < n_rows else Frontier.CUT_OR_END
+    find_reach(program, rows, row, search.limit, behind, window, pointer(store[WORK]))
+    if reached(program, window, 0, start, 1):
+        return _WAITS
     if not reached(program, window, 0, start, 0):
         return _FAILS
     search.end = row + _walk_from(
-        program, partition, search, search.limit, Frontier.CUT, row, WINDOW_REACH, store
+        program, partition, search, search.limit, behind, row, WINDOW_REACH, store
     )
     return _MATCHES
 

@@ -25,10 +25,11 @@ def _behind_the_last(program: Program, frontier: int, now: Words) -> None:
     end = program.accept_at_end
     if frontier == Frontier.END:
         now[end // BITS] |= 1 << (end % BITS)
-    elif frontier == Frontier.MORE:
-        for state in range(1, program.first_start):
-            now[size + state // BITS] |= 1 << (state % BITS)
+    elif frontier != Frontier.CUT:
         now[size + end // BITS] |= 1 << (end % BITS)
+        if frontier == Frontier.MORE:
+            for state in range(1, program.first_start):
+                now[size + state // BITS] |= 1 << (state % BITS)
 
 
 @kernel

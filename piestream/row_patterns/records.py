@@ -56,6 +56,7 @@ class Frontier(IntEnum):
     MORE = 0  # perhaps another row
     END = 1  # the partition ends
     CUT = 2  # rows that are beyond WITHIN
+    CUT_OR_END = 3  # either of these
 
 
 class Entry(Record):

@@ -150,6 +150,21 @@ def test_within_cuts_a_match_off_when_time_has_passed() -> None:
     assert session.close() == []
 
 
+def test_the_end_of_a_partition_may_still_come_when_within_is_over() -> None:
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n PATTERN (A A $) WITHIN 2 "
+        "DEFINE A AS x > 0)"
+    )
+    rows = [{"t": t, "x": 1} for t in (1, 3)]
+    assert query.run(rows) == [{"n": 2}]
+    session = query.open()
+    assert [session.push(row) for row in rows] == [[], []]
+    assert session.close() == [{"n": 2}]
+    session = query.open()
+    assert [session.push(row) for row in [*rows, {"t": 9, "x": 0}]] == [[], [], []]
+    assert session.close() == []
+
+
 def test_texts_times_and_floats_come_back_as_they_are() -> None:
     frame = pl.DataFrame(
         {
