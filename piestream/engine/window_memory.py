@@ -126,14 +126,14 @@ class WindowMemory:
         self._top = Progress.over(progress).top
 
     def _enlarge(self, heads: Words, progress: Words) -> None:
-        """Another pool, twice as large as what is used of this one; queues lie at its beginning."""
+        """Another pool, in which all queues lie at the beginning, and any of them can be doubled."""
         rows = heads.reshape(-1, self._head_words)
         width, pool = self._entry_words, self._pool
         live = rows[:, _LAST] - rows[:, _FIRST]
         words = live * width
         starts = np.concatenate([[0], np.cumsum(words)])
         sources = np.repeat(rows[:, _BLOCK] + rows[:, _FIRST] * width - starts[:-1], words)
-        larger = np.zeros(max(1 << 8, 2 * int(starts[-1]), pool.size // 2) + (1 << 8), np.int64)
+        larger = np.zeros(max(1 << 8, 4 * int(starts[-1]), pool.size // 2) + (1 << 8), np.int64)
         larger[: starts[-1]] = pool[sources + np.arange(int(starts[-1]))]
         middle = QueueHead.offset("middle")
         rows[:, middle] = np.maximum(rows[:, middle] - rows[:, _FIRST], 0)

@@ -175,3 +175,13 @@ def test_a_damaged_state_of_earlier_events_is_refused() -> None:
         broken = kept.with_columns(pl.Series(name, value, dtype=kept.schema[name]))
         with pytest.raises(ValueError, match=r"PREV|window|value"):
             PastValues(binding.past).restore(broken)
+
+
+def test_windows_may_be_much_longer_than_the_room_that_they_begin_with() -> None:
+    for function in ("AVG", "MAX"):
+        text = f"FROM s ORDER BY t DEFINE a AS {function}(x) OVER 3000 = 5 PATTERN a WITHIN 9"
+        rows = pl.DataFrame({"t": range(9000), "x": [5] * 9000})
+        assert ps.query(text).run(rows).rows() == [(0, 0, None)]
+        session = ps.query(text).open()
+        assert len(session.push(rows[:4000])) == 1
+        assert not len(session.push(rows[4000:]))
