@@ -32,6 +32,7 @@ _SOURCES = (
     "compiled/*.py",
     "intervals/*.py",
     "joins/*.py",
+    "row_patterns/loops/*.py",
     "interval_tables/loops/*.py",
 )
 

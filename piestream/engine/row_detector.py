@@ -20,7 +20,7 @@ from piestream.engine.state import DetectorState
 from piestream.errors import StateError
 from piestream.joins.records import ResultRow
 from piestream.plan.program import CompiledQuery
-from piestream.row_patterns.matching import (
+from piestream.row_patterns.loops.matching import (
     NO_ROOM,
     UNDECIDED,
     deadline_of_heads,
@@ -28,9 +28,9 @@ from piestream.row_patterns.matching import (
     take_event,
     variable_masks,
 )
-from piestream.row_patterns.partition_table import RowPartitionTable
-from piestream.row_patterns.records import Partition, PoolHeader, Program
-from piestream.row_patterns.rows import compact_pool, remap_kept_codes
+from piestream.row_patterns.loops.partition_table import RowPartitionTable
+from piestream.row_patterns.loops.records import Partition, PoolHeader, Program
+from piestream.row_patterns.loops.rows import compact_pool, remap_kept_codes
 
 __all__ = ["RowDetector"]
 

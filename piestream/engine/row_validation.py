@@ -9,8 +9,8 @@ import numpy as np
 from piestream.engine.state import StreamState
 from piestream.engine.validation import damaged
 from piestream.plan.binding import Binding
-from piestream.row_patterns.partition_table import RowPartitionTable
-from piestream.row_patterns.records import Partition, PoolHeader, Program
+from piestream.row_patterns.loops.partition_table import RowPartitionTable
+from piestream.row_patterns.loops.records import Partition, PoolHeader, Program
 
 __all__ = ["check_row_words"]
 

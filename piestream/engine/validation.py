@@ -82,7 +82,7 @@ def _dictionary_sizes(binding: Binding, state: StreamState) -> dict[int, int]:
 def _count_partitions(binding: Binding, state: DetectorState) -> int:
     words = binding.compiled.partition_words
     if binding.query.rows is not None:
-        from piestream.row_patterns.partition_table import RowPartitionTable
+        from piestream.row_patterns.loops.partition_table import RowPartitionTable
 
         words = RowPartitionTable(binding.compiled.program).width
     count, rest = divmod(state.partitions.size, words)

@@ -14,7 +14,14 @@ from piestream.compiled.interpreted import INTERPRETED
 __all__ = ["Warmed", "warm"]
 
 #: The packages in which there are loops.
-_PACKAGES = ("compiled", "intervals", "joins", "engine", "interval_tables.loops")
+_PACKAGES = (
+    "compiled",
+    "intervals",
+    "joins",
+    "row_patterns.loops",
+    "engine",
+    "interval_tables.loops",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from piestream.row_patterns.automaton import (
     TooManyPlacesError,
     compile_rows,
 )
-from piestream.row_patterns.records import (
+from piestream.row_patterns.loops.records import (
     BITS,
     KNOWN_AT,
     Entry,

@@ -8,8 +8,16 @@ from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, Carried, Flags, Record, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.joins.records import Phase, ResultRow
-from piestream.row_patterns.records import BITS, KNOWN_AT, Entry, Giving, Partition, Program, What
-from piestream.row_patterns.rows import PATH, RESULTS, WORK, rows_of
+from piestream.row_patterns.loops.records import (
+    BITS,
+    KNOWN_AT,
+    Entry,
+    Giving,
+    Partition,
+    Program,
+    What,
+)
+from piestream.row_patterns.loops.rows import PATH, RESULTS, WORK, rows_of
 
 __all__ = ["Found", "give_match", "give_unmatched"]
 

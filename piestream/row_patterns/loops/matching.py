@@ -25,9 +25,9 @@ from piestream.compiled.records import (
     kernel,
 )
 from piestream.intervals.ticks import plus
-from piestream.row_patterns.output import Found, give_match, give_unmatched
-from piestream.row_patterns.reach import find_reach, reached, walk
-from piestream.row_patterns.records import (
+from piestream.row_patterns.loops.output import Found, give_match, give_unmatched
+from piestream.row_patterns.loops.reach import find_reach, reached, walk
+from piestream.row_patterns.loops.records import (
     BITS,
     KNOWN_AT,
     Frontier,
@@ -36,7 +36,7 @@ from piestream.row_patterns.records import (
     Program,
     Skipping,
 )
-from piestream.row_patterns.rows import (
+from piestream.row_patterns.loops.rows import (
     PATH,
     POOL,
     REACH,
@@ -47,7 +47,7 @@ from piestream.row_patterns.rows import (
     new_row,
     rows_of,
 )
-from piestream.row_patterns.threads import begin_threads, is_undecided, step_threads
+from piestream.row_patterns.loops.threads import begin_threads, is_undecided, step_threads
 
 __all__ = [
     "NO_ROOM",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.row_patterns.records import Partition, Program
+from piestream.row_patterns.loops.records import Partition, Program
 
 __all__ = ["RowPartitionTable"]
 

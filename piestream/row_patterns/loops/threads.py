@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Words, kernel
-from piestream.row_patterns.records import BITS, Partition, Program
+from piestream.row_patterns.loops.records import BITS, Partition, Program
 
 __all__ = ["begin_threads", "is_undecided", "step_threads"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from piestream.compiled.arrays import copy_words, ensure_capacity
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
-from piestream.row_patterns.records import BITS, KNOWN_AT, Partition, PoolHeader, Program
+from piestream.row_patterns.loops.records import BITS, KNOWN_AT, Partition, PoolHeader, Program
 
 __all__ = ["compact_pool", "forget_rows", "new_row", "remap_kept_codes", "rows_of"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Words, kernel
-from piestream.row_patterns.records import BITS, Frontier, Program
+from piestream.row_patterns.loops.records import BITS, Frontier, Program
 
 __all__ = ["find_reach", "reached", "walk"]
 

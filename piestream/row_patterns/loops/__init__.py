@@ -1,0 +1,1 @@
+"""The loops of row patterns, which are compiled."""
