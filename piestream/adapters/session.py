@@ -23,7 +23,7 @@ from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.input_session import InputFeed
 from piestream.adapters.inputs import bound_inputs
 from piestream.adapters.read_columns import lazily_read
-from piestream.engine.combined import CombinedStream, open_stream
+from piestream.engine.combined import CombinedStream, open_stream, refuse_closing
 from piestream.engine.snapshot import restore, schema_of, snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -384,6 +384,8 @@ class Session:
         at_end = BoundedOptions(at_end=at_end).at_end
         with self._all_given():
             self._check_open()
+            if at_end == "close":
+                refuse_closing(self.query)
             result = pl.DataFrame() if self._stream is None else self._stream.finish(at_end)
             given = as_kind(self._kind, result)
             self._closed = True

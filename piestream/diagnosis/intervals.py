@@ -68,7 +68,10 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     found = {symbol.name: runs(rows, symbol) for symbol in rows.query.symbols}
     if not any(stream.max_gap for stream in rows.query.streams) or not rows.query.is_combined:
         return found
-    ends = pl.concat([t.filter(~pl.col("open")).select(*rows.keys, "te") for t in found.values()])
+    of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
+    if not of_events:
+        return found
+    ends = pl.concat([t.filter(~pl.col("open")).select(*rows.keys, "te") for t in of_events])
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
     so_far = pl.when("open").then(pl.max_horizontal("te", _LAST)).otherwise("te")
     return {

@@ -14,9 +14,8 @@ from piestream.expressions.columns import column_named
 
 __all__ = ["of_partition", "plain", "stretch", "ticks_of"]
 
-#: Times before a stretch that it needs: one at which no run begins too early, and the one that PREV
-#: reads there.
-_BEFORE = 2
+#: Times before a stretch that it needs: one, at which no run begins too early.
+_BEFORE = 1
 
 
 def plain(value: Any) -> Any:
@@ -67,5 +66,7 @@ def stretch(rows: Rows, first: int, last: int) -> Rows:
     before = times.filter(times < first).unique().sort().tail(_BEFORE)
     after = times.filter(times > last)
     start = first if before.is_empty() else before[0]
+    if any(symbol.predicate.reads_the_past for symbol in rows.query.symbols):
+        start = times.min()  # how far back that goes is known of no UNTIL
     end = last if after.is_empty() else after.min()
     return replace(rows, frame=rows.frame.filter((times >= start) & (times <= end)))

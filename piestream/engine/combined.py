@@ -185,8 +185,6 @@ class CombinedStream(Stream):
 
         ``at_end`` "close" ends what is open at the last instant of its partition.
         """
-        if (at_end or self._at_end) == "close" and not self._whole:
-            refuse_closing(self.binding.query)
         with self._change:
             inner = [
                 self._intervals.numbered(
