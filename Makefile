@@ -89,8 +89,8 @@ demo-spark: java $(VENV)/.installed-spark
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.warm
 	@skipped=$$(sh tests/java.sh); \
-	echo '$(BIN)/python -m pytest -n $(JOBS) $(ARGS)'; \
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS); status=$$?; \
+	echo '$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)'; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS); status=$$?; \
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi; \
 	exit $$status
 

@@ -32,7 +32,7 @@ def holds_on(text: str, column: str, values: list[object], dtype: object = None)
         ("foo(a) > 1", "FOO is not a function"),
         ("leength(a) > 1", "did you mean LENGTH"),
         ("count(*) > 1", "COUNT is not a function"),
-        ("sum(a) over () > 1", "no windows over rows"),
+        ("sum(a) over () > 1", "written without brackets"),
         ("lag(a) > 1", "LAG is not a function"),
         ("a in (select 1)", "without SELECT"),
         ("(select 1) > 1", "without SELECT"),
