@@ -82,8 +82,16 @@ _BOUNDS = re.compile(
 )
 
 
+#: A comma between two definitions, not inside brackets.
+_BETWEEN = re.compile(r",(?![^()]*\))")
+#: The duration of a window of values; the oracle reads it in beats, which a folder's clock counts.
+_LENGTH = re.compile(
+    r"\bOVER (\d+)(?! EVENTS)(?: (?!AND\b|OR\b|AT\b|BETWEEN\b|UNTIL\b)[a-z]+)?", re.IGNORECASE
+)
+
+
 def predicates(text: str) -> dict[str, str]:
-    """The texts of the predicates in a query (those of the case folders have no commas inside).
+    """The texts of the predicates in a query, as the oracle reads them.
 
     >>> predicates("FROM x DEFINE a AS n > 8 AT LEAST 5 s, b AS p -- why\\nPATTERN a meets b")
     {'a': 'n > 8', 'b': 'p'}
@@ -93,9 +101,9 @@ def predicates(text: str) -> dict[str, str]:
     if found is None:
         raise ValueError("the query has no DEFINE before a PATTERN")
     named = {}
-    for definition in found[1].split(","):
+    for definition in _BETWEEN.split(found[1]):
         name, predicate = re.split(r"\s+AS\s+", definition.strip(), maxsplit=1, flags=re.IGNORECASE)
-        named[name] = " ".join(_BOUNDS.sub("", predicate).split())
+        named[name] = _LENGTH.sub(r"OVER {\1}", " ".join(_BOUNDS.sub("", predicate).split()))
     return named
 
 
