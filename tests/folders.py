@@ -68,7 +68,7 @@ def read(folder: Path) -> Case:
         matches = list(csv.reader(lines))
     rows = tuple(frame.to_dicts())
     truth = {name: parsed(predicate) for name, predicate in predicates(text).items()}
-    where = _where(text)
+    where = _where(text, clock)
     stream = Stream(
         rows, frame.schema, truth, clock, options.get("ties", "error"), time, where=where
     )
@@ -86,7 +86,7 @@ _BOUNDS = re.compile(
 _BETWEEN = re.compile(r",(?![^()]*\))")
 #: The duration of a window of values; the oracle reads it in beats, which a folder's clock counts.
 _LENGTH = re.compile(
-    r"\bOVER (\d+)(?! EVENTS)(?: (?!AND\b|OR\b|AT\b|BETWEEN\b|UNTIL\b)[a-z]+)?", re.IGNORECASE
+    r"\bOVER (\d+)\b(?! EVENTS)(?: (?!AND\b|OR\b|AT\b|BETWEEN\b|UNTIL\b)[a-z]+)?", re.IGNORECASE
 )
 
 
@@ -114,7 +114,7 @@ _ITEM = re.compile(
 )
 
 
-def _where(text: str) -> Where | None:
+def _where(text: str, clock: Clock) -> Where | None:
     """The condition on matches, with what it reads; None if the query has none."""
     text = re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     clause = re.search(r"\bWHERE\b(.*?)(?:\b(?:EMIT|RETURN|ONCE|LIMIT)\b|$)", text, re.DOTALL)
@@ -134,7 +134,12 @@ def _where(text: str) -> Where | None:
             items.append(Aggregate(found["function"], of, found["column"], name))
         return name
 
-    return Where(parsed(_ITEM.sub(named, clause[1])), tuple(items))
+    condition = _ITEM.sub(named, clause[1])
+    if clock.unit is not None:  # lengths, in ticks
+        condition = re.sub(
+            rf"(\d+) {clock.unit}\b", lambda n: str(clock.beats(int(n[1]))), condition
+        )
+    return Where(parsed(condition), tuple(items))
 
 
 def table(rows: Rows, query: Any, stream: Stream) -> list[list[str]]:
