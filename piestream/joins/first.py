@@ -18,7 +18,7 @@ from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import DONE, Matches, Scanned, begin_scan, scan, scan_listed
-from piestream.joins.given import was_given
+from piestream.joins.given import identify, was_given
 from piestream.joins.orders import scattered
 from piestream.joins.partition import Partition
 from piestream.joins.records import Paused, Program, ScanMode, Scratch, Seed
@@ -130,20 +130,20 @@ class _Left(IntEnum):
 def _left_out(
     partition: Partition, scratch: Scratch, found: Found, bound: int, room: Words, floor: int
 ) -> int:
-    """Whether no match with what is bound is given, and why (`_Left`); ``room`` is for an identity."""
+    """Whether no match with what is bound is given, and why (`_Left`).
+
+    ``room`` is for the ids of all symbols, and behind them for an identity.
+    """
     program = partition.program
+    for s in range(program.n_symbols):
+        room[s] = scratch.bound[s].slot_id  # those that are not bound are not looked at
     if program.n_once and not program.once_symbols & ~bound:
-        for k in range(program.n_once):
-            s = program.once[k]
-            room[2 * k] = partition.ring(s).slot(scratch.bound[s].slot_id).start
-            room[2 * k + 1] = partition.row_number(s, scratch.bound[s].slot_id)
-        if was_given(partition, room):
+        identity = at_word(room, program.n_symbols)
+        identify(partition, room, identity)
+        if was_given(partition, identity):
             return _Left.GIVEN
     if program.apart_symbols & ~bound:
         return _Left.NO
-    for k in range(program.n_apart):
-        s = program.apart[k]
-        room[s] = scratch.bound[s].slot_id
     number = found.numbers[found.place_of(room)]
     if number == NONE:
         return _Left.NO
@@ -175,7 +175,7 @@ def extend_to_first(partition: Partition, scratch: Scratch, matches: Matches, fl
     depth = scratch.depth
     bound = _bound_before(program, seed, depth)
     begins = True
-    room_array = np.empty(2 * program.n_symbols, np.int64)
+    room_array = np.empty(program.n_symbols + 2 * program.n_once, np.int64)
     room = pointer(room_array)
     table = _table_of(matches, program, scratch.n_matches)
     found = Found(pointer(table), table.size, matches, program)

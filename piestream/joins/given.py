@@ -22,18 +22,12 @@ from piestream.compiled.primitives import (
     trailing_zeros,
     within,
 )
-from piestream.compiled.records import Array, Record, Words, kernel
+from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.orders import scattered
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, GivenMatch, Program, Slot
 from piestream.joins.rings import Ring, grow_ring
-
-
-class Judged(Record):
-    """Matches to be judged, column by column: partition, report, earliest start, identities."""
-
-    words: Words
 
 
 @kernel
