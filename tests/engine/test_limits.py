@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -10,6 +11,8 @@ import pytest
 import piestream as ps
 from piestream.engine.stream import Stream
 from piestream.plan.binding import bind
+from tests import oracle
+from tests.clock import Clock
 
 #: a, b and c by turns, with an event of none between: 666 intervals of each.
 TURNS = pl.DataFrame({"ts": range(4_000), "turn": [number % 6 for number in range(4_000)]})
@@ -128,3 +131,28 @@ def test_completions_follow_what_was_given() -> None:
         FROM s ORDER BY ts DEFINE a AS x = 1 PATTERN a WITHIN 9 EMIT ON BOTH COOLDOWN 3
     """)
     assert query.run(frame).rows() == [(0, "trigger", 0, None), (2, "completion", 0, 2)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_given_is_what_judging_all_matches_gives(seed: int) -> None:
+    rng = Random(seed)
+    columns = {name: [rng.randint(0, 9) for _ in range(60)] for name in "xyz"}
+    frame = pl.DataFrame({"ts": sorted(rng.sample(range(120), 60)), **columns})
+    how = [
+        "; ".join(rng.sample(["before", "meets", "overlaps", "contains", "after"], 2))
+        for _ in range(2)
+    ]
+    limits = [f"ONCE PER {rng.choice('abc')}", "NO OVERLAP", "COOLDOWN 5", "LIMIT 4"]
+    text = f"""
+        FROM s ORDER BY ts DEFINE a AS x > 3, b AS y > 4, c AS z > 5
+        PATTERN {rng.choice(["a {} b AND b {} c", "c {} b AND b {} a"]).format(*how)}
+        WITHIN 80
+    """
+    query = ps.query(text + " ".join(rng.sample(limits, rng.randint(1, 2))))
+    rows = ps.query(text).run(frame).rows(named=True)
+    starts = [{s: row[f"{s}_ts"] for s in "abc"} for row in rows]
+    reported = [
+        oracle.Reported(row["detected_at"], at, row) for row, at in zip(rows, starts, strict=True)
+    ]
+    expected = [one.match for one in oracle.given(query, Clock(), reported)]
+    assert query.run(frame).rows(named=True) == expected
