@@ -32,7 +32,6 @@ from piestream.joins.records import (
     Step,
 )
 from piestream.joins.rings import Ring
-from piestream.joins.semijoin import every_row_symbol_can_complete
 
 #: The depth of an extension that is finished.
 DONE = -1
@@ -470,9 +469,6 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
     if depth == 0:
         scratch.cached_matches = NONE
         scratch.cached_end = NONE
-        if program.rows and n_steps and not every_row_symbol_can_complete(partition, floor):
-            scratch.depth = DONE
-            return True
     while depth >= 0:
         if depth == n_steps:
             if scratch.n_matches == matches.capacity:

@@ -15,7 +15,7 @@ import numpy as np
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Carried, Record, kernel, method
-from piestream.joins.records import NO_MATCH, Held, OrderNode, RowSlot
+from piestream.joins.records import NO_MATCH, UNBOUNDED, Held, OrderNode, RowSlot, Symbol
 from piestream.joins.rings import Ring
 
 #: The orders, by the word of the slot that comes first in their keys.
@@ -49,6 +49,7 @@ class Order(Record):
     ring: Carried[Ring]
     by: Carried[int]  # BY_START or BY_END
     keeps_best: Carried[bool]  # whether somebody asks for the best bounds
+    symbol: Carried[Symbol]
 
     @method
     def slot(self, slot_id: int) -> RowSlot:
@@ -88,13 +89,101 @@ class Order(Record):
                 low = min(low, child.low)
                 high = max(high, child.high)
                 best = max(best, child.best)
+        changed = False
+        if self.by == BY_END and self.symbol.given != self.symbol.lowest_end:
+            changed = self.summarize_bounds(slot)
         if node.count == count and node.low == low and node.high == high and node.best == best:
-            return False
+            return changed
         node.count = count
         node.low = low
         node.high = high
         node.best = best
         return True
+
+    @method
+    def given_by(self, slot: RowSlot, word: int) -> int:
+        """The bound that an interval gives to partners: see `Symbol.given`; NONE: without exception."""
+        if slot.held != Held.VALID:
+            return NO_MATCH
+        if word == NONE:
+            return min(slot.start, slot.match_bound)
+        symbol = self.symbol
+        excluded = symbol.bound + word - symbol.given
+        best = slot.start
+        for other in range(symbol.bound, symbol.bound_end):
+            if other != excluded:
+                best = min(best, slot[other])
+        return best
+
+    @method
+    def raisable(self, slot: RowSlot, word: int) -> int:
+        """The bound that later partners may still raise: see `Symbol.lowest`."""
+        symbol = self.symbol
+        bound = slot[symbol.by_later + word - symbol.lowest]
+        return bound if bound < slot.start else UNBOUNDED
+
+    @method
+    def summarize_bounds(self, slot: RowSlot) -> bool:
+        """Make what a node of the order by end says of bounds agree with its subtrees; False if it did."""
+        symbol = self.symbol
+        node = slot.orders[BY_END]
+        changed = False
+        for word in range(symbol.given, symbol.lowest_end):
+            gives = word < symbol.given_end
+            bound = self.given_by(slot, word) if gives else self.raisable(slot, word)
+            for side in range(2):
+                child_id = node.left if side == 0 else node.right
+                if child_id != NONE:
+                    theirs = self.slot(child_id)[word]
+                    bound = max(bound, theirs) if gives else min(bound, theirs)
+            if slot[word] != bound:
+                slot[word] = bound
+                changed = True
+        return changed
+
+    @method
+    def best_given_before(self, limit: int, word: int) -> int:
+        """The best bound that those give whose first endpoint is less than a limit.
+
+        ``word`` is one of `Symbol.given`, or NONE.
+        """
+        best = NO_MATCH
+        at = self.root
+        while at != NONE:
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            if slot[self.by] >= limit:
+                at = node.left
+                continue
+            best = max(best, self.given_by(slot, word))
+            if node.left != NONE:
+                left = self.slot(node.left)
+                best = max(best, left[word] if word != NONE else left.orders[self.by].best)
+            at = node.right
+        return best
+
+    @method
+    def first_raisable(self, limit: int, word: int, bound: int) -> int:
+        """One whose first endpoint is less than a limit and whose bound is lower; NONE if none is.
+
+        ``word`` is one of `Symbol.lowest`.
+        """
+        at = self.root
+        while at != NONE:
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            if slot[word] >= bound:
+                return NONE
+            if slot[self.by] >= limit:
+                at = node.left
+                continue
+            if node.left != NONE and self.slot(node.left)[word] < bound:
+                at = node.left
+            elif self.raisable(slot, word) < bound:
+                return at
+            else:
+                at = node.right
+        return NONE
 
     @method
     def refresh(self, slot_id: int) -> None:
@@ -322,4 +411,6 @@ def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int)
     The other endpoint is from ``low`` to ``high``; the bound is not lower than ``floor``, unless this
     is NO_MATCH.
     """
-    return Box(order, order.ring, order.by, order.keeps_best, first, last, low, high, floor)
+    return Box(
+        order, order.ring, order.by, order.keeps_best, order.symbol, first, last, low, high, floor
+    )

@@ -372,27 +372,63 @@ class _Compiler:
 
     def _add_bounds(self) -> None:
         """Words for the bounds of the semijoin reduction: of constraints, on the sides they limit."""
-        tree = tuple(
-            number
-            for number in spanning_tree(len(self.symbols), self.edges)
-            if not (self.edges[number].ranged and self._of_rows(self.edges[number]))
-        )
+        tree = spanning_tree(len(self.symbols), self.edges)
         bounded = bounded_sides(tree, self.edges, self.seeds)
         for symbol, fields in enumerate(self.symbols):
             mine = [self.constraints[number] for number, s in bounded if s == symbol]
+            gives = [
+                constraint
+                for number, constraint in enumerate(self.constraints[: len(self.edges)])
+                if constraint.listed != NONE
+                and symbol in (constraint.edge.x, constraint.edge.y)
+                and constraint.side_of(symbol)["allows_later"]
+                and (number, constraint.edge.other(symbol)) in bounded
+            ]
+            mine.sort(key=lambda constraint: constraint not in gives)
             fields["bound"] = self.slots.take(symbol, len(mine))
             fields["bound_end"] = self.slots.widths[symbol]
             for bound, constraint in enumerate(mine, fields["bound"]):
                 self._add_bound(symbol, constraint, bound)
+            self._add_given(symbol, mine, gives)
             fields["range_bound_end"] = self.slots.widths[symbol]
+
+    def _add_given(
+        self, symbol: int, mine: Sequence[_Constraint], gives: Sequence[_Constraint]
+    ) -> None:
+        """The words by which bounds go through the ranges of listed constraints."""
+        fields = self.symbols[symbol]
+        if symbol not in self.rows:
+            for constraint in gives:
+                constraint.side_of(symbol)["given"] = self.slots.take(symbol)
+            return
+        fields["by_later"] = self.slots.widths[symbol]
+        for constraint in mine:
+            side = constraint.side_of(symbol)
+            if side["allows_later"]:
+                side["bound_by_later"] = self.slots.take(symbol)
+        n_later = self.slots.widths[symbol] - fields["by_later"]
+        fields["given"] = self.slots.widths[symbol]
+        for constraint in mine:  # those that give come first
+            if constraint in gives:
+                constraint.side_of(symbol)["given"] = self.slots.take(symbol)
+        fields["given_end"] = fields["lowest"] = self.slots.widths[symbol]
+        fields["lowest_end"] = fields["lowest"] + n_later
+        self.slots.take(symbol, n_later)
 
     def _add_bound(self, symbol: int, constraint: _Constraint, bound: int) -> None:
         """The words of one bound, and of its parts where partners come from more than one range."""
         side = constraint.side_of(symbol)
+        side["bound"] = bound
+        if constraint.listed != NONE:
+            one_range = not side["allowed"] and side["allows_earlier"] != side["allows_later"]
+            if side["allows_earlier"]:
+                side["bound_by_earlier"] = bound if one_range else self.slots.take(symbol)
+            if side["allows_later"] and symbol not in self.rows:
+                side["bound_by_later"] = bound if one_range else self.slots.take(symbol)
+            return
         earlier = side["last_ended_before"] != NONE
         later = side["first_starting_after"] != NONE
         one_range = earlier != later and constraint.automaton == NONE
-        side["bound"] = bound
         if earlier:
             side["bound_by_earlier"] = bound if one_range else self.slots.take(symbol)
             side["bound_by_ended"] = self._ended_bounds_at + self.n_ended_bounds
