@@ -13,7 +13,7 @@ from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Rows, inline_kernel, kernel, method
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import can_complete, discard, is_held, is_listed, pair_at, set_aside
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START, Box, box_in
 from piestream.joins.pairs import first_live_partner, is_pair, possible_relations
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -287,17 +287,6 @@ def _next_listed(
     if join.bucket != NONE:
         return _next_listed_with_key(partition, scratch, join, source, cursor, floor)
     ring = partition.ring(target)
-    if partition.program.rows >> target & 1:
-        is_earlier = cursor.range == ScanRange.EARLIER
-        by = BY_END if is_earlier else BY_START
-        first = INT64_MIN if is_earlier else source.end + 1
-        last = source.start - 1 if is_earlier else INT64_MAX
-        order = partition.order(target, by)
-        box = box_in(order, first, last, INT64_MIN, INT64_MAX, floor)
-        candidate, looked = box.following(cursor.next)
-        scratch.steps += looked
-        cursor.next = candidate
-        return candidate
     while cursor.next <= cursor.last:
         candidate, looked = ring.next_candidate(cursor.next, cursor.last)
         scratch.steps += 1 + looked
@@ -311,6 +300,56 @@ def _next_listed(
 
 
 @kernel
+def _rows_in_range(
+    partition: Partition, join: Join, source: Slot, cursor: ScanCursor, floor: int
+) -> Box:
+    """The rows in the cursor's range that can complete a match."""
+    if cursor.range == ScanRange.EARLIER:
+        order = partition.order(join.target, BY_END)
+        return box_in(order, INT64_MIN, source.start - 1, INT64_MIN, INT64_MAX, floor)
+    order = partition.order(join.target, BY_START)
+    return box_in(order, source.end + 1, INT64_MAX, INT64_MIN, INT64_MAX, floor)
+
+
+@kernel
+def _scan_rows(
+    partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
+    matches: Matches, is_last: bool, floor: int,
+) -> int:  # fmt: skip
+    """What `scan` does, of the rows in one range; EXHAUSTED at its end."""
+    target = join.target
+    bound = scratch.bound
+    source = Slot(at_word(partition.pool, bound[join.source].place))
+    box = _rows_in_range(partition, join, source, cursor, floor)
+    has_checks = step.checked | step.keyed != 0
+    candidate = cursor.next
+    steps = 0
+    outcome = Scanned.EXHAUSTED
+    while True:
+        candidate, looked = box.following(candidate)
+        steps += looked
+        if candidate == NONE:
+            break
+        if has_checks:
+            slot = box.ring.slot(candidate)
+            if not _passes(partition, join, step, slot, candidate, bound):
+                continue
+        bound[target].slot_id = candidate
+        if not is_last:
+            bound[target].place = box.ring.place(candidate)
+            outcome = Scanned.BOUND
+            break
+        if scratch.n_matches == matches.capacity:
+            outcome = Scanned.FULL
+            break
+        matches.write(scratch.n_matches, bound)
+        scratch.n_matches += 1
+    cursor.next = candidate
+    scratch.steps += steps
+    return outcome
+
+
+@kernel
 def scan_listed(
     partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
     matches: Matches, is_last: bool, floor: int,
@@ -320,9 +359,16 @@ def scan_listed(
     ring = partition.ring(target)
     bound = scratch.bound
     source = Slot(at_word(partition.pool, bound[join.source].place))
+    of_rows = partition.program.rows >> target & 1 and join.bucket == NONE
     while True:
         candidate = NONE
-        if cursor.range != ScanRange.NONE:
+        if of_rows and cursor.range > ScanRange.PAIRS:
+            outcome = _scan_rows(
+                partition, scratch, join, step, cursor, matches, is_last, floor
+            )
+            if outcome != Scanned.EXHAUSTED:
+                return outcome
+        elif cursor.range != ScanRange.NONE:
             candidate = _next_listed(partition, scratch, join, source, cursor, floor)
         if candidate == NONE:
             if not _next_list_range(partition, join, source, cursor):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 
-from piestream.automata import compile_pair, read_by_automaton
+from piestream.automata import compile_pair, may_end_last, read_by_automaton
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Record, assemble
 from piestream.intervals import aggregates
@@ -252,9 +253,10 @@ class _Compiler:
             self.n_rings += 1
         elif pairs:
             constraint.automaton = self._automaton(pairs, same_predicate)
-        if pairs:
-            self.seeds.append(((edge.x, edge.y), number))
-        constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
+        if self._may_complete(edge.x, edge.y):
+            if pairs:
+                self.seeds.append(((edge.x, edge.y), number))
+            constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
         for symbol, allowed, stored in (
             (edge.x, spec.relations, pairs),
             (edge.y, inverse(spec.relations), inverse(pairs)),
@@ -273,6 +275,24 @@ class _Compiler:
                 if allowed & _AFTER:
                     side["last_ended_before"] = self.slots.take(symbol)
         return constraint
+
+    @cached_property
+    def _last(self) -> set[int]:
+        """The symbols of which an interval may be the last of a match to become known.
+
+        Where all intervals become known at their ends, it is one that no other ends after.
+        """
+        symbols = range(len(self.symbols))
+        streams = [self.query.streams[symbol.stream] for symbol in self.query.symbols]
+        if not all(stream.is_known_at_end for stream in streams):
+            return set(symbols)
+        relations = (c.relations for c in self.query.constraints)
+        pairs = ((e.x, e.y, r) for e, r in zip(self.edges, relations, strict=True))
+        return set(may_end_last(len(self.symbols), pairs))
+
+    def _may_complete(self, *symbols: int) -> bool:
+        """Whether a match may be completed by intervals of these symbols."""
+        return not self._last.isdisjoint(symbols)
 
     def _of_rows(self, edge: Edge) -> bool:
         """Whether intervals of one of the symbols come as rows."""
@@ -356,7 +376,8 @@ class _Compiler:
             fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
-        if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
+        completes = fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol)
+        if completes and self._may_complete(symbol):
             name = self.query.symbols[symbol].name
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
