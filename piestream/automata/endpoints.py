@@ -27,16 +27,19 @@ def may_end_last(n_symbols: int, constraints: Iterable[tuple[int, int, Relation]
     return [s for s in range(n_symbols) if not (ends[s] == _EARLIER).any()]
 
 
-def _implied(
-    n_symbols: int, constraints: Iterable[tuple[int, int, Relation]]
-) -> NDArray[np.int8]:
+def _implied(n_symbols: int, constraints: Iterable[tuple[int, int, Relation]]) -> NDArray[np.int8]:
     """How each endpoint (row) must lie to each other one: starts are even, ends are odd."""
     order = np.zeros((2 * n_symbols, 2 * n_symbols), np.int8)
     starts = 2 * np.arange(n_symbols)
     order[starts, starts + 1] = _EARLIER
     for x, y, relations in constraints:
         allowed = [ENDPOINT_ORDER[r] for r in ALLEN if r & allen_of(relations)]
-        for of_x, of_y, name in ((0, 0, "ts_ts"), (0, 1, "ts_te"), (1, 0, "te_ts"), (1, 1, "te_te")):
+        for of_x, of_y, name in (
+            (0, 0, "ts_ts"),
+            (0, 1, "ts_te"),
+            (1, 0, "te_ts"),
+            (1, 1, "te_te"),
+        ):
             signs = {getattr(one, name) for one in allowed}
             low, high = 2 * x + of_x, 2 * y + of_y
             order[low, high] = max(order[low, high], _strength(signs))
@@ -53,5 +56,3 @@ def _strength(signs: set[int]) -> int:
     if 1 in signs:
         return _ANYHOW
     return _NOT_LATER if 0 in signs else _EARLIER
-
-

@@ -13,10 +13,11 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing
 from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.closing import open_row_before
 from piestream.joins.keys import drop_keys, index_interval, index_keys
 from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import find_arrived, find_passed, followed_end
 from piestream.joins.range_bounds import begin_given, take_bounds

@@ -12,12 +12,14 @@ from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.counters import note_counts
-from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.extend import DONE, extend
 from piestream.joins.first import extend_to_first
 from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import is_held, link, pair_at
-from piestream.joins.orders import BY_END, box_in
+from piestream.joins.matches import Matches
+from piestream.joins.orders import BY_END
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
 from piestream.joins.range_bounds import bound_by_ended, note_given

@@ -12,8 +12,9 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Record, Rows, Words, kernel
-from piestream.joins.extend import Matches
-from piestream.joins.orders import BY_START, box_in
+from piestream.joins.boxes import box_in
+from piestream.joins.matches import Matches
+from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH
 from piestream.joins.sort import FEW, MOST_BITS, bits_of, radix_sorted

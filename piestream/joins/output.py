@@ -7,10 +7,11 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
-from piestream.joins.extend import Matches
+from piestream.joins.boxes import box_in
 from piestream.joins.given import identify, judge, spend
 from piestream.joins.match_order import places_by_rank
-from piestream.joins.orders import BY_END, box_in
+from piestream.joins.matches import Matches
+from piestream.joins.orders import BY_END
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     NO_MATCH,

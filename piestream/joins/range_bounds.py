@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.records import kernel
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.boxes import box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, Constraint, Held, RowSlot, Slot
 
