@@ -97,7 +97,8 @@ def _sorted_by(keys: _Keys, n_keys: int, matches: Matches, ranks: Words, count: 
                 word = 0
                 for number in range(first, end):
                     key = keys.of[number]
-                    word = word << key.bits | ranks[key.at + ids[key.symbol] - key.head]
+                    if key.bits:
+                        word = word << key.bits | ranks[key.at + ids[key.symbol] - key.head]
                 words[k] = word << number_bits | k
             words = radix_sorted(words, number_bits, taken)
             before = places
