@@ -286,8 +286,8 @@ class Detector:
         state = LoopState(partition, _empty_pool(PoolHeader.size), self._no_waiting_matches())
         workroom = Workroom(program)
         steps = found = 0
-        rows = int(batch.row_offsets[end] - batch.row_offsets[first])
-        expected = min(PORTION_ROWS, _RESULT_ROWS_EACH * rows)
+        n_rows = int(batch.row_offsets[end] - batch.row_offsets[first])
+        expected = min(PORTION_ROWS, _RESULT_ROWS_EACH * n_rows)
         while first < end and found <= enough:
             until = end
             if adaption.enabled:
