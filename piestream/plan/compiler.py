@@ -174,6 +174,8 @@ class _Compiler:
             for number, symbol in enumerate(query.symbols)
             if query.streams[symbol.stream].is_ready_made
         }
+        #: Those of them whose rows may be known later than the intervals end.
+        self.late = {s for s in self.rows if query.streams[query.symbols[s].stream].is_known_late}
         self.outputs = tuple(dict.fromkeys(outputs))
         self.symbols = [_blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
@@ -356,10 +358,21 @@ class _Compiler:
             fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
-        if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
+        if fields["validity"] != Validity.AT_START or alone or self._comes_after_all(symbol):
             name = self.query.symbols[symbol].name
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
+
+    def _comes_after_all(self, symbol: int) -> bool:
+        """Whether all partners of an interval may be there when it becomes known, none in a pair."""
+        if symbol not in self.late:
+            return self._follows_all(symbol)
+        return all(
+            constraint.side_of(symbol)["allows_earlier"]
+            or constraint.side_of(symbol)["allows_later"]
+            for _, constraint in self._constraints_of(symbol)
+            if not constraint.naming
+        )
 
     def _follows_all(self, symbol: int) -> bool:
         """Whether all constraints of a symbol allow that it begins after the other has ended."""
