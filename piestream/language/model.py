@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
+from piestream.expressions.values import ValueExpression
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.inputs import Events, Frame, SparkFrame, has_spark
 from piestream.language.options import (
@@ -122,6 +123,11 @@ class Source:
         """Whether its intervals may become known later than they end."""
         return self.query is not None and self.query.is_known_late
 
+    @property
+    def is_known_at_end(self) -> bool:
+        """Whether its rows are intervals none of which is known before it ends."""
+        return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
+
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
@@ -193,7 +199,33 @@ class Value:
     alias: str
 
 
-Return = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+#: What a match gives.
+MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculated:
+    """``MAX(a.x) - MIN(a.x) AS rise``: an expression over what a match gives.
+
+    The names in it are what a match gives, by the text that names it.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN max(a.x)-MIN(a.x) AS rise"
+    ... )
+    >>> print(query.returns[0].expression)
+    MAX(a.x) - MIN(a.x)
+    >>> [item.alias for item in query.returns[0].items]
+    ['MAX(a.x)', 'MIN(a.x)']
+    """
+
+    expression: ValueExpression
+    items: tuple[MatchItem, ...] = field(compare=False)  # each named by its text
+    lengths: tuple[tuple[str, Duration], ...] = field(compare=False)  # ``5 s``
+    alias: str
+
+
+Return = Union[MatchItem, Calculated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +245,7 @@ class Condition:
     """
 
     predicate: Predicate
-    items: tuple[Return, ...] = field(compare=False)  # each named by its text
+    items: tuple[MatchItem, ...] = field(compare=False)  # each named by its text
     lengths: tuple[tuple[str, Duration], ...] = field(default=(), compare=False)  # ``5 s``
 
     def __str__(self) -> str:
@@ -286,15 +318,18 @@ class Query:
         return tuple(found.values())
 
     @property
-    def items(self) -> tuple[Return, ...]:
-        """All that is calculated of a match: what RETURN gives, and what WHERE reads.
+    def items(self) -> tuple[MatchItem, ...]:
+        """All that is read of a match: by RETURN, its calculations included, and by WHERE.
 
         >>> import piestream as ps
         >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE a.te > 5")
         >>> [item.alias for item in query.items]
         ['a_ts', 'a_te', 'a.te']
         """
-        return self.returns + (() if self.where is None else self.where.items)
+        found = list(() if self.where is None else self.where.items)
+        for item in reversed(self.returns):
+            found[:0] = item.items if isinstance(item, Calculated) else (item,)
+        return tuple(found)
 
     @property
     def is_combined(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.syntax import And, Literal
-from piestream.language.model import Aggregate, Condition, Query, Source, Symbol, Value
+from piestream.language.model import Aggregate, Calculated, Condition, Query, Source, Symbol, Value
 from piestream.language.parser import query as read_query
 from piestream.language.row_patterns import Measure
 from piestream.plan.binding import Binding, bind, input_key
@@ -62,7 +62,13 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
         rows = replace(query.rows, measures=counts)
         return replace(query, symbols=symbols, streams=tuple(streams), rows=rows), schemas
     where = None if query.where is None else _equalities_of(query.where)
-    return replace(query, symbols=symbols, streams=tuple(streams), where=where), schemas
+    returns = tuple(
+        item for one in query.returns for item in (one.items if isinstance(one, Calculated) else (one,))
+    )  # fmt: skip
+    return (
+        replace(query, symbols=symbols, streams=tuple(streams), where=where, returns=returns),
+        schemas,
+    )
 
 
 @cache
