@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
 from piestream.language.model import Query, Source, Where
 
 P = ParamSpec("P")
@@ -142,7 +142,7 @@ class InputColumns:
         dtype = self._known(name, where, clause)
         if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
             unit = self.source.time_unit
-            return TimeColumn(name, dtype, None if unit is None else NANOSECONDS[unit])
+            return TimeColumn(name, dtype, None if unit is None else tick_length(unit))
         if not is_moment(dtype):
             raise self.query.fault(
                 where,
