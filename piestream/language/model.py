@@ -16,7 +16,14 @@ from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, lo
 from piestream.expressions.durations import Duration
 from piestream.expressions.values import ValueExpression
 from piestream.language.emission import NO_LIMITS, EmissionLimits
-from piestream.language.inputs import Events, Frame, SparkFrame, has_spark
+from piestream.language.inputs import (
+    Events,
+    Frame,
+    SparkFrame,
+    has_spark,
+    is_archive,
+    rows_of_archives,
+)
 from piestream.language.options import (
     AnyKeywords,
     BoundedKeywords,
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
     from piestream import show
     from piestream.adapters.session import Session
+    from piestream.archives.archive import Archive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
@@ -117,6 +125,11 @@ class Source:
     def is_ready_made(self) -> bool:
         """Whether its rows are intervals, rather than events whose runs are."""
         return self.kind is not StreamKind.EVENTS
+
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its intervals may become known later than they end."""
+        return self.query is not None and self.query.is_known_late
 
     @property
     def is_known_at_end(self) -> bool:
@@ -331,6 +344,16 @@ class Query:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
 
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its matches may become known later than they end, as those of row patterns do.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
+        False
+        """
+        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
+
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
 
@@ -479,6 +502,8 @@ class Query:
     @overload
     def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
     @overload
+    def run(self, frame: Archive, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
     def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
     @overload
     def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
@@ -494,8 +519,8 @@ class Query:
         ----------
         frame
             A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
-            relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
-            order. Left out, the files that FROM names are read. For a query of several streams a
+            relation, a Spark DataFrame, a list of dicts, one for each event, or an `Archive`, of
+            which only the pages are read where a match can be. Rows may be in any order. Left out, the files that FROM names are read. For a query of several streams a
             dict of their names and such frames, whose kinds may differ: the first one's comes
             back.
         ties
@@ -550,8 +575,19 @@ class Query:
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files, run_inputs
 
+        if is_archive(frame) and not self.is_combined:
+            from piestream.archives.run import run_archive
+
+            return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            return run_inputs(self, frame, FileOptions.of(options))
+            return run_inputs(self, rows_of_archives(frame), FileOptions.of(options))
+        path = self.streams[0].path
+        if frame is None and path is not None and Path(path).is_dir():
+            from piestream.archives.run import run_directory
+
+            found = run_directory(self, path, FileOptions.of(options))
+            if found is not None:
+                return found
         if frame is None:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
