@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from piestream.expressions.diagnostics import Span
+from piestream.language.distances import Distance, normalized
 from piestream.language.draft import ConstraintSpec
 from piestream.language.model import Constraint
 from piestream.language.validation import Validation
@@ -35,7 +36,12 @@ def validated_constraints(validation: Validation) -> tuple[Constraint, ...]:
         _report_unconnected(validation, pairs.used, pairs.relations)
     position = validation.position
     ordered = sorted(pairs.relations, key=lambda pair: (position[pair[0]], position[pair[1]]))
-    return tuple(Constraint(x, y, pairs.relations[x, y]) for x, y in ordered)
+    return tuple(
+        Constraint(
+            x, y, pairs.relations[x, y], normalized(x, y, pairs.distances.get((x, y), ()))
+        )
+        for x, y in ordered
+    )
 
 
 class _Pairs:
@@ -45,6 +51,7 @@ class _Pairs:
         self.validation = validation
         self.relations: dict[Pair, Relation] = {}
         self.spans: dict[Pair, Span | None] = {}  # of the first constraint on the pair
+        self.distances: dict[Pair, list[Distance]] = {}
         self.used: set[str] = set()
         self.all_defined = True
         self.relates_to_itself = False
@@ -65,9 +72,14 @@ class _Pairs:
         _report_unknown_gap(self.validation, spec)
         position = self.validation.position
         if position[spec.x] < position[spec.y]:
-            self._intersect((spec.x, spec.y), spec.relations, spec.span)
+            pair, relations = (spec.x, spec.y), spec.relations
         else:
-            self._intersect((spec.y, spec.x), inverse(spec.relations), spec.span)
+            pair, relations = (spec.y, spec.x), inverse(spec.relations)
+        self._intersect(pair, relations, spec.span)
+        if spec.distances:
+            self.distances.setdefault(pair, []).extend(spec.distances)
+            if spec.span is not None:
+                self.validation.draft.spans.setdefault(("distance", *pair), spec.span)
 
     def _use(self, name: str, span: Span | None) -> bool:
         is_defined = self.validation.is_defined(name, span)
