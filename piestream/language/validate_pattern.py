@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 from piestream.expressions.diagnostics import Span
 from piestream.language.distances import Distance, normalized
-from piestream.language.draft import ConstraintSpec
-from piestream.language.model import Constraint
+from piestream.language.draft import ConstraintSpec, QueryDraft
+from piestream.language.model import Constraint, Where
 from piestream.language.validation import Validation
-from piestream.relations import PRECISE_FORM, Relation, intersect, inverse, names
+from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names
 
 __all__ = ["report_unsatisfiable", "validated_constraints"]
 
@@ -179,16 +179,44 @@ def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, 
             )
             return
         network[pair] = allowed
-    clashing = clash([spec.name for spec in draft.symbols], network)
+    clashing: Sequence[Hashable] | None = clash([spec.name for spec in draft.symbols], network)
+    if clashing is None and any(c.distances for c in constraints):
+        clashing = _clash_of_distances(draft, constraints, network)
     if clashing is None:
         return
     listed = []
-    for x, y in clashing:
-        text = f"({x} {'; '.join(names(network[x, y]))} {y})"
-        listed.append(text + " [same predicate]" * ((x, y) in same_predicate))
-    written = [pair for pair in clashing if ("constraint", *pair) in draft.spans]
-    where = ("constraint", *written[-1]) if written else ("pattern",)
+    for part in clashing:
+        if part in network:
+            x, y = part  # type: ignore[misc]
+            text = f"({x} {'; '.join(names(network[x, y]))} {y})"
+            listed.append(text + " [same predicate]" * (part in same_predicate))
+        else:
+            listed.append(f"({part})")
+    of: dict[Hashable, Where] = {
+        str(d): ("distance", c.x, c.y) for c in constraints for d in c.distances
+    }
+    of |= {pair: ("constraint", *pair) for pair in network}
+    written = [of[part] for part in clashing if part in of and of[part] in draft.spans]
+    where = written[-1] if written else ("pattern",)
     validation.report_at(where, f"no intervals can satisfy together: {' and '.join(listed)}")
+
+
+def _clash_of_distances(
+    draft: QueryDraft, constraints: Iterable[Constraint], network: Mapping[Pair, Relation]
+) -> Sequence[Hashable] | None:
+    """Parts of a query that clash, of which some speak of lengths; None if none are found."""
+    from piestream.automata.differences import clashing_parts
+    from piestream.language.difference_bounds import bounds_of
+
+    assert draft.within is not None
+    unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
+    known = {pair: relations for pair, relations in network.items() if relations != ANY}
+    for in_ticks in (False, True):
+        bounds = bounds_of(draft.symbols, constraints, draft.within, draft.emit, unit, in_ticks)
+        found = clashing_parts([spec.name for spec in draft.symbols], known, bounds)
+        if found is not None:
+            return found
+    return None
 
 
 def _same_predicate_pairs(validation: Validation) -> list[Pair]:
