@@ -144,9 +144,7 @@ def close(
             return None
         matrix = closed
         narrowed = {
-            (x, y): _possible(
-                allowed, matrix, _node(symbols, (x, "ts")), _node(symbols, (y, "ts"))
-            )
+            (x, y): _possible(allowed, matrix, _node(symbols, (x, "ts")), _node(symbols, (y, "ts")))
             for (x, y), allowed in implied.items()
         }
         if not all(narrowed.values()):

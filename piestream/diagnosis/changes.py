@@ -13,6 +13,7 @@ from typing import Any
 from piestream.diagnosis.intervals import bounds_of
 from piestream.diagnosis.parts import START, duration_of_ticks, forever, without_limits
 from piestream.diagnosis.target import Target
+from piestream.language.distances import Distance, distances_of, normalized
 from piestream.language.emission import limits_text
 from piestream.language.model import Query, Symbol
 from piestream.relations import (
@@ -152,6 +153,45 @@ def relations(target: Target) -> Iterator[Proposal]:
             )
 
 
+def distances(target: Target) -> Iterator[Proposal]:
+    """Another length of a distance."""
+    lengths = target.rows.binding.compiled.ticks.distances
+    for number, constraint in enumerate(target.rows.query.constraints):
+        for place in range(len(constraint.distances)):
+            yield from _other_distance(target, number, place, lengths[number][place])
+
+
+def _other_distance(target: Target, number: int, place: int, bound: int) -> Iterator[Proposal]:
+    query = target.rows.query
+    constraint = query.constraints[number]
+    distance = constraint.distances[place]
+    end, other = (distance.symbol, distance.which), (distance.other, distance.other_which)
+
+    def changed(instead: tuple[Distance, ...]) -> Query:
+        kept = constraint.distances[:place] + instead + constraint.distances[place + 1 :]
+        fitting = replace(constraint, distances=normalized(constraint.x, constraint.y, kept))
+        before, after = query.constraints[:number], query.constraints[number + 1 :]
+        return replace(query, constraints=(*before, fitting, *after))
+
+    def reached(match: dict[str, Any]) -> int:
+        at, since = (target.span(name, match)[which == "te"] for name, which in (end, other))
+        return at - since
+
+    def excess(match: dict[str, Any]) -> float:
+        return abs(reached(match) - bound)
+
+    for match in target.nearest(changed(()), excess, _NEAREST):
+        length = reached(match)
+        if abs(length) >= _OPEN >> 1:
+            continue
+        new = duration_of_ticks(length, target.rows.time)
+        comparison = "<=" if distance.is_upper else ">="
+        instead = distances_of(end, other, comparison, new.amount, new.in_ticks)
+        shown = cell_text(target.length(length))
+        text = f"{'.'.join(end)} - {'.'.join(other)} is {shown} (needs {distance}); with {instead[0]} it matches"
+        yield Proposal("distance", changed(instead), excess(match) / max(bound, 1), text)
+
+
 def _shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:
     """How far endpoints would have to move for an allowed relation, by the shorter interval's length."""
     distances = (x[0] - y[0], x[0] - y[1], x[1] - y[0], x[1] - y[1])
@@ -194,5 +234,6 @@ CHANGES: tuple[Callable[[Target], Iterator[Proposal]], ...] = (
     thresholds,
     durations,
     windows,
+    distances,
     relations,
 )

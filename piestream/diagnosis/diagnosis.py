@@ -11,7 +11,7 @@ import polars as pl
 from piestream.diagnosis.counting import Count
 from piestream.diagnosis.pairs import Pairs
 from piestream.language.model import Query, Symbol
-from piestream.relations import names
+from piestream.language.printer import constraint_text
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
 
@@ -139,14 +139,16 @@ class Diagnosis:
         return name if text == "TRUE" else text
 
     def _pairs(self) -> pl.DataFrame:
+        has_distances = any(pairs.constraint.distances for pairs in self.pairs)
         return pl.DataFrame(
             [
                 {
-                    "constraint": _constraint_text(pairs),
+                    "constraint": constraint_text(pairs.constraint),
                     "pairs": pairs.total.number,
                     "allowed": pairs.allowed.number,
                     "undecided": pairs.undecided,
                     "instead": ", ".join(f"{n} {c:,}" for n, c in pairs.instead.items()),
+                    **({"too near or far": pairs.at_other_distances} if has_distances else {}),
                 }
                 for pairs in self.pairs
             ]
@@ -278,11 +280,6 @@ def _readable(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _constraint_text(pairs: Pairs) -> str:
-    constraint = pairs.constraint
-    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
-
-
 def _more(counts: Iterable[Count]) -> str:
     """What is said where some counts ended early."""
     return "; counting ended early, there are more" if any(c.is_more for c in counts) else ""
@@ -308,10 +305,11 @@ def _why(counts: SymbolCounts) -> str:
 
 
 def _no_pair(pairs: Pairs) -> str:
-    constraint = pairs.constraint
-    text = f"no {constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
+    text = f"no {constraint_text(pairs.constraint)}"
     if not pairs.total.number:
         return f"{text}: their intervals never start within the window"
+    if pairs.at_other_distances:
+        return f"{text}: {_number(pairs.at_other_distances, 'pair')} too near or too far"
     instead = list(pairs.instead.items())[:3]
     if not instead:
         return f"{text}: {_number(pairs.undecided, 'pair')} open at the end"

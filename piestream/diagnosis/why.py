@@ -13,8 +13,10 @@ from piestream.diagnosis.intervals import runs
 from piestream.diagnosis.partition import of_partition, plain, stretch
 from piestream.diagnosis.parts import START, any_length, endpoints, forever, restricted
 from piestream.diagnosis.rows import Rows, read_rows
+from piestream.language.distances import distance_texts
 from piestream.language.model import Constraint, Emit, Query, RelationOf
 from piestream.language.options import BoundedOptions
+from piestream.language.printer import constraint_text
 from piestream.relations import names, relation_of
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
@@ -77,7 +79,7 @@ class Why:
             found["decisions"] = pl.DataFrame(
                 [
                     {
-                        "constraint": _text(d.constraint),
+                        "constraint": constraint_text(d.constraint),
                         "relation": d.relation,
                         "decided_at": d.decided_at,
                         "decided_by": " = ".join(d.decided_by),
@@ -117,10 +119,6 @@ class Why:
 
 def _cells(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, [cell_text(value) for value in column], dtype=pl.String)
-
-
-def _text(constraint: Constraint) -> str:
-    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
 
 
 def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
@@ -272,12 +270,14 @@ class _Teller:
         return names(relation_of(self.spans[x]["ts"], ends[0], self.spans[y]["ts"], ends[1]))[0]
 
     def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
-        return tuple(
+        found = tuple(
             f"{name}.{which}"
             for which in ("te", "ts")
             for name in (constraint.x, constraint.y)
             if (self._end(name) if which == "te" else self.spans[name]["ts"]) == at
         )
+        # else by time: what is open had been so for long enough
+        return found or tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
 
     def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
         """What the pair read from its first start to its decision, where it changed."""
@@ -311,7 +311,7 @@ class _Teller:
         for constraint, at in decisions.items():
             if at == report:
                 by = " = ".join(self._decided_by(constraint, at))
-                yield f"{_text(constraint)}, decided by {by}"
+                yield f"{constraint_text(constraint)}, decided by {by}"
         for name, at in valid.items():
             if at == report:
                 starts = at == self.spans[name]["ts"]

@@ -25,7 +25,7 @@ __all__ = ["NearMiss", "WhyNot", "why_not"]
 class NearMiss:
     """A change with which a match appears.
 
-    ``kind`` is threshold, duration, window, relation or limits; ``size`` says how large the change is, 0
+    ``kind`` is threshold, duration, window, distance, relation or limits; ``size`` says how large the change is, 0
     being none, by which near misses are ranked; ``query`` is the changed query, which matches.
     """
 

@@ -358,9 +358,7 @@ def _find_reached(place: Words, program: Program, pool_array: Array, scratch: Sc
             slot_id = NONE
             while True:
                 partition = Partition(place, program, pointer(pool_array))
-                slot_id, side = next_reached(
-                    partition, constraint, distance, slot_id, scratch.time
-                )
+                slot_id, side = next_reached(partition, constraint, distance, slot_id, scratch.time)
                 if slot_id == NONE:
                     break
                 if not is_held(partition, constraint.symbols[side], slot_id, scratch.floor):

@@ -346,9 +346,7 @@ def finder_of(
     """What looks for the partners of an interval in a constraint."""
     slot = partition.ring(constraint.symbols[side]).slot(slot_id)
     cut = cut_of(partition, constraint, side, slot, now)
-    return Finder(
-        slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor, cut
-    )
+    return Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor, cut)
 
 
 @kernel

@@ -145,7 +145,9 @@ def _compared(cursor: Cursor, left: _Sum, sign: str, right: _Sum) -> list[Constr
         relations = relations_where(x.which, sign, y.which)
         return [ConstraintSpec(x.symbol, y.symbol, relations, span, x.span, y.span)]
     if sign in ("!=", "<>"):
-        cursor.report(span, f"a distance is not compared by {sign}", "take <, <=, =, >=, > or BETWEEN")
+        cursor.report(
+            span, f"a distance is not compared by {sign}", "take <, <=, =, >=, > or BETWEEN"
+        )
         return []
     in_ticks = all(length.in_ticks for _, length in whole.lengths)
     distances = distances_of((x.symbol, x.which), (y.symbol, y.which), sign, amount, in_ticks)

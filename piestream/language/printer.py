@@ -25,7 +25,14 @@ from piestream.language.model import (
 )
 from piestream.relations import ANY, names, relations_named
 
-__all__ = ["alias_of", "canonical_text", "constraint_texts", "default_returns", "item_text"]
+__all__ = [
+    "alias_of",
+    "canonical_text",
+    "constraint_text",
+    "constraint_texts",
+    "default_returns",
+    "item_text",
+]
 
 #: The name of the stream in FROM when a query names none.
 UNNAMED_STREAM = "stream"
@@ -191,6 +198,16 @@ def constraint_texts(constraint: Constraint, name: Callable[[str], str] = str) -
         allowed = "; ".join(names(constraint.relations))
         yield f"{name(constraint.x)} {allowed} {name(constraint.y)}"
     yield from distance_texts(constraint.distances, name)
+
+
+def constraint_text(constraint: Constraint) -> str:
+    """A pair's relations and distances in one line.
+
+    >>> from piestream.relations import Relation
+    >>> constraint_text(Constraint("a", "b", Relation.MEETS))
+    'a meets b'
+    """
+    return " AND ".join(constraint_texts(constraint))
 
 
 def item_text(item: Return) -> str:

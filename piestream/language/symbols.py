@@ -25,7 +25,7 @@ from piestream.language.model import Constraint, DurationOf, RelationOf, Value
 from piestream.language.printer import alias_of, constraint_texts
 from piestream.language.signatures import named_options
 from piestream.language.stream_builder import StreamBuilder
-from piestream.relations import ALL_NAMES, ANY, SETS, Relation, inverse, names, relations_named
+from piestream.relations import ALL_NAMES, ANY, SETS, Relation, inverse, relations_named
 
 if TYPE_CHECKING:
     import polars as pl

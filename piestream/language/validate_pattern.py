@@ -37,9 +37,7 @@ def validated_constraints(validation: Validation) -> tuple[Constraint, ...]:
     position = validation.position
     ordered = sorted(pairs.relations, key=lambda pair: (position[pair[0]], position[pair[1]]))
     return tuple(
-        Constraint(
-            x, y, pairs.relations[x, y], normalized(x, y, pairs.distances.get((x, y), ()))
-        )
+        Constraint(x, y, pairs.relations[x, y], normalized(x, y, pairs.distances.get((x, y), ())))
         for x, y in ordered
     )
 

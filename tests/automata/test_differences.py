@@ -32,7 +32,9 @@ def drawn(
     return relations, bounds
 
 
-def keeps(placed: Intervals, relations: dict[tuple[str, str], Relation], bounds: list[Bound]) -> bool:
+def keeps(
+    placed: Intervals, relations: dict[tuple[str, str], Relation], bounds: list[Bound]
+) -> bool:
     def at(end: tuple[str, str]) -> int:
         return placed[end[0]][end[1] == "te"]
 
@@ -45,7 +47,9 @@ def keeps(placed: Intervals, relations: dict[tuple[str, str], Relation], bounds:
 
 def placements(symbols: str, last: int) -> list[Intervals]:
     spans = list(combinations(range(last + 1), 2))
-    return [dict(zip(symbols, chosen, strict=True)) for chosen in product(spans, repeat=len(symbols))]
+    return [
+        dict(zip(symbols, chosen, strict=True)) for chosen in product(spans, repeat=len(symbols))
+    ]
 
 
 def test_nothing_that_intervals_can_do_is_refused_or_narrowed_away() -> None:
