@@ -152,7 +152,7 @@ def _same_rows(
         return int(own.join(other, on=by).select(number.sum()).item())
 
     def found(relations: Relation, emit: Emit) -> int:
-        only_these = (replace(constraint, relations=relations),)
+        only_these = (replace(constraint, relations=relations, distances=()),)
         return count(rows, replace(part, constraints=only_these, emit=emit)).number
 
     start_together = pairs(["partition", "ts"], pl.lit(True))

@@ -484,8 +484,7 @@ class DistanceBuilder:
         return f"{self.end!r} - {self.since!r}"
 
     def _compared(self, sign: str, length: object) -> PatternBuilder:
-        minus = isinstance(length, int | timedelta) and length < type(length)(0)
-        bound = as_duration(-length if minus else length, "the distance")  # type: ignore[operator,arg-type]
+        bound, minus = _signed(length)
         end, since = self.end, self.since
         distances = distances_of(
             (end.symbol.name, end.which),
@@ -522,6 +521,13 @@ class DistanceBuilder:
         """
         (low,), (high,) = self._compared(">=", least).pairs, self._compared("<=", most).pairs
         return PatternBuilder((replace(low, distances=low.distances + high.distances),))
+
+
+def _signed(length: Any) -> tuple[Duration, bool]:
+    """A length without its sign, and whether that is negative."""
+    minus = length < timedelta(0) if isinstance(length, timedelta) else False
+    minus = length < 0 if isinstance(length, int) else minus
+    return as_duration(-length if minus else length, "the distance"), minus
 
 
 @dataclass(frozen=True)

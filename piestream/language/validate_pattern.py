@@ -185,7 +185,7 @@ def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, 
     listed = []
     for part in clashing:
         if part in network:
-            x, y = part  # type: ignore[misc]
+            x, y = part
             text = f"({x} {'; '.join(names(network[x, y]))} {y})"
             listed.append(text + " [same predicate]" * (part in same_predicate))
         else:
