@@ -302,6 +302,7 @@ class SymbolBuilder(AggregateMethods):
         """Both hold at some instant: each begins before the other ends.
 
         >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> from piestream.relations import names
         >>> len(names(a.intersects(b).pairs[0].relations))
         9
         """
