@@ -15,8 +15,9 @@ from enum import IntEnum
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.intervals.ticks import lasts, minus, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, discard, is_held, lists_of, pair_at
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, Constraint, Distance, Slot
 from piestream.joins.rings import Ring
