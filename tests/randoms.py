@@ -143,7 +143,7 @@ def _with_distances(
         (d.at_least or 0) <= planted[d.name][1] - planted[d.name][0] <= (d.at_most or _PLANTED)
         for d in drawn.definitions
     )
-    if rng.random() < 0.72 or not lasting or max(starts) - min(starts) > drawn.within:
+    if rng.random() < 0.76 or not lasting or max(starts) - min(starts) > drawn.within:
         return drawn.clauses
     found: list[Clause] = []
     for clause in drawn.clauses:
@@ -154,7 +154,7 @@ def _with_distances(
             x, y = rng.choice(((clause.x, clause.y), (clause.y, clause.x)))
             of_x, of_y = rng.choice(("ts", "te")), rng.choice(("ts", "te"))
             holds = planted[y][of_y == "te"] - planted[x][of_x == "te"]
-            slack, more = rng.choice((1, 3, 12, 30)), rng.choice((1, 3, 12))
+            slack, more = rng.choice((1, 4, 15, 30)), rng.choice((2, 9, 30))
             sign = rng.choice(("<", "<=", "<=", ">", ">", ">=", ">=", "BETWEEN", "BETWEEN", "="))
             beats = {
                 "<": (holds + slack + 1,),
