@@ -232,6 +232,8 @@ class Finder(Record):
         ring = partition.ring(s_other)
         first = max(ring.first_ending_from(self.start), self.cut.first_run(ring))
         last = self.cut.last_run(ring)
+        if self.end < self.now:  # it is known late: runs may have begun since
+            last = min(last, ring.first_starting_from(self.end + 1) - 1)
         looked = 0
         contains = allowed & _CONTAINS != 0
         of_runs = not partition.program.rows >> self.constraint.symbols[self.side] & 1
