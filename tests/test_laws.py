@@ -210,6 +210,11 @@ def _inverse(clause: Clause) -> Clause:
     """The same constraint, stated of y and x."""
     if clause.comparison is not None:
         return replace(clause, turned=not clause.turned)
+    if clause.distance is not None:
+        of_x, of_y, sign, beats = clause.distance
+        mirrored = sign.translate(str.maketrans("<>", "><"))
+        less = tuple(-number for number in reversed(beats))
+        return replace(clause, x=clause.y, y=clause.x, distance=(of_y, of_x, mirrored, less))
     names = tuple(ALL_NAMES[-1 - ALL_NAMES.index(name)] for name in clause.names)
     return replace(clause, x=clause.y, y=clause.x, names=names)
 
