@@ -33,6 +33,10 @@ from piestream.plan.columns import CODE, FLOAT
 ReadEvent = tuple[int, Any, Union[int, MaskOf], Sequence[Any]]
 
 
+#: An event of no more values is copied as it is.
+_FEW_VALUES = 16
+
+
 class EventReader:
     """Reads the events of one binding for a stream of it."""
 
@@ -117,7 +121,14 @@ class EventReader:
         return ticks, key, mask, values
 
     def _mask_of(self, event: Mapping[str, Any], ticks: int) -> MaskOf:
-        """What gives the mask of an event from the past of its partition, and notes the event there."""
+        """What gives the mask of an event from the past of its partition, and notes the event there.
+
+        It may be asked for again, whatever has become of the event.
+        """
+        if len(event) > _FEW_VALUES:
+            event = {name: event[name] for name in self.binding.predicate_columns}
+        else:
+            event = {**event}
 
         def mask_of(past: PastValues, partition: int) -> int:
             found = past.take(partition, ticks, event)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from piestream.errors import StateError, StreamError
+from piestream.errors import StreamError
 
 __all__ = ["ChangeGuard", "cause_of"]
 
 
 class ChangeGuard:
-    """Surrounds each change of a state; once one is interrupted, no other is allowed.
+    """Surrounds each change of a state, and tells whether one was interrupted.
 
     An interruption (Ctrl-C, or another exception of a signal's handler) and a lack of memory may
     end a change anywhere, also between two arrays that refer to each other. Rows that are refused
@@ -21,29 +21,18 @@ class ChangeGuard:
     ...     with guard:
     ...         raise KeyboardInterrupt
     ... except KeyboardInterrupt:
-    ...     guard.__enter__()
-    Traceback (most recent call last):
-    piestream.errors.StateError: this session was interrupted in the middle of a change, ...
+    ...     guard.changing
+    True
     """
 
     __slots__ = ("changing",)
 
     def __init__(self) -> None:
+        #: A change is under way, or was interrupted. For one event it is set by hand: a ``with``
+        #: statement costs a tenth of the whole.
         self.changing = False
 
     def __enter__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a change; where it ends well, set ``changing`` to False.
-
-        That is for one event, where a ``with`` statement costs a tenth of the whole.
-        """
-        if self.changing:
-            raise StateError(
-                "this session was interrupted in the middle of a change, so its state is "
-                "incomplete: open a new one from the last snapshot, query.open(state=...)"
-            )
         self.changing = True
 
     def __exit__(

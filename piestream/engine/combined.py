@@ -29,6 +29,7 @@ from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import STREAM, CombinedProjection
 from piestream.engine.validation import damaged
+from piestream.errors import StreamError
 from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
@@ -93,6 +94,22 @@ class CombinedStream(Stream):
         assert isinstance(self._projection, CombinedProjection)
         return self._projection
 
+    @property
+    def changes(self) -> int | None:
+        """How many calls have changed the state, of queries in brackets too; None: see `Stream`.
+
+        Rows that are refused may have gone through a query in brackets before.
+        """
+        found = [super().changes, *(stream.changes for stream in self.inner.values())]
+        known = [count for count in found if count is not None]
+        return sum(known) if len(known) == len(found) else None
+
+    def set_observed(self, observed: bool) -> None:
+        """Whether anybody is told what is found, by `on_results` and by warnings."""
+        super().set_observed(observed)
+        for stream in self.inner.values():
+            stream.set_observed(observed)
+
     # -- rows in ----------------------------------------------------------------------------------
 
     def process_inputs(
@@ -103,16 +120,23 @@ class CombinedStream(Stream):
         ``seen``: the largest time of rows that come with these, of whatever input. ``unordered``
         rows are judged late by the watermark before them, not by each other.
         """
-        union = self._union
-        own = [
-            self._intervals.numbered(number, union.of_stream(number, frames[part.key]))
+        union, intervals = self._union, self._intervals
+        given = {
+            number: union.of_stream(number, frames[part.key])
             for number, part in enumerate(self.binding.parts)
             if part.inner is None and part.key in frames
-        ]
-        rows = pl.concat([pl.DataFrame(schema=union.schema), *own])
+        }
         if seen is None:
             seen = self._latest_of(frames)
-        return self.process_union(rows, frames, seen, unordered)
+        with self._change:
+            first = intervals.next_number
+            try:
+                own = [intervals.numbered(number, rows) for number, rows in given.items()]
+                rows = pl.concat([pl.DataFrame(schema=union.schema), *own])
+                return self.process_union(rows, frames, seen, unordered)
+            except StreamError:
+                intervals.next_number = first
+                raise
 
     def process_union(
         self, rows: pl.DataFrame, frames: Frames, seen: int, unordered: bool = False
@@ -136,7 +160,7 @@ class CombinedStream(Stream):
                 self._allow_compaction()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
-            self.changes += 1
+            self._n_changes += 1
             return self._concat(results)
 
     @property
@@ -175,8 +199,9 @@ class CombinedStream(Stream):
         """All rows before ``time`` have come: process what waited for that."""
         if self.lateness is None:
             raise ValueError("a bounded input has no clock to advance")
-        self._buffer.observe_watermark(time)
-        return self.process_inputs({}, self._buffer.latest)
+        with self._change, self._unchanged_on_error():
+            self._buffer.observe_watermark(time)
+            return self.process_inputs({}, self._buffer.latest)
 
     def last_portions(
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
@@ -201,7 +226,7 @@ class CombinedStream(Stream):
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
-            self.changes += 1
+            self._n_changes += 1
 
     @property
     def next_deadline(self) -> int | None:

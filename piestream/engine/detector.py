@@ -21,6 +21,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows
+from piestream.engine.copies import copied_but
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
@@ -48,6 +49,8 @@ _WAITING_WORDS = 1 << 6
 _LEAST_RESULT_WORDS = 1 << 10
 #: Slots of a ring whose set of candidates has every level.
 _LARGE_RING = 1 << 20
+#: The threads of a run share the counters of what they do.
+_COUNTING = Lock()
 
 
 @dataclass(slots=True)
@@ -102,13 +105,19 @@ class Detector:
         self.timers = InactivityTimers(self.gap % (1 << 64), self.partitions)
         self.work = Work()
         self._expected = 0  # result rows of a call
-        self._counting = Lock()
         self._event = SingleEventBatch(0)
         self._workroom = Workroom(self.program)
         alone = Workroom(self.program)
         space = np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64)
         self._room_of_event = (alone.scratch, alone.matches, space)
         self._stopped = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Detector:
+        return copied_but(
+            self, memo,
+            pool=self.pool[: PoolHeader.over(self.pool).used].copy(),
+            waiting=self.waiting[: self._waiting_store.words()].copy(),
+        )  # fmt: skip
 
     @property
     def _header(self) -> Program:
@@ -324,7 +333,7 @@ class Detector:
         self.adaption.adapt(self.work.steps, self.partitions.words, self.pool, partitions)
 
     def _note_work(self, call: Call) -> None:
-        with self._counting:  # threads share the counters
+        with _COUNTING:
             self.work.steps += call.steps
             self.work.visits += call.visits
 

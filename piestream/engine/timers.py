@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,7 @@ class InactivityTimers:
         self._queues = False
         self._deadlines = np.zeros(0, np.uint64)  # at which each partition is queued
         self._groups: list[tuple[int, int, NDArray[np.uint64], Words]] = []
-        self._numbers = count()  # groups of one deadline are not compared any further
+        self._n_groups = 0  # groups of one deadline are not compared any further
 
     def touch(self, partitions: Words) -> None:
         """Record activity of these partitions."""
@@ -112,7 +111,8 @@ class InactivityTimers:
 
     def _push(self, deadlines: NDArray[np.uint64], partitions: Words) -> None:
         if len(deadlines):
-            heappush(self._groups, (int(deadlines[0]), next(self._numbers), deadlines, partitions))
+            self._n_groups += 1
+            heappush(self._groups, (int(deadlines[0]), self._n_groups, deadlines, partitions))
 
     def _set_earliest(self) -> None:
         first = self._groups[0][0] if self._groups else _LATEST

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +33,13 @@ class PartitionTable:
         self._free: list[int] = []
         self.words = np.zeros(0, np.int64)
         self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
+
+    def __deepcopy__(self, memo: object) -> PartitionTable:
+        other = copy(self)
+        other.words = self.rows.flatten()
+        other._view = memoryview(other.words)  # type: ignore[arg-type]
+        other._free = self._free.copy()
+        return other
 
     def add(self, count: int) -> Words:
         """The numbers of so many new partitions, without any event yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,12 @@ class RowPartitionTable:
         Partition.over(self._blank, program=header).reset()
         self.words = np.zeros(0, np.int64)
         self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
+
+    def __deepcopy__(self, memo: object) -> RowPartitionTable:
+        other = copy(self)
+        other.words = self.rows.flatten()
+        other._view = memoryview(other.words)  # type: ignore[arg-type]
+        return other
 
     def add(self, count: int) -> Words:
         """The numbers of so many new partitions, without any event yet."""

@@ -1,0 +1,168 @@
+"""Calls of a session are done wholly or not at all: what a session keeps to undo one.
+
+An interruption (Ctrl-C, another exception of a signal's handler, a lack of memory) may end a call
+anywhere, also between two arrays that refer to each other. So a session keeps a copy of its state,
+and a log of what it was given since. After an interruption the next call makes the state again:
+from the copy, which gets the same once more. When the log has become as large as the state, a new
+copy takes its place.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from copy import deepcopy
+from typing import Any, Protocol
+
+import polars as pl
+
+from piestream.errors import StateError
+
+__all__ = ["CallLog", "KeptRows", "Replayed"]
+
+#: What is reckoned for an event in the log, and for a result row that has to be found again.
+_EVENT_BYTES = 512
+_RESULT_BYTES = 64
+#: Rows take more: their times alone take so much each.
+_TIME_BYTES = 8
+#: A log may have so many bytes; or so many times those of the state, up to the last number; or as
+#: many as the state. A small state is copied in a fraction of a millisecond.
+_LEAST_BYTES, _TIMES, _ENOUGH_BYTES = 1 << 21, 8, 1 << 24
+
+
+class Replayed(Protocol):
+    """All that calls of a session change. Its copies share the log."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a state, or only what waits for one."""
+
+    @property
+    def changes(self) -> int | None:
+        """How often the state was changed; None where that is not known."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the state takes."""
+
+    def set_observed(self, observed: bool) -> None:
+        """Whether anybody is told what is found."""
+
+    def replay(self, entry: tuple[Any, ...]) -> None:
+        """Do again what an entry of the log says."""
+
+
+class KeptRows:
+    """Rows as bytes of their own: frames share memory with arrays that their owner may change.
+
+    >>> KeptRows(pl.DataFrame({"t": [1, 2]})).frame["t"].to_list()
+    [1, 2]
+    """
+
+    __slots__ = ("_stored",)
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        out = io.BytesIO()
+        rows.write_ipc_stream(out)
+        self._stored = out.getvalue()
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The rows."""
+        return pl.read_ipc_stream(io.BytesIO(self._stored))
+
+
+class CallLog:
+    """What a session was given since its state was copied.
+
+    A session makes ready for a call, says that it is changing, and commits the call when its results
+    are there. What changes meanwhile notes what was given: a single event as it was read, or a call
+    by its name and arguments.
+    """
+
+    def __init__(self, live: Replayed, keeps: bool) -> None:
+        #: What goes on with each call.
+        self.live: Any = live
+        #: Whether an open stream is copied; one that is not open yet always is.
+        self.keeps = keeps
+        self._copy: Replayed | None = None
+        self.entries: list[tuple[Any, ...]] = []
+        #: With so many entries it is time for another copy.
+        self.most = 0
+        #: A call is under way, or was interrupted: the state may be anything.
+        self.changing = False
+        #: So many entries are of calls that are done.
+        self.committed = 0
+
+    def make_ready(self) -> None:
+        """Make the state again if a call was interrupted, and another copy of it if it is time."""
+        if self.changing:
+            self._replay()
+        if len(self.entries) >= self.most:
+            self._renew()
+
+    def take_back(self, committed: int) -> None:
+        """A call that is done is to be undone: its results got lost on their way to the caller."""
+        self.changing = True
+        self.committed = min(self.committed, committed)
+
+    def add(self, *entry: Any, found: int = 0) -> None:
+        """Note a call, and how many result rows it found. What is too long for that is copied soon."""
+        if not self.keeps:
+            return
+        cost = found * _RESULT_BYTES
+        room = (self.most - len(self.entries)) * _EVENT_BYTES
+        kept = []
+        for part in entry:
+            if isinstance(part, pl.DataFrame):  # its own memory, and no more than its rows take
+                if cost + _TIME_BYTES * len(part) > room:
+                    self.add_copy()
+                    return
+                part = KeptRows(part)
+                cost += len(part)
+            kept.append(part)
+        if cost > room:
+            self.add_copy()
+            return
+        self.most -= cost // _EVENT_BYTES
+        self.entries.append(tuple(kept))
+
+    def add_copy(self) -> None:
+        """What changes now is noted by another copy, which the next call begins with."""
+        self.most = 0
+
+    def _replay(self) -> None:
+        if self._copy is None:
+            raise StateError(
+                "this session was interrupted in the middle of a call, and has no copy of its state "
+                "to go on from (recover=False, or too little memory): open a new one from the last "
+                "snapshot, query.open(state=...)"
+            )
+        self.live = self._copy  # what was interrupted takes no memory any more
+        live = deepcopy(self._copy)
+        live.set_observed(False)  # all of it was given
+        for entry in self.entries[: self.committed]:
+            live.replay(entry)
+        live.set_observed(True)
+        del self.entries[self.committed :]
+        self.live = live
+        self.changing = False
+
+    def _renew(self) -> None:
+        """Wherever this is interrupted, it is done again before the next call."""
+        self.most, self._copy = 0, None
+        self.entries.clear()
+        self.committed = 0
+        if self.live.is_open and not self.keeps:
+            self.most = sys.maxsize
+            return
+        try:
+            self._copy = deepcopy(self.live)
+        except MemoryError:  # then no interruption can be undone, but all else goes on
+            self._copy = None
+        size = self.live.size
+        room = max(size, min(_LEAST_BYTES + _TIMES * size, _ENOUGH_BYTES))
+        self.most = room // _EVENT_BYTES
