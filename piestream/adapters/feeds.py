@@ -24,8 +24,8 @@ from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.adapters.replay import CallLog, KeptRows
+from piestream.copies import copied_but
 from piestream.engine.combined import open_stream
-from piestream.engine.copies import copied_but
 from piestream.engine.snapshot import snapshot
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
@@ -91,11 +91,6 @@ class Feed:
         return self.stream is not None
 
     @property
-    def changes(self) -> int | None:
-        """How often the state was changed; None where that is not known."""
-        return None if self.stream is None else self.stream.changes
-
-    @property
     def size(self) -> int:
         """About how many bytes the state takes."""
         return self.statistics.state_bytes
@@ -113,12 +108,12 @@ class Feed:
         self.log.add("finish", at_end, found=len(result))
         return as_kind(kind, result), kind
 
-    def snapshot(self, kind: Kind) -> Given:
+    def snapshot(self, given: None, kind: Kind) -> Given:
         """The state as bytes."""
         if self.stream is None:
             raise StateError("nothing was pushed yet, so there is no state: open a new session")
         state = snapshot(self.stream, kind)
-        self.log.add("export_state")  # it is compacted for that
+        self.log.add("compact")  # that is done for it
         return state, kind
 
     @property
@@ -154,8 +149,9 @@ class StreamFeed(Feed):
         self.stream = self.opening.observed(stream)
         self._note_untyped()
 
-    def push(self, rows: Any, name: str | None, kind: Kind) -> Given:
+    def push(self, given: tuple[Any, str | None], kind: Kind) -> Given:
         """Rows of the stream, of which there is only one."""
+        rows, name = given
         if name is not None and name != self.query.streams[0].name:
             raise ValueError(f"the query reads no stream {name}, and only one: leave it out")
         if type(rows) is dict or isinstance(rows, Mapping):  # the first is many times faster

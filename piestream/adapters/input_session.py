@@ -13,8 +13,8 @@ from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.read_columns import lazily_read
 from piestream.adapters.replay import KeptRows
+from piestream.copies import copied_but
 from piestream.engine.combined import CombinedStream
-from piestream.engine.copies import copied_but
 
 __all__ = ["InputFeed"]
 
@@ -59,8 +59,9 @@ class InputFeed(Feed):
         self.bound, self.stream = bound, stream
         self.opening.observed(stream)
 
-    def push(self, rows: Any, name: str | None, kind: Kind) -> Given:
+    def push(self, given: tuple[Any, str | None], kind: Kind) -> Given:
         """Rows of one input; gives the matches that became known."""
+        rows, name = given
         key = self.inputs.name_of(name)
         frame, kind = self._frame(key, rows)
         if self.stream is None:

@@ -28,6 +28,8 @@ _TIME_BYTES = 8
 #: A log may have so many bytes; or so many times those of the state, up to the last number; or as
 #: many as the state. A small state is copied in a fraction of a millisecond.
 _LEAST_BYTES, _TIMES, _ENOUGH_BYTES = 1 << 21, 8, 1 << 24
+#: After so many entries a copy for which there was no memory is tried again.
+_AGAIN = 1 << 8
 
 
 class Replayed(Protocol):
@@ -36,10 +38,6 @@ class Replayed(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether there is a state, or only what waits for one."""
-
-    @property
-    def changes(self) -> int | None:
-        """How often the state was changed; None where that is not known."""
 
     @property
     def size(self) -> int:
@@ -160,9 +158,11 @@ class CallLog:
             self.most = sys.maxsize
             return
         try:
-            self._copy = deepcopy(self.live)
-        except MemoryError:  # then no interruption can be undone, but all else goes on
-            self._copy = None
+            # to be copied makes an object slower (`copied_but`), so the new one goes on
+            self.live, self._copy = deepcopy(self.live), self.live
+        except MemoryError:  # all goes on, but until there is memory no interruption is undone
+            self.most = _AGAIN
+            return
         size = self.live.size
         room = max(size, min(_LEAST_BYTES + _TIMES * size, _ENOUGH_BYTES))
         self.most = room // _EVENT_BYTES

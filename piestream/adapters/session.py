@@ -202,7 +202,7 @@ class Session:
         >>> session.advance(8)
         [{'completed_at': 6, 'a_ts': 1, 'a_te': 6}]
         """
-        return self._do("advance", (time,))
+        return self._do("advance", time)
 
     def close(self, *, at_end: AtEnd = "open") -> Any:
         """End the stream: work on all events that wait for the watermark.
@@ -235,7 +235,7 @@ class Session:
         at_end = BoundedOptions(at_end=at_end).at_end
         if at_end == "close":
             refuse_closing(self.query)
-        return self._do("finish", (at_end,), closes=True)
+        return self._do("finish", at_end, closes=True)
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``.
@@ -258,7 +258,7 @@ class Session:
         >>> again.push({"t": 2, "x": 5})
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        state: bytes = self._do("snapshot", ())
+        state: bytes = self._do("snapshot", None)
         return state
 
     @property
@@ -280,10 +280,9 @@ class Session:
             log.changing = False
             return found
 
-    def _do(self, call: str, given: tuple[Any, ...], closes: bool = False) -> Any:
+    def _do(self, call: str, given: Any, closes: bool = False) -> Any:
         """What a call of the feed gives; where it does not get to the caller, nothing was done."""
         log = self._log
-        kind = self._kind
         committed = None
         try:
             with self._lock:
@@ -291,16 +290,19 @@ class Session:
                     raise ValueError("this session is closed")
                 if log.changing or len(log.entries) >= log.most:
                     log.make_ready()
-                feed = log.live
-                changes = feed.changes
+                feed, kind = log.live, self._kind
+                stream = feed.stream
+                begun = -1 if stream is None else stream.changes.begun
                 log.changing = True
                 try:
-                    result, self._kind = getattr(feed, call)(*given, kind)
+                    result, pushed = getattr(feed, call)(given, kind)
                 except BaseException:
-                    log.changing = changes is None or feed.changes != changes
+                    log.changing = stream is None or stream.changes.begun != begun
                     raise
                 committed, log.committed = log.committed, len(log.entries)
-                self._closed = closes
+                self._kind = pushed
+                if closes:
+                    self._closed = True
                 log.changing = False
             return result
         except BaseException:

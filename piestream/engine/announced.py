@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.engine.copies import copied_but
+from piestream.copies import copied_but
 
 __all__ = ["AnnouncedIntervals", "AnnouncedRows", "Numbered"]
 

@@ -8,6 +8,7 @@ stream of its own, whose result rows come in as intervals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -94,16 +95,6 @@ class CombinedStream(Stream):
         assert isinstance(self._projection, CombinedProjection)
         return self._projection
 
-    @property
-    def changes(self) -> int | None:
-        """How many calls have changed the state, of queries in brackets too; None: see `Stream`.
-
-        Rows that are refused may have gone through a query in brackets before.
-        """
-        found = [super().changes, *(stream.changes for stream in self.inner.values())]
-        known = [count for count in found if count is not None]
-        return sum(known) if len(known) == len(found) else None
-
     def set_observed(self, observed: bool) -> None:
         """Whether anybody is told what is found, by `on_results` and by warnings."""
         super().set_observed(observed)
@@ -128,7 +119,7 @@ class CombinedStream(Stream):
         }
         if seen is None:
             seen = self._latest_of(frames)
-        with self._change:
+        with self.changes:
             first = intervals.next_number
             try:
                 own = [intervals.numbered(number, rows) for number, rows in given.items()]
@@ -143,7 +134,7 @@ class CombinedStream(Stream):
     ) -> pl.DataFrame:
         """Process rows of the union, and of the inputs those that queries in brackets read."""
         buffer = self._buffer
-        with self._change:
+        with self.changes:
             with self._unchanged_on_error():
                 if buffer.lateness is not None and len(rows):
                     rows = buffer.without_late(rows, unordered)
@@ -160,8 +151,19 @@ class CombinedStream(Stream):
                 self._allow_compaction()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
-            self._n_changes += 1
             return self._concat(results)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Rows that are refused leave no trace, but for those that went through a query in brackets."""
+        before = [stream.changes.begun for stream in self.inner.values()]
+        try:
+            with super()._unchanged_on_error():
+                yield
+        except StreamError:
+            if [stream.changes.begun for stream in self.inner.values()] != before:
+                self.changes.begun += 1
+            raise
 
     @property
     def _limit(self) -> int:
@@ -199,7 +201,7 @@ class CombinedStream(Stream):
         """All rows before ``time`` have come: process what waited for that."""
         if self.lateness is None:
             raise ValueError("a bounded input has no clock to advance")
-        with self._change, self._unchanged_on_error():
+        with self.changes, self._unchanged_on_error():
             self._buffer.observe_watermark(time)
             return self.process_inputs({}, self._buffer.latest)
 
@@ -210,7 +212,8 @@ class CombinedStream(Stream):
 
         ``at_end`` "close" ends what is open at the last instant of its partition.
         """
-        with self._change:
+        with self.changes:
+            self._check_end(at_end)
             inner = [
                 self._intervals.numbered(
                     number, self._union.of_stream(number, stream.finish(at_end))
@@ -226,7 +229,6 @@ class CombinedStream(Stream):
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
-            self._n_changes += 1
 
     @property
     def next_deadline(self) -> int | None:
@@ -265,6 +267,12 @@ class CombinedStream(Stream):
         )
 
     # -- the state --------------------------------------------------------------------------------
+
+    def compact(self) -> None:
+        """Free what can no longer take part in a match, in queries in brackets too."""
+        super().compact()
+        for stream in self.inner.values():
+            stream.compact()
 
     def export_counters(self) -> dict[str, int]:
         """The numbers that a state has besides those of its parts."""

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.copies import copied_but, with_room
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows
-from piestream.engine.copies import copied_but
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.engine.timers import InactivityTimers
@@ -115,8 +115,8 @@ class Detector:
     def __deepcopy__(self, memo: dict[int, Any]) -> Detector:
         return copied_but(
             self, memo,
-            pool=self.pool[: PoolHeader.over(self.pool).used].copy(),
-            waiting=self.waiting[: self._waiting_store.words()].copy(),
+            pool=with_room(self.pool, PoolHeader.over(self.pool).used),
+            waiting=with_room(self.waiting, self._waiting_store.words()),
         )  # fmt: skip
 
     @property

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any
 from warnings import warn
 
-from piestream.engine.copies import copied_but
+from piestream.copies import copied_but
 from piestream.errors import ResultWarning
 from piestream.language.model import Query
 from piestream.plan.join_order import Estimate

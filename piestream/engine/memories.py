@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN
-from piestream.engine.copies import copied_but
+from piestream.copies import Copied, copied_but
 from piestream.expressions.typed import Previous, Until, Window
 from piestream.plan.past import PastColumn
 
@@ -214,7 +214,7 @@ def _column(values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
     return pl.Series(values, dtype=dtype)
 
 
-class LatchMemory:
+class LatchMemory(Copied):
     """UNTIL: whether it is true at the latest event, a flag a partition.
 
     The end of a silence that is longer than MAX GAP makes it false.

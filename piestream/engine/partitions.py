@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN, NONE
-from piestream.engine.copies import copied_but
+from piestream.copies import copied_but
 from piestream.engine.detector import Detector
 
 

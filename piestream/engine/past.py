@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.copies import Copied
 from piestream.engine.memories import Memory, OrderedRows, memory_of
 from piestream.engine.projection import PREDICATE, RAW, Projection
 from piestream.plan.past import PastColumn
@@ -18,7 +19,7 @@ __all__ = ["PastValues", "with_past"]
 Words = NDArray[np.int64]
 
 
-class PastValues:
+class PastValues(Copied):
     """The memories of one stream's predicates, in the order in which they are evaluated."""
 
     def __init__(self, columns: Sequence[PastColumn]) -> None:

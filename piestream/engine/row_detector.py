@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import copied_but, with_room
 from piestream.engine.batches import Batch, SingleEventBatch
-from piestream.engine.copies import copied_but
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
 from piestream.errors import StateError
@@ -62,7 +62,7 @@ class RowDetector:
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RowDetector:
-        return copied_but(self, memo, pool=self.pool[: PoolHeader.over(self.pool).used].copy())
+        return copied_but(self, memo, pool=with_room(self.pool, PoolHeader.over(self.pool).used))
 
     @property
     def _header(self) -> Program:

@@ -30,6 +30,9 @@ class RowStream(Stream):
         # it has what a stream asks of a detector
         return cast(Detector, RowDetector(binding.compiled, binding.bit_of_symbol))
 
+    def _check_end(self, at_end: AtEnd | None) -> None:
+        """Its partitions end with their last rows, whatever comes behind these."""
+
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
         yield from map(self._results, self.detector.close(most_rows))
 

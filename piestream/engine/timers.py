@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import Copied
 from piestream.joins.partition_table import PartitionTable
 
 Words = NDArray[np.int64]
@@ -21,7 +22,7 @@ def _unsigned(times: Words) -> NDArray[np.uint64]:
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-class InactivityTimers:
+class InactivityTimers(Copied):
     """The deadlines at which open partitions, unless an event comes, have been inactive too long.
 
     Each open partition is queued once, at a deadline that was right when it was queued and is too

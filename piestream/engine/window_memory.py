@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX
+from piestream.copies import Copied
 from piestream.engine.memories import OrderedRows, as_lists
 from piestream.expressions.typed import Window
 from piestream.intervals.exact_sums import ExactSum
@@ -41,7 +42,7 @@ def _kind(column: PastColumn) -> Kind:
     return Kind[function]
 
 
-class WindowMemory:
+class WindowMemory(Copied):
     """AVG(x) OVER 30 s and its like: the values in the window of each partition."""
 
     def __init__(self, column: PastColumn) -> None:

@@ -58,7 +58,7 @@ class PublishedSession(Session):
     def _observer(self) -> Callable[[pl.DataFrame], None]:
         return self._recent.note
 
-    def _do(self, call: str, given: tuple[Any, ...], closes: bool = False) -> Any:
+    def _do(self, call: str, given: Any, closes: bool = False) -> Any:
         before = self._recent.frames
         try:
             return super()._do(call, given, closes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.copies import copied_but, with_room
 from piestream.row_patterns.loops.records import Partition, Program
 
 __all__ = ["RowPartitionTable"]
@@ -27,11 +28,10 @@ class RowPartitionTable:
         self.words = np.zeros(0, np.int64)
         self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
 
-    def __deepcopy__(self, memo: object) -> RowPartitionTable:
-        other = copy(self)
-        other.words = self.rows.flatten()
-        other._view = memoryview(other.words)  # type: ignore[arg-type]
-        return other
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowPartitionTable:
+        words = with_room(self.words, self.count * self.width)
+        view = memoryview(words)  # type: ignore[arg-type]
+        return copied_but(self, memo, words=words, _view=view)
 
     def add(self, count: int) -> Words:
         """The numbers of so many new partitions, without any event yet."""
