@@ -23,7 +23,7 @@ from piestream.adapters.event_columns import (
 from piestream.adapters.event_reader import EventReader
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
-from piestream.adapters.replay import CallLog, KeptRows
+from piestream.adapters.replay import RESULT_BYTES, CallLog, KeptRows, NamedCall
 from piestream.copies import copied_but
 from piestream.engine.combined import open_stream
 from piestream.engine.snapshot import snapshot
@@ -121,11 +121,10 @@ class Feed:
         """What the stream has processed and holds now."""
         return Statistics() if self.stream is None else self.stream.statistics
 
-    def replay(self, entry: tuple[Any, ...]) -> None:
+    def replay(self, entry: NamedCall) -> None:
         """Do again what an entry of the log says."""
-        name, *given = entry
-        rows = [part.frame if isinstance(part, KeptRows) else part for part in given]
-        getattr(self.stream, name)(*rows)
+        given = [part.frame if isinstance(part, KeptRows) else part for part in entry.given]
+        getattr(self.stream, entry.name)(*given)
 
 
 class StreamFeed(Feed):
@@ -178,15 +177,17 @@ class StreamFeed(Feed):
         self.log.add("advance", ticks, found=len(result))
         return as_kind(kind, result), kind
 
-    def replay(self, entry: tuple[Any, ...]) -> None:
+    def replay(self, entry: NamedCall | tuple[Any, ...]) -> None:
         """Do again what an entry of the log says: a single event has no name of a call."""
-        if isinstance(entry[0], str):
+        if isinstance(entry, NamedCall):
             super().replay(entry)
         else:
-            assert self.stream is not None
-            assert self._reader is not None
-            time, key, mask, values = entry
-            self.stream.process_event(time, key, mask, values, self._reader.attribute_floats)
+            stream, reader = self.stream, self._reader
+            assert stream is not None
+            assert reader is not None
+            read = reader.read(reader.event_of(entry), stream)
+            assert read is not None
+            stream.process_event(*read, reader.attribute_floats)
 
     def _open(self, schema: Mapping[str, pl.DataType]) -> Stream:
         binding = bound(self.query, dict(schema))
@@ -245,11 +246,13 @@ class StreamFeed(Feed):
                 result = stream.process_event(*read, reader.attribute_floats)
                 if result is not None:
                     log = self.log
+                    if log.keeps:
+                        log.entries.append(reader.values(event))
+                        if reader.texts:
+                            log.charge(sum(len(event[name] or ()) for name in reader.texts))
                     if result is stream.no_results:
-                        if log.keeps:
-                            log.entries.append(read)
                         return [], "events"
-                    log.add(*read, found=len(result))
+                    log.charge(RESULT_BYTES * len(result))
                     return result.to_dicts(), "events"
         binding = stream.binding
         return self._process(events_frame([event], binding.columns, binding.schema), "events")

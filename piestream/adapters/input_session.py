@@ -12,7 +12,7 @@ from piestream.adapters.feeds import Feed, Given, Opening, ticks_of_time
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.read_columns import lazily_read
-from piestream.adapters.replay import KeptRows
+from piestream.adapters.replay import KeptRows, NamedCall
 from piestream.copies import copied_but
 from piestream.engine.combined import CombinedStream
 
@@ -86,11 +86,11 @@ class InputFeed(Feed):
         self.log.add("advance", ticks, found=len(result))
         return as_kind(kind, result), kind
 
-    def replay(self, entry: tuple[Any, ...]) -> None:
+    def replay(self, entry: NamedCall) -> None:
         """Do again what an entry of the log says."""
-        if entry[0] == "process_inputs":
+        if entry.name == "process_inputs":
             assert self.stream is not None
-            _, key, rows = entry
+            key, rows = entry.given
             self.stream.process_inputs({key: rows.frame})
         else:
             super().replay(entry)

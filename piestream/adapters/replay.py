@@ -12,17 +12,17 @@ from __future__ import annotations
 import io
 import sys
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
 from piestream.errors import StateError
 
-__all__ = ["CallLog", "KeptRows", "Replayed"]
+__all__ = ["RESULT_BYTES", "CallLog", "KeptRows", "NamedCall", "Replayed"]
 
 #: What is reckoned for an event in the log, and for a result row that has to be found again.
 _EVENT_BYTES = 512
-_RESULT_BYTES = 64
+RESULT_BYTES = 16
 #: Rows take more: their times alone take so much each.
 _TIME_BYTES = 8
 #: A log may have so many bytes; or so many times those of the state, up to the last number; or as
@@ -46,7 +46,7 @@ class Replayed(Protocol):
     def set_observed(self, observed: bool) -> None:
         """Whether anybody is told what is found."""
 
-    def replay(self, entry: tuple[Any, ...]) -> None:
+    def replay(self, entry: Any) -> None:
         """Do again what an entry of the log says."""
 
 
@@ -73,11 +73,18 @@ class KeptRows:
         return pl.read_ipc_stream(io.BytesIO(self._stored))
 
 
+class NamedCall(NamedTuple):
+    """A call of a stream, as it is noted."""
+
+    name: str
+    given: tuple[Any, ...]
+
+
 class CallLog:
     """What a session was given since its state was copied.
 
     A session makes ready for a call, says that it is changing, and commits the call when its results
-    are there. What changes meanwhile notes what was given: a single event as it was read, or a call
+    are there. What changes meanwhile notes what was given: a single event by its values, or a call
     by its name and arguments.
     """
 
@@ -87,7 +94,7 @@ class CallLog:
         #: Whether an open stream is copied; one that is not open yet always is.
         self.keeps = keeps
         self._copy: Replayed | None = None
-        self.entries: list[tuple[Any, ...]] = []
+        self.entries: list[NamedCall | tuple[Any, ...]] = []
         #: With so many entries it is time for another copy.
         self.most = 0
         #: A call is under way, or was interrupted: the state may be anything.
@@ -107,14 +114,14 @@ class CallLog:
         self.changing = True
         self.committed = min(self.committed, committed)
 
-    def add(self, *entry: Any, found: int = 0) -> None:
+    def add(self, name: str, *given: Any, found: int = 0) -> None:
         """Note a call, and how many result rows it found. What is too long for that is copied soon."""
         if not self.keeps:
             return
-        cost = found * _RESULT_BYTES
+        cost = found * RESULT_BYTES
         room = (self.most - len(self.entries)) * _EVENT_BYTES
         kept = []
-        for part in entry:
+        for part in given:
             if isinstance(part, pl.DataFrame):  # its own memory, and no more than its rows take
                 if cost + _TIME_BYTES * len(part) > room:
                     self.add_copy()
@@ -125,8 +132,12 @@ class CallLog:
         if cost > room:
             self.add_copy()
             return
+        self.charge(cost)
+        self.entries.append(NamedCall(name, tuple(kept)))
+
+    def charge(self, cost: int) -> None:
+        """An entry takes so many bytes more than an event does, or as much time as they would."""
         self.most -= cost // _EVENT_BYTES
-        self.entries.append(tuple(kept))
 
     def add_copy(self) -> None:
         """What changes now is noted by another copy, which the next call begins with."""

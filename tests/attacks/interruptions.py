@@ -159,6 +159,8 @@ class _RowPattern:
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw
         case = random_case(draw.randrange(1 << 20))
+        while not case.rows:
+            case = random_case(draw.randrange(1 << 20))
         self.query = case.query
         both = [case.events(key) for key in (0, 1)]
         self._rows = sorted((row for rows in both for row in rows), key=lambda row: row["t"])
