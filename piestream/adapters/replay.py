@@ -15,6 +15,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
 import polars as pl
+from numpy.typing import NDArray
 
 from piestream.errors import StateError
 
@@ -23,11 +24,15 @@ __all__ = ["RESULT_BYTES", "CallLog", "KeptRows", "NamedCall", "Replayed"]
 #: What is reckoned for an event in the log, and for a result row that has to be found again.
 _EVENT_BYTES = 512
 RESULT_BYTES = 16
-#: Rows take more: their times alone take so much each.
-_TIME_BYTES = 8
+#: Rows take so much for each column, and their times alone so much each.
+_COLUMN_BYTES, _TIME_BYTES = 160, 8
 #: A log may have so many bytes; or so many times those of the state, up to the last number; or as
 #: many as the state. A small state is copied in a fraction of a millisecond.
 _LEAST_BYTES, _TIMES, _ENOUGH_BYTES = 1 << 21, 8, 1 << 24
+_NUMBERS = frozenset(
+    {pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64}
+    | {pl.Float32, pl.Float64}
+)
 #: After so many entries a copy for which there was no memory is tried again.
 _AGAIN = 1 << 8
 
@@ -51,26 +56,48 @@ class Replayed(Protocol):
 
 
 class KeptRows:
-    """Rows as bytes of their own: frames share memory with arrays that their owner may change.
+    """Rows in memory of their own: frames may share theirs with arrays that somebody may change.
 
-    >>> KeptRows(pl.DataFrame({"t": [1, 2]})).frame["t"].to_list()
-    [1, 2]
+    >>> KeptRows(pl.DataFrame({"t": [1, 2], "x": ["a", None]})).frame["x"].to_list()
+    ['a', None]
     """
 
-    __slots__ = ("_stored",)
+    __slots__ = ("_columns", "_rest", "_schema", "size")
 
     def __init__(self, rows: pl.DataFrame) -> None:
-        out = io.BytesIO()
-        rows.write_ipc_stream(out)
-        self._stored = out.getvalue()
-
-    def __len__(self) -> int:
-        return len(self._stored)
+        self._schema = rows.schema
+        #: Numbers by NumPy, for Polars may wake its threads; and bits, which nobody can change.
+        self._columns: list[pl.Series | NDArray[Any]] = []
+        self.size = _COLUMN_BYTES * rows.width
+        rest = []
+        for column in rows:
+            if column.dtype == pl.Boolean:
+                self._columns.append(column)
+                self.size += len(column) // 8
+            elif column.dtype in _NUMBERS and not column.null_count():
+                numbers = column.to_numpy().copy()
+                self._columns.append(numbers)
+                self.size += numbers.nbytes
+            else:
+                rest.append(column)
+        self._rest = b""
+        if rest:
+            out = io.BytesIO()
+            pl.DataFrame(rest).write_ipc_stream(out)
+            self._rest = out.getvalue()
+            self.size += len(self._rest)
 
     @property
     def frame(self) -> pl.DataFrame:
         """The rows."""
-        return pl.read_ipc_stream(io.BytesIO(self._stored))
+        rest = pl.read_ipc_stream(io.BytesIO(self._rest)) if self._rest else pl.DataFrame()
+        own = iter(self._columns)
+        return pl.DataFrame(
+            [
+                rest[name] if name in rest.columns else pl.Series(name, next(own), dtype=dtype)
+                for name, dtype in self._schema.items()
+            ],
+        )
 
 
 class NamedCall(NamedTuple):
@@ -127,7 +154,7 @@ class CallLog:
                     self.add_copy()
                     return
                 part = KeptRows(part)
-                cost += len(part)
+                cost += part.size
             kept.append(part)
         if cost > room:
             self.add_copy()
