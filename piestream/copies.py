@@ -9,10 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-__all__ = ["Copied", "copied_but", "with_room"]
+__all__ = ["Copied", "copied_but"]
 
 T = TypeVar("T")
 
@@ -37,18 +34,6 @@ def copied_but(thing: T, memo: dict[int, Any], **given: Any) -> T:
     for name, value in vars(thing).items():
         setattr(other, name, given[name] if name in given else deepcopy(value, memo))
     return other
-
-
-def with_room(array: NDArray[np.int64], used: int) -> NDArray[np.int64]:
-    """A copy of an array's first numbers with as much room behind them, which takes no memory yet.
-
-    >>> copied = with_room(np.array([7, 8, 0, 0]), 2)
-    >>> copied[:2], copied.size
-    (array([7, 8]), 4)
-    """
-    larger = np.empty_like(array)
-    larger[:used] = array[:used]
-    return larger
 
 
 class Copied:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
-from piestream.copies import copied_but, with_room
+from piestream.copies import copied_but
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows

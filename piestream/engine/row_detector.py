@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.copies import copied_but, with_room
+from piestream.copies import copied_but
 from piestream.engine.batches import Batch, SingleEventBatch
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState

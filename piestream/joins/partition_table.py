@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.copies import copied_but, with_room
+from piestream.compiled.arrays import with_room
+from piestream.copies import copied_but
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program, RingHeader
 
