@@ -27,8 +27,9 @@ from piestream.joins.arrivals import apply_rows
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
-from piestream.joins.extend import DONE, Matches
+from piestream.joins.extend import DONE
 from piestream.joins.given import earliest_given, is_barred, room_to_give
+from piestream.joins.matches import Matches
 from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
@@ -435,7 +436,7 @@ def detect(
                 if scratch.steps + scratch.visits >= scratch.pause_at:
                     left = 0
             n_rows = scratch.n_matches
-            if program.emit_both and ended:
+            if program.emit_both and (ended or (program.rows and scratch.n_matches)):
                 n_rows += partition.waiting + scratch.n_matches
             if not n_rows:
                 continue
@@ -455,7 +456,7 @@ def detect(
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
                 report(partition, number, waiting, matches, results, scratch, time, ended)
-            if program.emit_both and ended and partition.waiting:
+            if program.emit_both and (ended or scratch.complete) and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
             if scratch.n_rows >= scratch.most_rows:
                 left = 0

@@ -16,8 +16,9 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
+from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, is_held
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.pairs import compare_times
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Slot
@@ -212,6 +213,8 @@ class Finder(Record):
         ring = partition.ring(s_other)
         first = ring.first_ending_from(self.start)
         last = ring.tail - 1
+        if self.end < self.now:  # it is known late: runs may have begun since
+            last = ring.first_starting_from(self.end + 1) - 1
         looked = 0
         contains = allowed & _CONTAINS != 0
         run_id = first
