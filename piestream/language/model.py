@@ -673,7 +673,8 @@ class Query:
         ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
         symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
         of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
-        names are read.
+        names are read. Of a row pattern, the rows of matches, put together where they are of one
+        variable.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
