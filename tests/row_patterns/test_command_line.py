@@ -35,7 +35,7 @@ def test_run_writes_the_measures() -> None:
 
 def test_a_run_without_rows_says_so() -> None:
     assert "0 matches" in _output("run", "none.sql")
-    assert "run it with --why to see each step" in _output("run", "none.sql")
+    assert "AFTER MATCH SKIP" in _output("run", "none.sql", "--why")
 
 
 def test_why_says_where_the_rows_went() -> None:
