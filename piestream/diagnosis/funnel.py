@@ -18,6 +18,7 @@ from piestream.diagnosis.parts import START, endpoints, forever, restricted
 from piestream.diagnosis.row_patterns import diagnose_row_pattern
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
+from piestream.language.distances import Distance
 from piestream.language.model import Constraint, Emit, Query, Symbol
 from piestream.language.options import BoundedOptions
 from piestream.plan.join_order import Step as JoinStep
@@ -123,7 +124,17 @@ def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
                 if same_rows is None
                 else (without_same_rows(found, *same_rows))
             )
-        yield found
+        yield replace(found, near=_near(rows, constraint)) if constraint.distances else found
+
+
+def _near(rows: GivenRows, constraint: Constraint) -> Count:
+    """How many pairs keep a constraint with its distances, of those that start within the window."""
+    x, y = constraint.x, constraint.y
+    window = rows.query.within
+    apart = (Distance(x, "ts", y, "ts", "<=", window), Distance(y, "ts", x, "ts", "<=", window))
+    within_window = replace(constraint, distances=constraint.distances + apart)
+    part = restricted(rows.query, [x, y])
+    return count(rows, replace(part, constraints=(within_window,), within=forever(rows.time)))
 
 
 def _same_rows(
@@ -144,7 +155,7 @@ def _same_rows(
         return int(own.join(other, on=by).select(number.sum()).item())
 
     def found(relations: Relation, emit: Emit) -> int:
-        only_these = (replace(constraint, relations=relations),)
+        only_these = (replace(constraint, relations=relations, distances=()),)
         return count(rows, replace(part, constraints=only_these, emit=emit)).number
 
     start_together = pairs(["partition", "ts"], pl.lit(True))
