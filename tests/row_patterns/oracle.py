@@ -19,6 +19,7 @@ from piestream.language.row_patterns import (
     Concatenation,
     EmptyMatches,
     Exclusion,
+    MatchMode,
     PatternNode,
     Permutation,
     Repetition,
@@ -27,6 +28,7 @@ from piestream.language.row_patterns import (
     SkipMode,
     Variable,
 )
+from tests.row_patterns.conditions import evaluated
 
 __all__ = ["Match", "certain", "item_value", "matches", "results"]
 
@@ -53,18 +55,18 @@ class Match:
 class _Partition:
     """All rows of a partition, and how a pattern may be matched in it."""
 
+    pattern: RowPattern
     rows: Sequence[Row]
-    within: int | None
+    number: int  # of the match that is looked for
 
     def ways(self, node: PatternNode, at: int, path: Path, excluded: bool) -> Iterator[Path]:
         """All ways to go on with a part behind a path that began at row ``at``, preferred first."""
         here = at + len(path)
         match node:
             case Variable(name):
-                if here < len(self.rows) and name in self.rows[here]["holds"]:
-                    time, start = self.rows[here]["t"], self.rows[at]["t"]
-                    if self.within is None or time - start <= self.within:
-                        yield (*path, (name, excluded))
+                way = (*path, (name, excluded))
+                if here < len(self.rows) and self._is_within(at, here) and self._holds(at, way):
+                    yield way
             case Anchor(at_start):
                 if here == (0 if at_start else len(self.rows)):
                     yield path
@@ -80,6 +82,24 @@ class _Partition:
                     yield from self._sequence(order, at, path, excluded)
             case Repetition():
                 yield from self._repeated(node, 0, at, path, excluded)
+
+    def _is_within(self, at: int, here: int) -> bool:
+        within = self.pattern.within
+        return within is None or self.rows[here]["t"] - self.rows[at]["t"] <= within.amount
+
+    def _holds(self, at: int, way: Path) -> bool:
+        """Whether the last row of a way may be of its variable."""
+        name = way[-1][0]
+        condition = self.pattern.condition(name)
+        if condition is None:
+            return name in self.rows[at + len(way) - 1]["holds"]
+        match = Match(at, way, self.number)
+        items = dict(condition.all_items)
+
+        def value_of(text: str) -> Any:
+            return item_value(self.pattern, self.rows, match, len(way), items[text])
+
+        return evaluated(condition.tree, value_of) is True
 
     def _sequence(
         self, parts: Sequence[PatternNode], at: int, path: Path, excluded: bool
@@ -116,17 +136,35 @@ class _Partition:
 
 def matches(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
     """All matches of a partition that ends behind these rows, in their order."""
-    within = None if rows.within is None else rows.within.amount
-    where = _Partition(partition, within)
+    if rows.mode is MatchMode.INCREMENTAL:
+        return _incremental(rows, partition)
     found: list[Match] = []
     at = 0
     while at < len(partition):
-        path = next(where.ways(rows.pattern, at, (), False), None)
+        where = _Partition(rows, partition, len(found) + 1)
+        ways = where.ways(rows.pattern, at, (), False)
+        path = next(ways, None)
+        if rows.mode is MatchMode.MAXIMAL and path is not None:
+            path = max([path, *ways], key=len)
         if path is None:
             at += 1
             continue
         found.append(Match(at, path, len(found) + 1))
         at = _next(rows, found[-1])
+    return found
+
+
+def _incremental(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
+    """The longest match that ends at each row."""
+    found: list[Match] = []
+    where = _Partition(rows, partition, 0)
+    for end in range(1, len(partition) + 1):
+        for first in range(end):
+            ways = where.ways(rows.pattern, first, (), False)
+            path = next((way for way in ways if len(way) == end - first), None)
+            if path is not None:
+                found.append(Match(first, path, len(found) + 1))
+                break
     return found
 
 
@@ -142,12 +180,12 @@ def _next(rows: RowPattern, match: Match) -> int:
 
 
 def certain(
-    rows: RowPattern, partition: Sequence[Row], letters: Sequence[frozenset[str]], ahead: int
+    rows: RowPattern, partition: Sequence[Row], letters: Sequence[Row], ahead: int
 ) -> list[Match]:
     """The matches that are there, and the first ones, whatever comes behind these rows.
 
-    All futures of up to ``ahead`` rows are tried, each of which may be any of the ``letters``, at
-    once or long after.
+    All futures of up to ``ahead`` rows are tried, each of which may be any of the ``letters``, which
+    lack nothing but a time, at once or long after.
     """
     last = partition[-1]["t"] if partition else 0
     found: list[Match] | None = None
@@ -155,7 +193,7 @@ def certain(
         for future in product(letters, repeat=length):
             for step in (1, 1000) if length else (1,):
                 more = [
-                    {"t": last + step * (n + 1), "holds": letter} for n, letter in enumerate(future)
+                    {**letter, "t": last + step * (n + 1)} for n, letter in enumerate(future)
                 ]
                 those = matches(rows, [*partition, *more])
                 if found is None:
