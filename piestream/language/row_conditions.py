@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from piestream.expressions.canonical import canonical_text
-from piestream.expressions.diagnostics import Diagnostic, Span
+from piestream.expressions.diagnostics import Span
 from piestream.expressions.parameters import values_of
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.syntax import (
@@ -87,7 +87,9 @@ def read_condition(
     read, faults = Predicate.read(
         text[whole.start : whole.end], text, whole.start, None, values_of(cursor.tokens), leaves
     )
-    cursor.diagnostics.extend(Diagnostic(f.span or whole, f.message, f.hint) for f in faults)
+    for fault in faults:
+        message = fault.message.replace("WHERE", "a condition of DEFINE")
+        cursor.report(fault.span or whole, message, fault.hint)
     if read is None:
         return None
     for item, span in found.places:
@@ -119,7 +121,7 @@ class _Splitter:
         return alone, RowCondition(
             self.variable,
             canonical_text(tree, names_are_text=True),
-            replace(self.read, tree=memory),
+            replace(self.read, tree=memory, of_match=False),
             tree,
             tuple((text, item) for text, item in self.items.items() if text in used),
             tuple(self.items.items()),

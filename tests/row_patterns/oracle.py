@@ -8,7 +8,7 @@ matches the whole pattern is the match. What is certain is settled by trying wha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
@@ -180,12 +180,14 @@ def _next(rows: RowPattern, match: Match) -> int:
 
 
 def certain(
-    rows: RowPattern, partition: Sequence[Row], letters: Sequence[Row], ahead: int
-) -> list[Match]:
+    rows: RowPattern, partition: Sequence[Row], letters: Sequence[Row], ahead: int,
+    completed: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows,
+) -> list[Match]:  # fmt: skip
     """The matches that are there, and the first ones, whatever comes behind these rows.
 
     All futures of up to ``ahead`` rows are tried, each of which may be any of the ``letters``, which
-    lack nothing but a time, at once or long after.
+    lack nothing but a time, at once or long after. ``completed`` says what holds of rows, if they do
+    not say so themselves.
     """
     last = partition[-1]["t"] if partition else 0
     found: list[Match] | None = None
@@ -195,7 +197,7 @@ def certain(
                 more = [
                     {**letter, "t": last + step * (n + 1)} for n, letter in enumerate(future)
                 ]
-                those = matches(rows, [*partition, *more])
+                those = matches(rows, completed([*partition, *more]))
                 if found is None:
                     found = those
                 common = 0

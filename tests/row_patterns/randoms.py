@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import piestream as ps
 from tests.row_patterns.conditions import holds_of_row
 
-__all__ = ["LETTERS", "Case", "random_case"]
+__all__ = ["FUTURES", "LETTERS", "Case", "random_case", "with_what_holds"]
 
 #: The variables; the condition of each is a column of its own, but U, which has none.
 DEFINED = ("A", "B", "C")
@@ -18,6 +19,12 @@ NAMES = (*DEFINED, "U")
 #: What may hold of a row to come: nothing, any one condition, or all.
 LETTERS = tuple(
     {"holds": frozenset({"U", *some})} for some in ((), ("A",), ("B",), ("C",), DEFINED)
+)
+
+#: Rows to come of which any condition of `_OPEN` can be true, or none.
+FUTURES = (
+    *({"x": x, "name": "p", "a": True, "b": True, "c": True} for x in (-99, 99)),
+    {"x": None, "name": "q", "a": False, "b": False, "c": False},
 )
 
 _QUANTIFIERS = (
@@ -56,6 +63,14 @@ _ATOMS = (
     "CASE WHEN {w}.x > 1 THEN x {op} 2 ELSE b END", "x / {w}.x {op} 1",
 )  # fmt: skip
 _AHEAD = ("NEXT(x) {op} x", "NEXT({w}.x) {op} x", "NEXT(x, 2) IS NULL", "NEXT(FIRST({w}.x)) {op} 2")
+#: Conditions that a row to come can fulfil, whatever the match so far.
+_OPEN = (
+    "x {way} COALESCE({w}.x, 2)", "x {way} COALESCE(LAST({w}.x, 1), 2)",
+    "x {way} COALESCE(FIRST({w}.x), 2)", "x {way} COALESCE(LAST(x, 1), 2)",
+    "x {way} COALESCE(PREV({w}.x), 2)", "x {way} COALESCE(MAX({w}.x), 2)", "x {way} COUNT({w}.*)",
+    "x {way} COALESCE(AVG({w}.x), 2)", "x {way} COALESCE(SUM({w}.x), 2)", "a AND x {way} COUNT({w}.*)",
+    "x {way} COALESCE({w}.x, 2) OR b AND MATCH_NUMBER() < 0",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,8 +108,16 @@ def random_pattern(random: Random, depth: int = 2) -> str:
     return part + random.choice(_QUANTIFIERS)
 
 
-def random_condition(random: Random, variable: str, used: list[str], ahead: bool) -> str:
+def random_condition(
+    random: Random, variable: str, used: list[str], ahead: bool, is_open: bool
+) -> str:
     """The text of a condition that may read other rows of the match."""
+    others = [name for name in used if name not in (variable, "S")]
+    if is_open and others:
+        form = random.choice(_OPEN)
+        return form.format(way=random.choice("<>"), w=random.choice(others))
+    if is_open:
+        return variable.lower()
 
     def atom() -> str:
         form = random.choice(_AHEAD if ahead and random.random() < 0.2 else _ATOMS)
@@ -113,7 +136,7 @@ def random_condition(random: Random, variable: str, used: list[str], ahead: bool
     return f"NOT ({atom()} AND {atom()})"
 
 
-def _text(random: Random, memory: bool = False, ahead: bool = True) -> str:
+def _text(random: Random, memory: bool, ahead: bool, is_open: bool) -> str:
     pattern = " ".join(random_pattern(random) for _ in range(random.randint(1, 3)))
     if not set(re.findall(r"\b[ABC]\b", pattern)):
         pattern += " A?"
@@ -152,7 +175,7 @@ def _text(random: Random, memory: bool = False, ahead: bool = True) -> str:
         for name in defined:
             if random.random() < 0.7:
                 own = ahead and mode[:3] != "INC"
-                conditions[name] = random_condition(random, name, read, own)
+                conditions[name] = random_condition(random, name, read, own, is_open)
         if mode[:3] == "INC":
             conditions = {n: c.replace("MATCH_NUMBER()", "1") for n, c in conditions.items()}
     defines = ", ".join(f"{name} AS {condition}" for name, condition in conditions.items())
@@ -163,16 +186,17 @@ def _text(random: Random, memory: bool = False, ahead: bool = True) -> str:
 
 
 def random_case(
-    seed: int, n_rows: int = 10, memory: bool = False, ahead: bool = True
+    seed: int, n_rows: int = 10, memory: bool = False, ahead: bool = True, is_open: bool = False
 ) -> Case:
     """The case of a seed; with ``memory`` conditions read other rows of the match too.
 
-    They do so of rows behind their own only if ``ahead``.
+    They read rows behind their own only if ``ahead``. Where it ``is_open``, a row to come can fulfil
+    each of them, whatever the match so far.
     """
     random = Random(seed)
     while True:
         try:
-            query = ps.query(_text(random, memory, ahead))
+            query = ps.query(_text(random, memory, ahead, is_open))
             break
         except ps.QueryError as error:  # a row to skip to that may not be there
             if "skip" not in str(error) and "search would never go on" not in str(error):
@@ -186,13 +210,15 @@ def random_case(
         name = random.choice([None, "p", "q", "r"])
         row = {"t": time, "x": value, "name": name, "holds": frozenset({"U", *held})}
         rows.append(row | {each.lower(): each in held for each in DEFINED})
-    if memory:
-        for number, row in enumerate(rows):
-            row["holds"] = _held(query, rows, number)
-    return Case(query, rows)
+    return Case(query, with_what_holds(query, rows) if memory else rows)
 
 
-def _held(query: ps.Query, rows: list[dict[str, Any]], number: int) -> frozenset[str]:
+def with_what_holds(query: ps.Query, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the variables whose conditions read no other rows of the match."""
+    return [{**row, "holds": _held(query, rows, number)} for number, row in enumerate(rows)]
+
+
+def _held(query: ps.Query, rows: Sequence[Mapping[str, Any]], number: int) -> frozenset[str]:
     """The variables whose conditions read no other rows of the match, and hold of a row."""
     assert query.rows is not None
     alone = [s for s in query.symbols if query.rows.condition(s.name) is None]
