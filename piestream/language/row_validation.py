@@ -26,6 +26,7 @@ from piestream.language.row_patterns import (
 
 __all__ = ["validate_rows"]
 
+
 class Report(Protocol):
     """Takes a fault at a part of the query."""
 

@@ -33,7 +33,7 @@ from piestream.intervals.aggregates import CELL_SIZE, CellKind
 from piestream.language.model import Query
 from piestream.language.row_patterns import MatchMode, RowCondition, RowItem
 from piestream.plan.aggregates import AGGREGATIONS, Calculation
-from piestream.plan.columns import CODE, FLOAT, Attribute, InputColumns, own_form
+from piestream.plan.columns import CODE, Attribute, InputColumns, own_form
 from piestream.row_patterns.automaton import RowAutomaton
 from piestream.row_patterns.loops.records import Holding, Mode, Operator, Register, Step
 
@@ -115,9 +115,7 @@ class RowMemory:
         }
 
 
-def row_memory(
-    query: Query, columns: InputColumns, attributes: dict[Attribute, int]
-) -> RowMemory:
+def row_memory(query: Query, columns: InputColumns, attributes: dict[Attribute, int]) -> RowMemory:
     """The memory of a row pattern; the attributes that it reads are added to these."""
     assert query.rows is not None
     memory = RowMemory({name: n for n, name in enumerate(query.rows.variables)})
@@ -379,9 +377,7 @@ class _Writer:
         number = variables.index(side.value) if side.value in variables else -1
         return Const(number, side.type)
 
-    def _case(
-        self, branches: list[tuple[Expression, Expression]], otherwise: Expression
-    ) -> None:
+    def _case(self, branches: list[tuple[Expression, Expression]], otherwise: Expression) -> None:
         if not branches:
             self._expression(otherwise)
             return

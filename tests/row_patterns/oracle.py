@@ -194,9 +194,7 @@ def certain(
     for length in range(ahead + 1):
         for future in product(letters, repeat=length):
             for step in (1, 1000) if length else (1,):
-                more = [
-                    {**letter, "t": last + step * (n + 1)} for n, letter in enumerate(future)
-                ]
+                more = [{**letter, "t": last + step * (n + 1)} for n, letter in enumerate(future)]
                 those = matches(rows, completed([*partition, *more]))
                 if found is None:
                     found = those

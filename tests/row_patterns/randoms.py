@@ -17,12 +17,12 @@ __all__ = ["FUTURES", "LETTERS", "Case", "random_case", "with_what_holds"]
 DEFINED = ("A", "B", "C")
 NAMES = (*DEFINED, "U")
 #: What may hold of a row to come: nothing, any one condition, or all.
-LETTERS = tuple(
+LETTERS: tuple[Mapping[str, Any], ...] = tuple(
     {"holds": frozenset({"U", *some})} for some in ((), ("A",), ("B",), ("C",), DEFINED)
 )
 
 #: Rows to come of which any condition of `_OPEN` can be true, or none.
-FUTURES = (
+FUTURES: tuple[Mapping[str, Any], ...] = (
     *({"x": x, "name": "p", "a": True, "b": True, "c": True} for x in (-99, 99)),
     {"x": None, "name": "q", "a": False, "b": False, "c": False},
 )

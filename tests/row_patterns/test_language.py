@@ -138,7 +138,9 @@ def test_what_is_wrong_is_said(text: str, said: str) -> None:
 
 
 def test_several_faults_are_reported_together() -> None:
-    message = _message(_with("A B C", "A AS B.x > FINAL LAST(B.x), D AS x > 1", measures="E.x AS y"))
+    message = _message(
+        _with("A B C", "A AS B.x > FINAL LAST(B.x), D AS x > 1", measures="E.x AS y")
+    )
     assert message.startswith("3 faults")
 
 

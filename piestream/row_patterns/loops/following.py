@@ -173,10 +173,10 @@ def _drop_nodes(program: Program, partition: Partition, store: list[Array]) -> N
     found = 0
     for number in range(count):
         if kept[number] != 0:
-            node = Node(at_word(nodes, number * _NODE))
-            before = node.before
+            old = Node(at_word(nodes, number * _NODE))
+            before = old.before
             moved = Node(at_word(nodes, found * _NODE))
-            moved.state = node.state
+            moved.state = old.state
             moved.before = kept[before] if before != NONE else NONE
             kept[number] = found
             found += 1

@@ -63,9 +63,7 @@ def _restart(program: Program, partition: Partition, store: list[Array]) -> None
 
 
 @kernel
-def _frontier_at(
-    partition: Partition, search: Search, latest: int, row: int, time: int
-) -> int:
+def _frontier_at(partition: Partition, search: Search, latest: int, row: int, time: int) -> int:
     """What comes behind the rows before this one, of which threads may read one until ``latest``."""
     if row < partition.count:
         return Frontier.CUT if time > latest else Frontier.MORE
@@ -105,17 +103,13 @@ def _read_until(
 
 
 @kernel
-def _decide(
-    program: Program, partition: Partition, frontier: int, store: list[Array]
-) -> int:
+def _decide(program: Program, partition: Partition, frontier: int, store: list[Array]) -> int:
     """What becomes of the match whose threads have come as far as they can."""
     if partition.n_following > 0:
         settled = is_settled(program, partition, store)
         if frontier == Frontier.MORE and not settled:
             return WAITS
-        if not complete_threads(
-            program, partition, frontier, partition.followed_until, store
-        ):
+        if not complete_threads(program, partition, frontier, partition.followed_until, store):
             return WAITS
     return MATCHES if partition.has_match != 0 else FAILS
 
@@ -207,10 +201,10 @@ def _give_in_order(
             _restart(program, partition, store)
             continue
         found.end = partition.best_end - partition.dropped
-        if search.frontier != Frontier.END:
-            if found.end - 1 + program.lookahead >= partition.count:
-                _restart(program, partition, store)
-                return  # measures read rows to come
+        behind = found.end - 1 + program.lookahead
+        if search.frontier != Frontier.END and behind >= partition.count:
+            _restart(program, partition, store)
+            return  # measures read rows to come
         path_of(partition, partition.best_node, found.end - found.first, store)
         partition.matches += 1
         found.number = partition.matches
@@ -222,9 +216,7 @@ def _give_in_order(
 
 
 @kernel
-def _drop_outdated(
-    program: Program, partition: Partition, now: int, store: list[Array]
-) -> None:
+def _drop_outdated(program: Program, partition: Partition, now: int, store: list[Array]) -> None:
     """Drop the threads, which are in the order of their first rows, that are too old to read on."""
     threads = pointer(store[THREADS])
     rows = rows_of(partition, store)
