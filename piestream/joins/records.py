@@ -136,7 +136,6 @@ class RowsHeader(Record):
     by_end: int  # of those whose end has passed, or will
     pending: int  # the first interval that may still wait for its minimum length
     floor: int  # what began before it is forgotten or retired
-    best: int  # the latest start that a match with any interval can have had, as far as bounds say
 
 
 class Pair(Record):
@@ -209,6 +208,12 @@ class Symbol(Record):
     rows: int  # word of the partition's RowsHeader; NONE: its intervals are runs
     at_passing: int  # 1: no interval is valid before its end has passed
     has_lists: int  # 1: some of its constraints are listed
+    # of rows, words with what a subtree of the order by end says of bounds (range_bounds.py):
+    given: int  # first of the best that it gives: without that in the words from `bound` on
+    given_end: int
+    lowest: int  # first of the lowest that a partner can raise, of the words from `by_later` on
+    lowest_end: int
+    by_later: int  # first of the words of Side.bound_by_later
     gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
 
 
@@ -258,6 +263,7 @@ class Side(Record):
     bound_by_earlier: int  # of those that ended before this one began
     bound_by_later: int  # of those that begin after this one ended
     bound_by_ended: int  # word of the partition: of all that have ended, for one that begins
+    given: int  # of a range of a listed constraint: the best bound that is given (range_bounds.py)
     key: int  # first of the words of the value that must be equal to the partner's
     bucket: int  # of the index by it of this side's intervals: in which partners are looked up
     chain: int
