@@ -34,7 +34,8 @@ from piestream.plan.outputs import (
     of_type,
 )
 from piestream.plan.program import Cell, CompiledQuery, OutputWord, Ticks
-from piestream.plan.row_memory import RowMemory, row_memory
+from piestream.plan.row_memory import row_memory
+from piestream.plan.row_registers import RowMemory
 from piestream.row_patterns.automaton import (
     ACCEPT,
     MOST_PLACES,

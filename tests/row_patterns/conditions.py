@@ -67,7 +67,7 @@ def evaluated(
             known = [value for value in map(of, operands) if value is not None]
             if form.value == "COALESCE":
                 return known[0] if known else None
-            return {"GREATEST": max, "LEAST": min}[form.value](known) if known else None
+            return (max if form.value == "GREATEST" else min)(known) if known else None
         case Case(branches, otherwise):
             chosen = next((result for when, result in branches if of(when) is True), otherwise)
             return of(chosen)

@@ -243,7 +243,8 @@ def _aggregate(function: str, values: list[Any]) -> Any:
         return None
     if function == "AVG":
         return sum(values) / len(values)
-    return {"SUM": sum, "MIN": min, "MAX": max}[function](values)
+    functions: dict[str, Callable[[list[Any]], Any]] = {"SUM": sum, "MIN": min, "MAX": max}
+    return functions[function](values)
 
 
 def results(rows: RowPattern, partition: Sequence[Row], found: Sequence[Match]) -> list[list[Any]]:

@@ -20,12 +20,7 @@ from piestream.row_patterns.loops.following import (
     complete_threads,
     first_complete,
     is_settled,
-    load_threads,
-    path_of,
-    save_threads,
     step_following,
-    thread_at,
-    thread_words,
 )
 from piestream.row_patterns.loops.linear_search import next_row
 from piestream.row_patterns.loops.output import Found, give_match, give_unmatched
@@ -39,6 +34,13 @@ from piestream.row_patterns.loops.records import (
     Search,
 )
 from piestream.row_patterns.loops.rows import PATH, THREADS, TRIED, rows_of
+from piestream.row_patterns.loops.thread_blocks import (
+    load_threads,
+    path_of,
+    save_threads,
+    thread_at,
+    thread_words,
+)
 
 __all__ = ["compact_blocks", "search_with_memory"]
 
