@@ -28,6 +28,7 @@ from piestream.language.model import (
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.oracle import _AGGREGATES, Row, TieError, TooManyMatchesError, _missing
+from tests.row_patterns.oracle import item_value, known_matches
 from tests.truth import Expression, Past
 
 __all__ = ["Known", "matches"]
@@ -94,18 +95,59 @@ def _reports(
             yield prefix | row, start, end
 
 
-#: Columns of the rows that stand for the matches of a query.
-_START, _END = "start:", "end:"
+#: Columns of the rows that stand for the matches of a query, and when such a row becomes known.
+_START, _END, _KNOWN = "start:", "end:", "known:"
 
 
 def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]:
     if source.query is None:
         return list(inputs.rows[str(source.name)])
     inner = truth[str(source.name)]
+    if source.query.rows is not None:
+        return list(_row_matches(source.query, inputs, inner))
     return [
-        {**row, _START: start, _END: end}
+        {**row, _START: start, _END: end, _KNOWN: max(end, row["completed_at"])}
         for row, start, end in _reports(source.query, inputs, inner)
     ]
+
+
+def _row_matches(query: Query, inputs: Inputs, truth: Mapping[str, Any]) -> Iterator[Row]:
+    """The matches of a row pattern with their measures, each a plain item."""
+    pattern, (source,) = query.rows, query.streams
+    assert pattern is not None
+    within = None if pattern.within is None else inputs.clock.ticks(pattern.within)
+    all_rows = inputs.rows[str(source.name)]
+    for key in dict.fromkeys(tuple(row[n] for n in query.partition_by) for row in all_rows):
+        own = [row for row in all_rows if tuple(row[n] for n in query.partition_by) == key]
+        events = list(_untied(own, source.order_by or "ts", inputs.ties).items())
+        rows = tuple({**row, "": time, "t": time} for time, row in events)
+        past = Past(rows, inputs.clock, "")
+        for number, row in enumerate(rows):
+            row["holds"] = frozenset(
+                name
+                for name in pattern.variables
+                if name not in truth or truth[name].holds(row, past.up_to(number))
+            )
+        closes = inputs.at_end == "close"
+        for one in known_matches(pattern, rows, within, inputs.until, closes):
+            values = {
+                measure.alias: item_value(pattern, rows, one.match, len(one.match.path), item)
+                for measure in pattern.measures
+                for _, item in measure.items
+            }
+            keys = dict(zip(query.partition_by, key, strict=True))
+            yield {**keys, **values, _START: one.start, _END: one.end, _KNOWN: one.since}
+
+
+def _untied(rows: list[Row], time: str, ties: str) -> dict[int, Row]:
+    """One row for each time, in order."""
+    chosen: dict[int, Row] = {}
+    for row in rows:
+        if row[time] in chosen and ties == "error":
+            raise TieError(f"two events at {row[time]}")
+        if row[time] not in chosen or ties == "last":
+            chosen[row[time]] = row
+    return dict(sorted(chosen.items()))
 
 
 class _Partition:
@@ -119,7 +161,8 @@ class _Partition:
         instants: set[Time] = set()
         for number, source in enumerate(query.streams):
             if source.kind is StreamKind.EVENTS:
-                self.events[number] = self._untied(streams[number], source.order_by or "ts")
+                rows = _untied(streams[number], source.order_by or "ts", inputs.ties)
+                self.events[number] = rows
                 instants |= set(self.events[number])
             else:
                 self.ready[number] = list(_announced(source, streams[number]))
@@ -157,15 +200,6 @@ class _Partition:
             self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
 
     # Streams of events
-
-    def _untied(self, rows: list[Row], time: str) -> dict[int, Row]:
-        chosen: dict[int, Row] = {}
-        for row in rows:
-            if row[time] in chosen and self.inputs.ties == "error":
-                raise TieError(f"two events at {row[time]}")
-            if row[time] not in chosen or self.inputs.ties == "last":
-                chosen[row[time]] = row
-        return dict(sorted(chosen.items()))
 
     def _truths(self, stream: int, predicate: Expression) -> dict[int, bool]:
         gap = self.query.streams[stream].max_gap
@@ -438,6 +472,8 @@ def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
             continue
         elif source.known_at_start:
             yield Known(s, e, s, s, number, row)
+        elif source.query is not None:
+            yield Known(s, e, row[_KNOWN], row[_KNOWN], number, row)
         else:
             yield Known(s, e, e, e, number, row)
 

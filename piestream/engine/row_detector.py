@@ -71,6 +71,11 @@ class RowDetector:
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
 
     @property
+    def gives_intervals(self) -> bool:
+        """Whether its matches are intervals of a larger query."""
+        return self._header.as_intervals != 0
+
+    @property
     def _has_window(self) -> bool:
         return self.window != INT64_MAX
 
@@ -123,7 +128,8 @@ class RowDetector:
     ) -> Iterable[Words]:  # fmt: skip
         """Process partitions of which these are all the rows; no state is kept.
 
-        The rows come in the same order whatever the number of threads.
+        The rows come in the same order whatever the number of threads. The partitions end with their
+        last rows; those of a larger query do only if it ``closes``, and time has got to ``now``.
         """
         masks = self._masks(batch)
         edges = batch.shares(threads)
@@ -134,7 +140,8 @@ class RowDetector:
             numbers, offsets, times, columns, known = batch.arrays(*edge)
             return self._call(
                 words, _empty_pool(), _empty_blocks(), (numbers, offsets, times, columns, known),
-                masks, INT64_MIN, True, True,
+                masks, now if self.gives_intervals else INT64_MIN,
+                closes or not self.gives_intervals, True,
             )[-1]  # fmt: skip
 
         if len(edges) == 2:

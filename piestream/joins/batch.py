@@ -436,7 +436,7 @@ def detect(
                 if scratch.steps + scratch.visits >= scratch.pause_at:
                     left = 0
             n_rows = scratch.n_matches
-            if program.emit_both and ended:
+            if program.emit_both and (ended or (program.rows and scratch.n_matches)):
                 n_rows += partition.waiting + scratch.n_matches
             if not n_rows:
                 continue
@@ -456,7 +456,7 @@ def detect(
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
                 report(partition, number, waiting, matches, results, scratch, time, ended)
-            if program.emit_both and ended and partition.waiting:
+            if program.emit_both and (ended or scratch.complete) and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
             if scratch.n_rows >= scratch.most_rows:
                 left = 0

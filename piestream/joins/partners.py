@@ -213,6 +213,8 @@ class Finder(Record):
         ring = partition.ring(s_other)
         first = ring.first_ending_from(self.start)
         last = ring.tail - 1
+        if self.end < self.now:  # it is known late: runs may have begun since
+            last = ring.first_starting_from(self.end + 1) - 1
         looked = 0
         contains = allowed & _CONTAINS != 0
         run_id = first

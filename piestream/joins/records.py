@@ -525,6 +525,9 @@ class Scratch(Record):
     event_origin: int  # the number of the event that row 0 would be
     n_rows: int  # result rows written
     n_matches: int  # found at this event
+    complete: (
+        int  # one more than the first that waits though it was complete when triggered, else 0
+    )
     item: int  # where the search for matches stopped because the buffer was full
     seed: int
     depth: int

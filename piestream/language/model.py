@@ -127,6 +127,11 @@ class Source:
         return self.kind is not StreamKind.EVENTS
 
     @property
+    def is_known_late(self) -> bool:
+        """Whether its intervals may become known later than they end."""
+        return self.query is not None and self.query.is_known_late
+
+    @property
     def is_known_at_end(self) -> bool:
         """Whether its rows are intervals none of which is known before it ends."""
         return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
@@ -338,6 +343,16 @@ class Query:
     def is_combined(self) -> bool:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
+
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its matches may become known later than they end, as those of row patterns do.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
+        False
+        """
+        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.

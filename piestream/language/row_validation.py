@@ -24,7 +24,7 @@ from piestream.language.row_patterns import (
     Variable,
 )
 
-__all__ = ["validate_rows"]
+__all__ = ["endless_part", "validate_rows"]
 
 
 class Report(Protocol):
@@ -99,6 +99,20 @@ def _has_end(node: PatternNode) -> bool:
         case Repetition(part) | Exclusion(part):
             return _has_end(part)
     return False
+
+
+def endless_part(node: PatternNode) -> Repetition | None:
+    """The first part of a pattern that may read any number of rows; None if there is none."""
+    match node:
+        case Variable() | Anchor():
+            return None
+        case Concatenation(parts) | Alternation(parts) | Permutation(parts):
+            return next((found for part in parts if (found := endless_part(part))), None)
+        case Exclusion(part):
+            return endless_part(part)
+        case Repetition(part, _, most):
+            reads_rows = bool(_first_names(part))
+            return node if most is None and reads_rows else endless_part(part)
 
 
 def _has_exclusion(node: PatternNode) -> bool:

@@ -46,7 +46,7 @@ class StreamBuilder:
         if self.query is not None:
             drafted.query = replace(
                 self.query,
-                emit=Emit.COMPLETION,
+                emit=Emit.COMPLETION if self.query.rows is None else self.query.emit,
                 partition_by=self.query.partition_by or tuple(partition_by),
             )
         return drafted

@@ -165,7 +165,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             )  # fmt: skip
         plan = None
         if time is not None:
-            plan = errors.attempt(row_plan, query, columns, time, within)
+            plan = errors.attempt(row_plan, query, columns, time, within, as_stream)
         errors.raise_all()
         assert time is not None
         assert plan is not None

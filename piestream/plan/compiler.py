@@ -128,6 +128,8 @@ class _Compiler:
             for number, symbol in enumerate(query.symbols)
             if query.streams[symbol.stream].is_ready_made
         }
+        #: Those of them whose rows may be known later than the intervals end.
+        self.late = {s for s in self.rows if query.streams[query.symbols[s].stream].is_known_late}
         self.outputs = tuple(dict.fromkeys(outputs))
         self.symbols = [blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
@@ -163,7 +165,7 @@ class _Compiler:
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
-        tree = spanning_tree(len(self.symbols), self.edges)
+        tree = [c for c in spanning_tree(len(self.symbols), self.edges) if self._has_bounds(c)]
         self.n_ended_bounds = add_bounds(
             self.symbols,
             self.constraints[: len(self.edges)],
@@ -255,6 +257,11 @@ class _Compiler:
         """Whether a match may be completed by intervals of these symbols."""
         return not self._last.isdisjoint(symbols)
 
+    def _has_bounds(self, number: int) -> bool:
+        """Whether a constraint bounds its intervals: of those known late, begun later is not after."""
+        edge = self.edges[number]
+        return not (edge.ranged and {edge.x, edge.y} & self.late)
+
     def _of_rows(self, edge: Edge) -> bool:
         """Whether intervals of one of the symbols come as rows."""
         return edge.x in self.rows or edge.y in self.rows
@@ -337,11 +344,24 @@ class _Compiler:
             fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
-        completes = fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol)
+        completes = (
+            fields["validity"] != Validity.AT_START or alone or self._comes_after_all(symbol)
+        )
         if completes and self._may_complete(symbol):
             name = self.query.symbols[symbol].name
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
+
+    def _comes_after_all(self, symbol: int) -> bool:
+        """Whether all partners of an interval may be there when it becomes known, none in a pair."""
+        if symbol not in self.late:
+            return self._follows_all(symbol)
+        return all(
+            constraint.side_of(symbol)["allows_earlier"]
+            or constraint.side_of(symbol)["allows_later"]
+            for _, constraint in self._constraints_of(symbol)
+            if not constraint.naming
+        )
 
     def _follows_all(self, symbol: int) -> bool:
         """Whether all constraints of a symbol allow that it begins after the other has ended."""

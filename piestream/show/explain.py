@@ -187,7 +187,12 @@ def _streams(query: Query) -> Iterator[str]:
     """What each stream is, and when its rows are known."""
     for number, stream in enumerate(query.streams, 1):
         if stream.query is not None:
-            yield f"{number}: {stream.name}, matches of a query, known at their completion"
+            known = "matches of a query, known at their completion"
+            if stream.query.rows is not None:
+                known = "matches of a row pattern, known when certain, the row behind them there"
+            elif stream.is_known_late:
+                known += ", which may be after their ends"
+            yield f"{number}: {stream.name}, {known}"
             yield from (f"   {line}" for line in str(stream.query).splitlines())
         elif stream.is_ready_made:
             known = "each known at its end"

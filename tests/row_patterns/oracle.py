@@ -30,7 +30,7 @@ from piestream.language.row_patterns import (
 )
 from tests.row_patterns.conditions import evaluated
 
-__all__ = ["Match", "certain", "item_value", "matches", "results"]
+__all__ = ["KnownMatch", "Match", "certain", "item_value", "known_matches", "matches", "results"]
 
 #: A row: its time, the values of its columns, and the variables whose conditions hold.
 Row = Mapping[str, Any]
@@ -52,12 +52,37 @@ class Match:
 
 
 @dataclass(frozen=True)
+class KnownMatch:
+    """A match as an interval of a larger query, and the instant at which it becomes known."""
+
+    match: Match
+    start: int
+    end: int
+    since: int
+
+
+class _UndecidedError(Exception):
+    """What comes next depends on rows to come."""
+
+
+@dataclass(frozen=True)
 class _Partition:
-    """All rows of a partition, and how a pattern may be matched in it."""
+    """All rows of a partition, and how a pattern may be matched in it.
+
+    ``now`` is given where more rows may come, at once or later: then it is not known what they are.
+    """
 
     pattern: RowPattern
     rows: Sequence[Row]
+    within: int | None
     number: int  # of the match that is looked for
+    now: int | None = None
+
+    def _may_go_on(self, at: int) -> bool:
+        """Whether a row to come may be in a match that begins at row ``at``."""
+        if self.now is None:
+            return False
+        return self.within is None or self.now < self.rows[at]["t"] + self.within
 
     def ways(self, node: PatternNode, at: int, path: Path, excluded: bool) -> Iterator[Path]:
         """All ways to go on with a part behind a path that began at row ``at``, preferred first."""
@@ -65,9 +90,13 @@ class _Partition:
         match node:
             case Variable(name):
                 way = (*path, (name, excluded))
+                if here == len(self.rows) and self._may_go_on(at):
+                    raise _UndecidedError
                 if here < len(self.rows) and self._is_within(at, here) and self._holds(at, way):
                     yield way
             case Anchor(at_start):
+                if not at_start and here == len(self.rows) and self.now is not None:
+                    raise _UndecidedError
                 if here == (0 if at_start else len(self.rows)):
                     yield path
             case Exclusion(part):
@@ -84,8 +113,7 @@ class _Partition:
                 yield from self._repeated(node, 0, at, path, excluded)
 
     def _is_within(self, at: int, here: int) -> bool:
-        within = self.pattern.within
-        return within is None or self.rows[here]["t"] - self.rows[at]["t"] <= within.amount
+        return self.within is None or self.rows[here]["t"] - self.rows[at]["t"] <= self.within
 
     def _holds(self, at: int, way: Path) -> bool:
         """Whether the last row of a way may be of its variable."""
@@ -136,16 +164,26 @@ class _Partition:
 
 def matches(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
     """All matches of a partition that ends behind these rows, in their order."""
+    return _search(rows, partition, None if rows.within is None else rows.within.amount)
+
+
+def _search(
+    rows: RowPattern, partition: Sequence[Row], within: int | None, now: int | None = None
+) -> list[Match]:
+    """The matches, in their order, up to the first that depends on rows to come."""
     if rows.mode is MatchMode.INCREMENTAL:
-        return _incremental(rows, partition)
+        return _incremental(rows, partition, within)
     found: list[Match] = []
     at = 0
     while at < len(partition):
-        where = _Partition(rows, partition, len(found) + 1)
-        ways = where.ways(rows.pattern, at, (), False)
-        path = next(ways, None)
-        if rows.mode is MatchMode.MAXIMAL and path is not None:
-            path = max([path, *ways], key=len)
+        where = _Partition(rows, partition, within, len(found) + 1, now)
+        try:
+            ways = where.ways(rows.pattern, at, (), False)
+            path = next(ways, None)
+            if rows.mode is MatchMode.MAXIMAL and path is not None:
+                path = max([path, *ways], key=len)
+        except _UndecidedError:
+            break
         if path is None:
             at += 1
             continue
@@ -154,10 +192,10 @@ def matches(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
     return found
 
 
-def _incremental(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
+def _incremental(rows: RowPattern, partition: Sequence[Row], within: int | None) -> list[Match]:
     """The longest match that ends at each row."""
     found: list[Match] = []
-    where = _Partition(rows, partition, 0)
+    where = _Partition(rows, partition, within, 0)
     for end in range(1, len(partition) + 1):
         for first in range(end):
             ways = where.ways(rows.pattern, first, (), False)
@@ -203,6 +241,39 @@ def certain(
                     common += 1
                 found = found[:common]
     return found or []
+
+
+def known_matches(
+    rows: RowPattern, partition: Sequence[Row], within: int | None, until: int, closes: bool
+) -> list[KnownMatch]:
+    """The matches with rows as intervals of a larger query, in the order of their numbers.
+
+    A match is known when it is certain and the rows behind it that its end and its measures read are
+    there; those before it are known by then. What is open stays so, unless the partition ``closes``
+    at its last row. ``until`` is the latest time of all.
+    """
+    ahead = max([1, *(item.shift for measure in rows.measures for _, item in measure.items)])
+    times = [row["t"] for row in partition]
+    deadlines = set() if within is None else {t + within for t in times if t + within < until}
+    found: list[KnownMatch] = []
+    given = 0
+    for now in sorted({*times, *deadlines}):
+        seen = [row for row in partition if row["t"] <= now]
+        for match in _search(rows, seen, within, now)[given:]:
+            if match.end - 1 + ahead >= len(seen) and match.path:
+                break
+            given += 1
+            if match.path:
+                end = times[match.end]
+                found.append(KnownMatch(match, times[match.first], end, now))
+    if closes and partition:
+        last = times[-1]
+        for match in _search(rows, partition, within)[given:]:
+            if match.path:
+                start = times[match.first]
+                end = max(last, start + 1) if match.end == len(times) else times[match.end]
+                found.append(KnownMatch(match, start, end, max(last, end)))
+    return found
 
 
 # -- what a match gives ---------------------------------------------------------------------------

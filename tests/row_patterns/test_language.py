@@ -125,7 +125,7 @@ _NEXT = "AFTER MATCH SKIP TO NEXT ROW"
         (_with("A {- B -}", more="ALL ROWS PER MATCH WITH UNMATCHED ROWS"), "with an exclusion"),
         (_with(more="SUBSET S = (A, Z)"), "Z is not in the pattern"),
         (_with(more="PATTERN (A)"), "PATTERN is given twice"),
-        (_with() + " WITHIN 5", "a row pattern as a stream of a larger query is not supported yet"),
+        (_with() + " WITHIN 5", "the matches of this row pattern have no name"),
         (_with().replace("FROM t", "FROM t FROM a TO b"), "does not belong after FROM"),
         ("FROM t MATCH_RECOGNIZE (ORDER BY ts)", "PATTERN is missing"),
         ("FROM t ORDER BY ts MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE does not belong"),

@@ -7,10 +7,11 @@ found at once, and matches are given up to the first row whose outcome depends o
 from __future__ import annotations
 
 from piestream.compiled.arrays import ensure_capacity
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.compiled.primitives import pointer
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.ticks import plus
+from piestream.row_patterns.loops.certainty import decided_at, find_certainty
 from piestream.row_patterns.loops.output import Found, give_match, give_unmatched
 from piestream.row_patterns.loops.reach import find_reach, reached, walk
 from piestream.row_patterns.loops.records import (
@@ -21,10 +22,10 @@ from piestream.row_patterns.loops.records import (
     Search,
     Skipping,
 )
-from piestream.row_patterns.loops.rows import PATH, REACH, WINDOW_REACH, WORK, rows_of
+from piestream.row_patterns.loops.rows import CERTAIN, PATH, REACH, WINDOW_REACH, WORK, rows_of
 from piestream.row_patterns.loops.threads import is_undecided, step_threads
 
-__all__ = ["follow_head", "next_row", "search_linearly"]
+__all__ = ["follow_head", "give_interval", "next_row", "search_linearly"]
 
 #: What becomes of the match that begins at a row.
 _FAILS, _MATCHES, _WAITS = range(3)
@@ -118,6 +119,35 @@ def next_row(program: Program, first: int, end: int, path: Words) -> int:
 
 
 @kernel
+def give_interval(
+    program: Program, partition: Partition, search: Search, found: Found, store: list[Array]
+) -> bool:
+    """Give the match that was found as an interval; False while its end is not known.
+
+    A match without rows is none.
+    """
+    partition_end = partition.last_time
+    behind = found.end - 1 + program.lookahead
+    has_rows = found.end > found.first
+    if has_rows:
+        if search.frontier == Frontier.MORE and behind >= partition.count:
+            return False
+        rows = rows_of(partition, store)
+        width = program.row_words
+        start = rows[found.first * width]
+        known = rows[behind * width] if behind < partition.count else partition_end
+        found.end_time = max(partition_end, start + 1)
+        if found.end < partition.count:
+            found.end_time = rows[found.end * width]
+        found.known = max(found.known, known, found.end_time)
+    partition.matches += 1
+    found.number = partition.matches
+    if has_rows:
+        give_match(program, partition, found, store)
+    return True
+
+
+@kernel
 def search_linearly(
     program: Program, partition: Partition, search: Search, found: Found, store: list[Array]
 ) -> None:
@@ -129,6 +159,13 @@ def search_linearly(
     rows = rows_of(partition, store)
     reach = pointer(store[REACH])
     find_reach(program, rows, first, n_rows, search.frontier, reach, pointer(store[WORK]))
+    found.known = 0
+    if program.as_intervals:
+        n_words = (n_rows - first + 1) * program.n_states
+        store[CERTAIN] = ensure_capacity(store[CERTAIN], 0, n_words)
+        certain = pointer(store[CERTAIN])
+        find_certainty(program, rows, first, n_rows, search.frontier, reach, certain)
+        found.known = INT64_MIN
     search.row = first
     search.limit = first
     while search.row < n_rows:
@@ -137,6 +174,13 @@ def search_linearly(
             break
         found.first = search.row
         found.end = search.row
+        if program.as_intervals:
+            reach = pointer(store[REACH])
+            certain = pointer(store[CERTAIN])
+            decided = decided_at(
+                program, partition, rows_of(partition, store), first, search.row, reach, certain
+            )
+            found.known = max(found.known, decided)
         if outcome == _FAILS:
             is_matched = partition.dropped + search.row < partition.matched_until
             if program.giving == Giving.ALL_AND_UNMATCHED and not is_matched:
@@ -145,11 +189,15 @@ def search_linearly(
             continue
         found.end = search.end
         behind = search.end - 1 + program.lookahead
-        if search.frontier == Frontier.MORE and behind >= n_rows:
+        if program.as_intervals:
+            if not give_interval(program, partition, search, found, store):
+                break
+        elif search.frontier == Frontier.MORE and behind >= n_rows:
             break  # measures read rows to come
-        partition.matches += 1
-        found.number = partition.matches
-        give_match(program, partition, found, store)
+        else:
+            partition.matches += 1
+            found.number = partition.matches
+            give_match(program, partition, found, store)
         partition.matched_until = max(partition.matched_until, partition.dropped + found.end)
         search.row = next_row(program, found.first, found.end, pointer(store[PATH]))
     partition.head = search.row

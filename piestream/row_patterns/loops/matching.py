@@ -208,7 +208,7 @@ def match_rows(
     columns, known = pointer(columns_array), pointer(known_array)
     empty = np.empty(0, np.int64)
     work = np.zeros(2 * program.n_states + 2 * program.set_words + 8, np.int64)
-    store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work]
+    store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work, empty]
     flags_array = np.zeros(program.n_attributes + 1, np.uint8)
     flags: Flags = pointer(flags_array)
     found_array = np.zeros(FOUND_WORDS, np.int64)
@@ -228,6 +228,11 @@ def match_rows(
         n_rows: int = columns_array.shape[1]
         take_rows(program, partition, first, end, n_rows, times, masks, columns, known, store)
         search.frontier = Frontier.MORE
+        if closes and program.as_intervals:  # what is known before the end has its own instant
+            _work_on(
+                program, partition, search, found, partition.count - (end - first), False, store
+            )
+            first = end
         _work_on(program, partition, search, found, partition.count - (end - first), closes, store)
     keep_alive(program_array)
     keep_alive(partitions_array)

@@ -38,7 +38,7 @@ def match_rows_with_memory(
     empty = np.empty(0, np.int64)
     work = np.zeros(2 * program.n_states + 2 * program.set_words + 8, np.int64)
     stack = np.zeros(program.stack_words, np.int64)
-    store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work]
+    store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work, empty]
     store += [blocks_array, empty, empty, empty, empty, stack]
     flags_array = np.zeros(program.n_attributes + 1, np.uint8)
     flags: Flags = pointer(flags_array)
@@ -49,7 +49,6 @@ def match_rows_with_memory(
     reading_array = np.zeros(_READING_WORDS, np.int64)
     reading = Reading(pointer(reading_array), flags)
     search.now = now
-    search.frontier = Frontier.END if closes else Frontier.MORE
     for group in range(numbers_array.size):
         place = 0 if is_whole else numbers[group]
         partition = Partition(at_word(pointer(partitions_array), place * partition_words), program)
@@ -59,7 +58,12 @@ def match_rows_with_memory(
         first, end = offsets[group], offsets[group + 1]
         n_rows: int = columns_array.shape[1]
         take_rows(program, partition, first, end, n_rows, times, masks, columns, known, store)
-        search_with_memory(program, partition, search, reading, found, store)
+        search.frontier = Frontier.MORE
+        if program.as_intervals or not closes:
+            search_with_memory(program, partition, search, reading, found, store)
+        if closes:  # what is known before the end has its own instant
+            search.frontier = Frontier.END
+            search_with_memory(program, partition, search, reading, found, store)
     keep_alive(program_array)
     keep_alive(partitions_array)
     keep_alive(flags_array)

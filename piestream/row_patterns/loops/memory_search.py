@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from piestream.compiled.arrays import copy_words, ensure_capacity
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.ticks import plus
@@ -22,7 +22,7 @@ from piestream.row_patterns.loops.following import (
     is_settled,
     step_following,
 )
-from piestream.row_patterns.loops.linear_search import next_row
+from piestream.row_patterns.loops.linear_search import give_interval, next_row
 from piestream.row_patterns.loops.output import Found, give_match, give_unmatched
 from piestream.row_patterns.loops.records import (
     BlocksHeader,
@@ -105,14 +105,32 @@ def _read_until(
 
 
 @kernel
-def _decide(program: Program, partition: Partition, frontier: int, store: list[Array]) -> int:
+def _decide(
+    program: Program, partition: Partition, search: Search, frontier: int, latest: int,
+    store: list[Array],
+) -> int:  # fmt: skip
     """What becomes of the match whose threads have come as far as they can."""
+    end = partition.followed_until
+    row = end - partition.dropped  # the first that they have not read
+    last = max(partition.head, row - 1) + program.horizon
     if partition.n_following > 0:
-        settled = is_settled(program, partition, store)
-        if frontier == Frontier.MORE and not settled:
+        if frontier == Frontier.MORE and not is_settled(program, partition, store):
             return WAITS
-        if not complete_threads(program, partition, frontier, partition.followed_until, store):
+        by_row = frontier == Frontier.CUT and not complete_threads(
+            program, partition, Frontier.CUT_OR_END, end, store
+        )  # the end of the partition might have come before that row
+        if not complete_threads(program, partition, frontier, end, store):
             return WAITS
+        if frontier == Frontier.END:
+            last = partition.count
+        elif by_row:
+            last = row
+        elif frontier != Frontier.MORE:
+            search.decided = latest
+            return MATCHES if partition.has_match != 0 else FAILS
+    search.decided = partition.last_time
+    if last < partition.count:
+        search.decided = _time_at(program, partition, last, store)
     return MATCHES if partition.has_match != 0 else FAILS
 
 
@@ -129,9 +147,9 @@ def _outcome(
     frontier = _read_until(program, partition, search, reading, latest, known, store)
     row = partition.followed_until - partition.dropped
     if partition.n_following == 0 or frontier != Frontier.MORE or row >= partition.count:
-        return _decide(program, partition, frontier, store)
-    if is_settled(program, partition, store):
-        return _decide(program, partition, frontier, store)
+        return _decide(program, partition, search, frontier, latest, store)
+    if program.as_intervals or is_settled(program, partition, store):
+        return _decide(program, partition, search, frontier, latest, store)
     return _on_trial(program, partition, search, reading, latest, store)
 
 
@@ -148,7 +166,7 @@ def _on_trial(
     threads, has_match = partition.n_following, partition.has_match
     node, end = partition.best_node, partition.best_end
     frontier = _read_until(program, partition, search, reading, latest, partition.count, store)
-    outcome = _decide(program, partition, frontier, store)
+    outcome = _decide(program, partition, search, frontier, latest, store)
     if outcome == WAITS:
         partition.followed_until, partition.n_nodes = until, nodes
         partition.n_following, partition.has_match = threads, has_match
@@ -172,6 +190,7 @@ def search_with_memory(
 ) -> None:  # fmt: skip
     """Give all matches of a partition that are certain."""
     _begin_reading(partition, search, reading)
+    found.known = INT64_MIN if program.as_intervals else 0
     if partition.is_followed == 0:
         _restart(program, partition, store)
     else:
@@ -181,6 +200,22 @@ def search_with_memory(
     else:
         _give_in_order(program, partition, search, reading, found, store)
     save_threads(program, partition, store)
+
+
+@kernel
+def _give(
+    program: Program, partition: Partition, search: Search, found: Found, store: list[Array]
+) -> bool:
+    """Give the match that was found; False while it depends on rows to come what is given."""
+    if program.as_intervals:
+        return give_interval(program, partition, search, found, store)
+    behind = found.end - 1 + program.lookahead
+    if search.frontier != Frontier.END and behind >= partition.count:
+        return False
+    partition.matches += 1
+    found.number = partition.matches
+    give_match(program, partition, found, store)
+    return True
 
 
 @kernel
@@ -195,6 +230,7 @@ def _give_in_order(
             return
         found.first = partition.head
         found.end = partition.head
+        found.known = max(found.known, search.decided)
         if outcome == FAILS:
             is_matched = partition.dropped + partition.head < partition.matched_until
             if program.giving == Giving.ALL_AND_UNMATCHED and not is_matched:
@@ -203,15 +239,11 @@ def _give_in_order(
             _restart(program, partition, store)
             continue
         found.end = partition.best_end - partition.dropped
-        behind = found.end - 1 + program.lookahead
-        if search.frontier != Frontier.END and behind >= partition.count:
-            _restart(program, partition, store)
-            return  # measures read rows to come
         path_of(partition, partition.best_node, found.end - found.first, store)
-        partition.matches += 1
-        found.number = partition.matches
+        if not _give(program, partition, search, found, store):
+            _restart(program, partition, store)
+            return  # rows to come are read by measures, or say where an interval ends
         reading.number = partition.matches + 1
-        give_match(program, partition, found, store)
         partition.matched_until = max(partition.matched_until, partition.best_end)
         partition.head = next_row(program, found.first, found.end, pointer(store[PATH]))
         _restart(program, partition, store)
@@ -263,9 +295,9 @@ def _give_incremental(
         found.first = thread.start - partition.dropped
         found.end = row + 1
         path_of(partition, thread.node, found.end - found.first, store)
-        partition.matches += 1
-        found.number = partition.matches
-        give_match(program, partition, found, store)
+        last = min(row + ahead, partition.count - 1)
+        found.known = max(found.known, _time_at(program, partition, last, store))
+        _give(program, partition, search, found, store)
     _drop_outdated(program, partition, search.now, store)
     first = partition.followed_until
     if partition.n_following > 0:
