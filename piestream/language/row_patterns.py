@@ -206,6 +206,19 @@ class RowPattern:
         return tuple(dict.fromkeys(_variables(self.pattern)))
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the query's symbols: the variables, and what else conditions read of a row.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n "
+        ...                  "PATTERN (A B) DEFINE B AS B.x > A.x OR y LIKE 'n%')")
+        >>> query.rows.symbols
+        ('A', 'B', "B: y LIKE 'n%'")
+        """
+        facts = (name for condition in self.conditions for name, _ in condition.facts)
+        return (*self.variables, *facts)
+
+    @property
     def columns(self) -> frozenset[str]:
         """The columns that measures, and conditions of more than one row, read of a match.
 

@@ -241,6 +241,10 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     cooldown = of(("cooldown",), query.limits.cooldown)
+    distances = tuple(
+        tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
+        for c in query.constraints
+    )
     errors.raise_all()
     assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances)

@@ -200,7 +200,8 @@ class _Writer:
     ) -> int:  # fmt: skip
         """The first word of a register, which may be there already."""
         variables = self.rows.variables
-        mask = sum(1 << variables.index(name) for name in self.rows.members(item.variable))
+        members = [name for name in self.rows.members(item.variable) if name in variables]
+        mask = sum(1 << variables.index(name) for name in members)
         wanted = {
             "holding": int(holding), "variables": mask, "skipped": offset, "shift": shift,
             "column": column, "n_words": size, "cell": [int(word) for word in cell],

@@ -357,7 +357,7 @@ def _program(
 
 def _mask(rows: RowPattern, name: str | None) -> int:
     variables = rows.variables
-    return sum(1 << variables.index(member) for member in rows.members(name))
+    return sum(1 << variables.index(m) for m in rows.members(name) if m in variables)
 
 
 def _entry(

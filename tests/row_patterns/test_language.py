@@ -8,7 +8,6 @@ import pytest
 
 import piestream as ps
 from piestream.language.row_patterns import EmptyMatches, Skip, SkipMode
-from piestream.spark.bound_frames import bound_frames
 from tests.row_patterns.randoms import random_case
 
 _V_SHAPE = """
@@ -173,10 +172,8 @@ def test_a_pattern_that_is_too_large_is_refused() -> None:
 
 def test_what_looks_into_a_pattern_of_intervals_refuses_a_row_pattern() -> None:
     query, rows = ps.query(_V_SHAPE), [{"symbol": "a", "ts": 1, "price": 1.0}]
-    for ask in (query.intervals, query.diagnose, query.report, query.timeline):
-        with pytest.raises(ps.QueryError, match="a row pattern cannot be looked into yet"):
+    for ask in (query.report, query.timeline):
+        with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
             ask(rows)
-    with pytest.raises(ps.QueryError, match="not supported on Spark frames yet"):
-        bound_frames(query, None)
     with pytest.raises(ps.QueryError, match="cannot be exported"):
         query.export([], "trace")
