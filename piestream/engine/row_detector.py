@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import copied_but
 from piestream.engine.batches import Batch, SingleEventBatch
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
@@ -56,7 +58,6 @@ class RowDetector:
         self.rows_found = RowCount(None)
         self.compiled = compiled
         self.program = compiled.program.copy()
-        self._header = Program.over(self.program)
         self.bit_of_symbol = np.array(bit_of_variable, np.int64)
         self.window = compiled.ticks.within
         self.partitions = RowPartitionTable(self.program)
@@ -69,6 +70,13 @@ class RowDetector:
         self._scratch = np.zeros(self._header.n_states + self._header.set_words, np.int64)
         #: No partition's head has a WITHIN that is over before or at this time.
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowDetector:
+        return copied_but(self, memo, pool=with_room(self.pool, PoolHeader.over(self.pool).used))
+
+    @property
+    def _header(self) -> Program:
+        return Program.over(self.program)
 
     @property
     def gives_intervals(self) -> bool:
