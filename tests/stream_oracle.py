@@ -27,7 +27,7 @@ from piestream.language.model import (
 )
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
-from tests.oracle import _AGGREGATES, Row, TieError, TooManyMatchesError, _missing
+from tests.oracle import _AGGREGATES, _COMPARED, Row, TieError, TooManyMatchesError, _missing
 from tests.row_patterns.oracle import item_value, known_matches
 from tests.truth import Expression, Past
 
@@ -191,6 +191,11 @@ class _Partition:
         }
         self._decisions: dict[tuple[str, str, int, int, int, int], Time | None] = {}
         self._tried = 0
+        self.distances = {
+            pair: constraint.distances
+            for constraint in query.constraints
+            for pair in ((constraint.x, constraint.y), (constraint.y, constraint.x))
+        }
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         for constraint in query.constraints:
             names = frozenset(
@@ -293,14 +298,35 @@ class _Partition:
 
     def _outlooks(
         self, x: str, y: str, xi: Known, yi: Known, now: Time
-    ) -> Iterator[frozenset[str]]:
-        """For everything that may come after an instant: the relations that then hold."""
+    ) -> Iterator[tuple[frozenset[str], tuple[Time, Time]]]:
+        """For everything that may come after an instant: the relations that then hold, and the ends."""
         quiet = bool(self.allowed.get((x, y), frozenset()) & _PRECISE) and self._quiet(x, y, xi, yi)
-        for xe, ye in product(*(self._ends(one, (xi, yi), now) for one in (xi, yi))):
-            yield _holding(xi.start, xe, yi.start, ye, quiet)
+        timed = bool(self.distances.get((x, y)))
+        for xe, ye in product(*(self._ends(one, (xi, yi), now, timed) for one in (xi, yi))):
+            yield _holding(xi.start, xe, yi.start, ye, quiet), (xe, ye)
+
+    def _fits(
+        self, x: str, y: str, xi: Known, yi: Known, outlook: tuple[frozenset[str], Any]
+    ) -> bool:
+        """Whether a pair keeps its constraint if this comes: its relations, and its distances."""
+        holding, (xe, ye) = outlook
+        if not holding & self.allowed[x, y]:
+            return False
+        at = {(x, "ts"): xi.start, (y, "ts"): yi.start}
+        # an end behind the last instant has its time
+        at |= {(n, "te"): self._shown_end(one, end) for n, one, end in ((x, xi, xe), (y, yi, ye))}
+        return all(
+            _COMPARED[d.comparison](
+                at[d.symbol, d.which] - at[d.other, d.other_which], self.clock.ticks(d.length)
+            )
+            for d in self.distances[x, y]
+        )
+
+    def _shown_end(self, one: Known, end: Time) -> Time:
+        return _shown(end) if end == one.end else end
 
     @staticmethod
-    def _ends(one: Known, both: tuple[Known, Known], now: Time) -> list[Time]:
+    def _ends(one: Known, both: tuple[Known, Known], now: Time, timed: bool) -> list[Time]:
         """The ends that an interval may have: the one that is known, or any that is to come."""
         end = one.end_at(now)
         if end is not None:
@@ -312,6 +338,8 @@ class _Partition:
             high = min((p for p in points if p > low), default=low + 3)
             step = Fraction(high - low, 3)
             found += [low + step, low + 2 * step]
+        if timed:  # a difference is least and greatest if an end comes soon, or late
+            found += [now + Fraction(1, 16), now + Fraction(1, 8), now + 10**18, now + 10**19]
         return found
 
     def _quiet(self, x: str, y: str, xi: Known, yi: Known) -> bool:
@@ -337,11 +365,10 @@ class _Partition:
         return self._decisions[key]
 
     def _first_decision(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:
-        allowed = self.allowed[x, y]
         for now in self.instants:
             if now < max(xi.since, yi.since):
                 continue
-            if all(outlook & allowed for outlook in self._outlooks(x, y, xi, yi, now)):
+            if all(self._fits(x, y, xi, yi, one) for one in self._outlooks(x, y, xi, yi, now)):
                 return now
         return None
 
@@ -447,7 +474,7 @@ class _Partition:
 
     def _relation(self, x: str, y: str, bound: dict[str, Known], at: Time) -> str | None:
         names = set()
-        for outlook in self._outlooks(x, y, bound[x], bound[y], at):
+        for outlook, _ in self._outlooks(x, y, bound[x], bound[y], at):
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None

@@ -109,7 +109,7 @@ class CombinedScenario:
             lines.append("PARTITION BY " + ", ".join(self.keys))
         defined = [_qualified(self.streams, n, d).text(self.clock) for n, d in self.definitions]
         lines.append("DEFINE " + ",\n       ".join(defined))
-        pattern = "\n    AND ".join(clause.text() for clause in self.clauses)
+        pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
         lines.append(f"PATTERN {pattern or self.definitions[0][1].name}")
         lines.append(f"WITHIN {self.clock.text(self.within)}")
         if self.emit is not Emit.TRIGGER:

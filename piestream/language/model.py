@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
 from piestream.expressions.values import ValueExpression
+from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.inputs import (
     Events,
@@ -30,10 +31,10 @@ from piestream.language.options import (
     BoundedOptions,
     FileKeywords,
     FileOptions,
-    OrderKeywords,
-    OrderOptions,
     RunKeywords,
     RunOptions,
+    SessionKeywords,
+    SessionOptions,
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
@@ -106,7 +107,7 @@ class Source:
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
     order_by: str | None = None  # the time column of events
-    time_unit: str | None = None  # declared unit of integer times: a key of NANOSECONDS
+    time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
     end: str | None = None
@@ -155,11 +156,15 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The relations allowed between two different symbols, at most one constraint a pair."""
+    """The relations allowed between two different symbols, at most one constraint a pair.
+
+    With ``distances``, how far endpoints of the two may lie apart: all of them must hold besides.
+    """
 
     x: str
     y: str
     relations: Relation
+    distances: tuple[Distance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +490,9 @@ class Query:
         what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
             where[0], where[0].upper()
         )
-        if len(where) > 1:
+        if where[0] == "distance":
+            what = f"a distance of {where[1]} and {where[2]}"
+        elif len(where) > 1:
             what = f"{what} of {where[1]}"
         try:
             return duration.ticks(nanoseconds_per_tick, what, needs_unit)
@@ -592,14 +599,14 @@ class Query:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
 
-    @takes_options(OrderOptions)
+    @takes_options(SessionOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
         schema: Mapping[str, Any] | None = None,
         status: str | Path | None = None,
-        **options: Unpack[OrderKeywords],
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         """A session on a stream that goes on: push events, get the matches that became known.
 
@@ -623,6 +630,9 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        recover
+            Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
+            the state. Without it a session that was interrupted in a change is of no use any more.
 
         Raises
         ------
@@ -673,7 +683,8 @@ class Query:
         ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
         symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
         of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
-        names are read.
+        names are read. Of a row pattern, the rows of matches, put together where they are of one
+        variable.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")

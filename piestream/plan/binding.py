@@ -42,6 +42,9 @@ class Binding:
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
+    def __deepcopy__(self, memo: object) -> Binding:
+        return self  # it never changes
+
     @cached_property
     def predicate_columns(self) -> tuple[str, ...]:
         """The input columns that predicates read, at whatever events."""
@@ -241,6 +244,10 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     cooldown = of(("cooldown",), query.limits.cooldown)
+    distances = tuple(
+        tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
+        for c in query.constraints
+    )
     errors.raise_all()
     assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances)

@@ -134,7 +134,11 @@ class _Compiler:
         self.symbols = [blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
         self.edges = [
-            Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
+            Edge(
+                number[c.x],
+                number[c.y],
+                bool(c.relations & (_BEFORE | _AFTER)) and not c.distances,
+            )
             for c in query.constraints
         ]
         self.join_orders = JoinOrders(
@@ -151,6 +155,7 @@ class _Compiler:
         self.n_gone = 0
         self.constraints: list[ConstraintWords] = []
         self.incidents: list[list[int]] = []
+        self.distances: list[list[int]] = []
         self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
         self.cell_words: dict[Cell, int] = {}
@@ -207,10 +212,14 @@ class _Compiler:
         """A constraint of the query."""
         edge = self.edges[number]
         spec = self.query.constraints[number]
-        listed = self._of_rows(edge)
-        same_predicate = not listed and self._same_predicate(edge.x, edge.y)
+        of_rows = self._of_rows(edge)
+        same_predicate = not of_rows and self._same_predicate(edge.x, edge.y)
         pairs = read_by_automaton(spec.relations, same_predicate)
         constraint = ConstraintWords(edge)
+        listed = of_rows or bool(spec.distances)
+        if spec.distances:  # the partners in a range of which they hold are listed too
+            pairs |= spec.relations & (_BEFORE | _AFTER)
+            self._add_distances(number, constraint)
         if listed:
             constraint.listed = self.n_rings
             self.n_rings += 1
@@ -225,19 +234,36 @@ class _Compiler:
             (edge.y, inverse(spec.relations), inverse(pairs)),
         ):
             side = constraint.side_of(symbol)
-            side["partners"] = self.slots.take(symbol, Partners.size)
+            words = records.PairLists.size if listed else Partners.size
+            side["partners"] = self.slots.take(symbol, words)
             side["scan"] = scan_mode(stored)
             side["allowed"] = int(stored)
-            side["allows_later"] = bool(allowed & _BEFORE)
-            side["allows_earlier"] = bool(allowed & _AFTER)
+            side["allows_later"] = bool(allowed & _BEFORE & ~stored)
+            side["allows_earlier"] = bool(allowed & _AFTER & ~stored)
             if listed:
                 self._track_ends(symbol, bool(stored & _PRECISE))
             if symbol not in self.rows:
-                if allowed & _BEFORE:
+                if side["allows_later"]:
                     side["first_starting_after"] = self.slots.take(symbol)
-                if allowed & _AFTER:
+                if side["allows_earlier"]:
                     side["last_ended_before"] = self.slots.take(symbol)
         return constraint
+
+    def _add_distances(self, number: int, constraint: ConstraintWords) -> None:
+        """The records of a constraint's distances."""
+        spec = self.query.constraints[number]
+        constraint.distance = len(self.distances)
+        for distance, length in zip(spec.distances, self.ticks.distances[number], strict=True):
+            self.distances.append(
+                records.Distance.packed(
+                    side=0 if distance.symbol == spec.x else 1,
+                    ends=[distance.which == "te", distance.other_which == "te"],
+                    is_upper=distance.is_upper,
+                    is_strict=distance.is_strict,
+                    length=_length(length),
+                )
+            )
+        constraint.distance_end = len(self.distances)
 
     @cached_property
     def _last(self) -> set[int]:
@@ -528,7 +554,8 @@ class _Compiler:
                 fields["rows"] = (
                     at + self.n_gone + RowsHeader.size * sorted(self.rows).index(symbol)
                 )
-        return at + self.n_gone + RowsHeader.size * len(self.rows)
+        at += self.n_gone + RowsHeader.size * len(self.rows)
+        return at + records.Progress.size * bool(self.distances)
 
     def _limits(self, at: int) -> dict[str, Any]:
         """What the program says of the limits on what is emitted; ``at`` are their words."""
@@ -570,6 +597,8 @@ class _Compiler:
             n_automata=len(self.constraints),
             n_rings=self.n_rings,
             rows=_bits(self.rows),
+            has_lists=any(constraint.listed != NONE for constraint in self.constraints)
+            or bool(self.rows),
             window=_length(self.ticks.within),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
@@ -581,6 +610,7 @@ class _Compiler:
                 constraint.packed(number, self.join_orders.is_cyclic)
                 for number, constraint in enumerate(self.constraints)
             ],
+            distances=self.distances,
             transitions=np.concatenate([*self.transitions, np.zeros((0, 2), np.int64)]).ravel(),
             seeds=np.zeros(len(self.join_orders.seeds) * records.Seed.size, np.int64),
             steps=np.zeros(self.join_orders.n_steps * records.Step.size, np.int64),
@@ -600,6 +630,7 @@ class _Compiler:
             all_after=_bits(s for s in symbols if self._follows_all(s)),
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
+            progress_at=given_at - records.Progress.size if self.distances else NONE,
             keys=self.key_rows,
             n_counters=len(self.counted),
             counters=[
