@@ -8,8 +8,10 @@ can come next. It is slow and meant to be obviously right.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -42,6 +44,16 @@ _LETTERS: tuple[Letter, ...] = ((False, False), (False, True), (True, False), (T
 #: told apart by the words O, I O and Z O, so two letters are enough; three leave room for being
 #: wrong about that (a longer word only repeats a letter, which moves no endpoint's order).
 _FUTURE = 3
+
+#: How long it may be until the next event: time is dense (SPEC 7), and a silence may last for ever.
+#: A distance is a bound on a difference, which is least and greatest at these.
+_SOON, _FAR = Fraction(1, 8), Fraction(10**18)
+
+Time = Fraction | int
+#: Where x starts and ends, where y starts and ends.
+Endpoints = tuple[Time, Time, Time, Time]
+
+_COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 _INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
 
@@ -206,6 +218,11 @@ class _Partition:
             )
             self.allowed[constraint.x, constraint.y] = names
             self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
+        self.distances = {
+            pair: constraint.distances
+            for constraint in query.constraints
+            for pair in ((constraint.x, constraint.y), (constraint.y, constraint.x))
+        }
         self._decided: dict[tuple[str, str, int, int], int | None] = {}
 
     def _truths(self, predicate: Expression) -> list[bool]:
@@ -278,30 +295,48 @@ class _Partition:
 
     def _outlooks(
         self, x: str, y: str, xi: Interval, yi: Interval, now: int
-    ) -> Iterator[frozenset[str]]:
-        """For everything that can come after an event: the relations that then hold."""
+    ) -> Iterator[tuple[frozenset[str], Endpoints]]:
+        """For everything that can come after an event: the relations that then hold, and the ends."""
         past = list(zip(self.true[x][: now + 1], self.true[y][: now + 1], strict=True))
+        times: list[Time] = [moment.time for moment in self.moments[: now + 1]]
         if xi.end is not None and yi.end is not None and max(xi.end, yi.end) <= now:
-            yield _holding(past, xi.start, xi.end, yi.start, yi.end)  # nothing can change it
-            return
+            ends = times[xi.start], times[xi.end], times[yi.start], times[yi.end]
+            yield _holding(past, xi.start, xi.end, yi.start, yi.end), ends
+            return  # nothing can change it
         letters = _LETTERS
         if self.truth[x] == self.truth[y]:
             letters = tuple(letter for letter in _LETTERS if letter[0] == letter[1])
+        timed = bool(self.distances.get((x, y)))
+        gaps = list(product((_SOON, _FAR), repeat=_FUTURE)) if timed else [(_SOON,) * _FUTURE]
         for future in product(letters, repeat=_FUTURE):
             word = [*past, *future]
             x_end = _end([letter[0] for letter in word], xi.start)
             y_end = _end([letter[1] for letter in word], yi.start)
-            if x_end is not None and y_end is not None:
-                yield _holding(word, xi.start, x_end, yi.start, y_end)
+            if x_end is None or y_end is None:
+                continue
+            holding = _holding(word, xi.start, x_end, yi.start, y_end)
+            for passing in gaps:
+                at = [*times, *(times[-1] + sum(passing[: k + 1]) for k in range(_FUTURE))]
+                yield holding, (at[xi.start], at[x_end], at[yi.start], at[y_end])
+
+    def _fits(self, x: str, y: str, outlook: tuple[frozenset[str], Endpoints]) -> bool:
+        """Whether a pair keeps its constraint if this comes: its relations, and its distances."""
+        holding, (xs, xe, ys, ye) = outlook
+        at = {(x, "ts"): xs, (x, "te"): xe, (y, "ts"): ys, (y, "te"): ye}
+        return bool(holding & self.allowed[x, y]) and all(
+            _COMPARED[d.comparison](
+                at[d.symbol, d.which] - at[d.other, d.other_which], self.clock.ticks(d.length)
+            )
+            for d in self.distances[x, y]
+        )
 
     def decided(self, x: str, y: str, xi: Interval, yi: Interval) -> int | None:
-        """The first event from which the relation is in the constraint, whatever comes next."""
+        """The first event from which the pair keeps its constraint, whatever comes next."""
         key = x, y, xi.start, yi.start
         if key not in self._decided:
-            allowed = self.allowed[x, y]
             self._decided[key] = None
             for now in range(max(xi.start, yi.start), len(self.moments)):
-                if all(outlook & allowed for outlook in self._outlooks(x, y, xi, yi, now)):
+                if all(self._fits(x, y, one) for one in self._outlooks(x, y, xi, yi, now)):
                     self._decided[key] = now
                     break
                 if xi.end is not None and yi.end is not None and now >= max(xi.end, yi.end):
@@ -311,7 +346,7 @@ class _Partition:
     def relation(self, x: str, y: str, match: Match, now: int) -> str | None:
         """``RELATION(x, y)``: the one name that is still possible, None if there are several."""
         names = set()
-        for outlook in self._outlooks(x, y, match.intervals[x], match.intervals[y], now):
+        for outlook, _ in self._outlooks(x, y, match.intervals[x], match.intervals[y], now):
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import copied_but
 from piestream.engine.batches import Batch, SingleEventBatch
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
@@ -50,7 +52,6 @@ class RowDetector:
         self.rows_found = RowCount(None)
         self.compiled = compiled
         self.program = compiled.program.copy()
-        self._header = Program.over(self.program)
         self.bit_of_symbol = np.array(bit_of_variable, np.int64)
         self.window = compiled.ticks.within
         self.partitions = RowPartitionTable(self.program)
@@ -60,6 +61,18 @@ class RowDetector:
         self._scratch = np.zeros(self._header.n_states + self._header.set_words, np.int64)
         #: No partition's head has a WITHIN that is over before or at this time.
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowDetector:
+        return copied_but(self, memo, pool=with_room(self.pool, PoolHeader.over(self.pool).used))
+
+    @property
+    def _header(self) -> Program:
+        return Program.over(self.program)
+
+    @property
+    def gives_intervals(self) -> bool:
+        """Whether its matches are intervals of a larger query."""
+        return self._header.as_intervals != 0
 
     @property
     def _has_window(self) -> bool:
@@ -112,7 +125,8 @@ class RowDetector:
     ) -> Iterable[Words]:  # fmt: skip
         """Process partitions of which these are all the rows; no state is kept.
 
-        The rows come in the same order whatever the number of threads.
+        The rows come in the same order whatever the number of threads. The partitions end with their
+        last rows; those of a larger query do only if it ``closes``, and time has got to ``now``.
         """
         masks = self._masks(batch)
         edges = batch.shares(threads)
@@ -123,7 +137,7 @@ class RowDetector:
             numbers, offsets, times, columns, known = batch.arrays(*edge)
             _, rows = self._call(
                 words, _empty_pool(), (numbers, offsets, times, columns, known), masks,
-                INT64_MIN, True, True,
+                now if self.gives_intervals else INT64_MIN, closes or not self.gives_intervals, True,
             )  # fmt: skip
             return rows
 

@@ -15,8 +15,9 @@ from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.boxes import box_in
 from piestream.joins.closing import open_row_before
+from piestream.joins.distances import judge_again, next_due, next_reached
 from piestream.joins.keys import drop_keys, index_interval, index_keys
-from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
+from piestream.joins.listed import chain_again, drop_pairs, expire_pairs, is_held, lists_of
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import find_arrived, find_passed, followed_end
@@ -280,12 +281,9 @@ def _name_followed(partition: Partition, s: int, slot_id: int, now: int, floor: 
 @kernel
 def _find(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, s: int, slot_id: int,
-    passed: bool, only_rows: bool,
+    passed: bool,
 ) -> Array:  # fmt: skip
-    """Find the pairs that an endpoint of an interval decides; gives the pool.
-
-    With ``only_rows``, those with intervals that came as rows.
-    """
+    """Find the pairs that an endpoint of an interval decides; gives the pool."""
     symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
@@ -294,10 +292,14 @@ def _find(
         if constraint.listed == NONE:
             continue
         other = constraint.symbols[1 - incident.side]
-        if only_rows and not program.rows >> other & 1:
-            continue
         pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
         partition = Partition(place, program, pointer(pool_array))
+        if passed and constraint.distance < constraint.distance_end:
+            scratch.visits += judge_again(
+                partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
+            )
+            pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+            partition = Partition(place, program, pointer(pool_array))
         if passed:
             scratch.visits += find_passed(
                 partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
@@ -327,7 +329,7 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
             slot_id = passing.following(slot_id)[0]
             if slot_id == NONE:
                 break
-            pool_array = _find(place, program, pool_array, scratch, s, slot_id, True, False)
+            pool_array = _find(place, program, pool_array, scratch, s, slot_id, True)
     return pool_array
 
 
@@ -335,7 +337,7 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
 def _find_of_runs(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, symbols: int, passed: bool
 ) -> Array:
-    """Find the pairs with rows' intervals of the runs of symbols (as bits) that end or start now."""
+    """Find the listed pairs of the runs of symbols (as bits) that end or start now."""
     while symbols:
         s = trailing_zeros(symbols)
         symbols &= symbols - 1
@@ -345,7 +347,33 @@ def _find_of_runs(
             _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
             begin_given(partition, s)
         if program.symbols[s].has_lists and partition.ring(s).slot(slot_id).start >= scratch.floor:
-            pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed, True)
+            pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed)
+    return pool_array
+
+
+@kernel
+def _find_reached(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
+    """Look again at the pairs of which a distance has become certain as time went on."""
+    for c in range(program.n_constraints):
+        constraint = program.constraints[c]
+        for number in range(constraint.distance, constraint.distance_end):
+            distance = program.distances[number]
+            slot_id = NONE
+            while True:
+                partition = Partition(place, program, pointer(pool_array))
+                slot_id, side = next_reached(partition, constraint, distance, slot_id, scratch.time)
+                if slot_id == NONE:
+                    break
+                if not is_held(partition, constraint.symbols[side], slot_id, scratch.floor):
+                    continue
+                if lists_of(partition, constraint, side, slot_id).pending == NONE:
+                    continue
+                other = constraint.symbols[1 - side]
+                pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+                partition = Partition(place, program, pointer(pool_array))
+                scratch.visits += judge_again(
+                    partition, constraint, side, slot_id, scratch.time, scratch.floor
+                )
     return pool_array
 
 
@@ -369,7 +397,7 @@ def _arrive(
     else:
         take_bounds(partition, s, slot_id)
         _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
-        pool_array = _find(place, program, pool_array, scratch, s, slot_id, False, False)
+        pool_array = _find(place, program, pool_array, scratch, s, slot_id, False)
         partition = Partition(place, program, pointer(pool_array))
         if slot_in(partition, s, slot_id).end != OPEN:
             partition.order(s, BY_END).insert(slot_id)
@@ -456,7 +484,7 @@ def apply_rows(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
     rows: Rows[KnownRow], started: int, kept: int,
 ) -> Array:  # fmt: skip
-    """Apply the rows of intervals at an event, whose runs have ended and started already.
+    """Apply the rows of intervals at an event, whose runs have ended and started, and list pairs.
 
     Gives the pool. ``kept`` are the symbols (as bits) whose runs have ended with an allowed duration.
     """
@@ -486,6 +514,10 @@ def apply_rows(
                     row.symbols &= ~(1 << s)
     if scratch.closing:
         _close_rows(partition, scratch)
+        if program.progress_at != NONE:
+            partition.progress().closed = partition.last_time
+    if program.progress_at != NONE:
+        pool_array = _find_reached(place, program, pool_array, scratch)
     pool_array = _find_of_passing(place, program, pool_array, scratch)
     runs = ~program.rows
     pool_array = _find_of_runs(place, program, pool_array, scratch, kept & runs, True)
@@ -505,5 +537,8 @@ def apply_rows(
     _enqueue_many(partition, scratch)
     if not scratch.closing:  # what is open then ends before it has another length
         _reach_lengths(partition, scratch, time)
+        if program.progress_at != NONE:
+            partition.progress().seen = time
+            partition.due = min(partition.due, next_due(partition, time))
     keep_alive(pool_array)
     return pool_array

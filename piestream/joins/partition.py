@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
 from piestream.joins.orders import BY_START, Order
@@ -14,9 +14,11 @@ from piestream.joins.records import (
     Held,
     Pair,
     Program,
+    Progress,
     RingHeader,
     RowsHeader,
     RowSlot,
+    Slot,
 )
 from piestream.joins.rings import Ring
 
@@ -86,6 +88,21 @@ class Partition(Record):
         if self.program.rows >> s & 1:
             return RowSlot(self.ring(s).slot(slot_id)).number
         return 0
+
+    @method
+    def progress(self) -> Progress:
+        """How far distances have been looked at."""
+        return Progress(at_word(self, self.program.progress_at))
+
+    @method
+    def shown_end(self, s: int, slot: Slot) -> int:
+        """The end of an interval as results show it: of what is closed, before where it lies."""
+        closed = self.progress().closed
+        if closed == NO_MATCH or slot.end == OPEN or slot.end <= closed:
+            return slot.end
+        if self.program.rows >> s & 1 and RowSlot(slot).announced:
+            return slot.end
+        return slot.end - 1
 
     @method
     def given(self) -> Given:

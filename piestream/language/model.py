@@ -14,18 +14,27 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
+from piestream.expressions.values import ValueExpression
+from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
-from piestream.language.inputs import Events, Frame, SparkFrame, has_spark
+from piestream.language.inputs import (
+    Events,
+    Frame,
+    SparkFrame,
+    has_spark,
+    is_archive,
+    rows_of_archives,
+)
 from piestream.language.options import (
     AnyKeywords,
     BoundedKeywords,
     BoundedOptions,
     FileKeywords,
     FileOptions,
-    OrderKeywords,
-    OrderOptions,
     RunKeywords,
     RunOptions,
+    SessionKeywords,
+    SessionOptions,
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 
     from piestream import show
     from piestream.adapters.session import Session
+    from piestream.archives.archive import Archive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
@@ -97,7 +107,7 @@ class Source:
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
     order_by: str | None = None  # the time column of events
-    time_unit: str | None = None  # declared unit of integer times: a key of NANOSECONDS
+    time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
     end: str | None = None
@@ -116,6 +126,11 @@ class Source:
     def is_ready_made(self) -> bool:
         """Whether its rows are intervals, rather than events whose runs are."""
         return self.kind is not StreamKind.EVENTS
+
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its intervals may become known later than they end."""
+        return self.query is not None and self.query.is_known_late
 
     @property
     def is_known_at_end(self) -> bool:
@@ -141,11 +156,15 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The relations allowed between two different symbols, at most one constraint a pair."""
+    """The relations allowed between two different symbols, at most one constraint a pair.
+
+    With ``distances``, how far endpoints of the two may lie apart: all of them must hold besides.
+    """
 
     x: str
     y: str
     relations: Relation
+    distances: tuple[Distance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +212,33 @@ class Value:
     alias: str
 
 
-Return = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+#: What a match gives.
+MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculated:
+    """``MAX(a.x) - MIN(a.x) AS rise``: an expression over what a match gives.
+
+    The names in it are what a match gives, by the text that names it.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN max(a.x)-MIN(a.x) AS rise"
+    ... )
+    >>> print(query.returns[0].expression)
+    MAX(a.x) - MIN(a.x)
+    >>> [item.alias for item in query.returns[0].items]
+    ['MAX(a.x)', 'MIN(a.x)']
+    """
+
+    expression: ValueExpression
+    items: tuple[MatchItem, ...] = field(compare=False)  # each named by its text
+    lengths: tuple[tuple[str, Duration], ...] = field(compare=False)  # ``5 s``
+    alias: str
+
+
+Return = Union[MatchItem, Calculated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +258,7 @@ class Condition:
     """
 
     predicate: Predicate
-    items: tuple[Return, ...] = field(compare=False)  # each named by its text
+    items: tuple[MatchItem, ...] = field(compare=False)  # each named by its text
     lengths: tuple[tuple[str, Duration], ...] = field(default=(), compare=False)  # ``5 s``
 
     def __str__(self) -> str:
@@ -286,20 +331,33 @@ class Query:
         return tuple(found.values())
 
     @property
-    def items(self) -> tuple[Return, ...]:
-        """All that is calculated of a match: what RETURN gives, and what WHERE reads.
+    def items(self) -> tuple[MatchItem, ...]:
+        """All that is read of a match: by RETURN, its calculations included, and by WHERE.
 
         >>> import piestream as ps
         >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE a.te > 5")
         >>> [item.alias for item in query.items]
         ['a_ts', 'a_te', 'a.te']
         """
-        return self.returns + (() if self.where is None else self.where.items)
+        found = list(() if self.where is None else self.where.items)
+        for item in reversed(self.returns):
+            found[:0] = item.items if isinstance(item, Calculated) else (item,)
+        return tuple(found)
 
     @property
     def is_combined(self) -> bool:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
+
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its matches may become known later than they end, as those of row patterns do.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
+        False
+        """
+        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
@@ -432,7 +490,9 @@ class Query:
         what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
             where[0], where[0].upper()
         )
-        if len(where) > 1:
+        if where[0] == "distance":
+            what = f"a distance of {where[1]} and {where[2]}"
+        elif len(where) > 1:
             what = f"{what} of {where[1]}"
         try:
             return duration.ticks(nanoseconds_per_tick, what, needs_unit)
@@ -449,6 +509,8 @@ class Query:
     @overload
     def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
     @overload
+    def run(self, frame: Archive, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
     def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
     @overload
     def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
@@ -464,8 +526,8 @@ class Query:
         ----------
         frame
             A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
-            relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
-            order. Left out, the files that FROM names are read. For a query of several streams a
+            relation, a Spark DataFrame, a list of dicts, one for each event, or an `Archive`, of
+            which only the pages are read where a match can be. Rows may be in any order. Left out, the files that FROM names are read. For a query of several streams a
             dict of their names and such frames, whose kinds may differ: the first one's comes
             back.
         ties
@@ -520,20 +582,31 @@ class Query:
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files, run_inputs
 
+        if is_archive(frame) and not self.is_combined:
+            from piestream.archives.run import run_archive
+
+            return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            return run_inputs(self, frame, FileOptions.of(options))
+            return run_inputs(self, rows_of_archives(frame), FileOptions.of(options))
+        path = self.streams[0].path
+        if frame is None and path is not None and Path(path).is_dir():
+            from piestream.archives.run import run_directory
+
+            found = run_directory(self, path, FileOptions.of(options))
+            if found is not None:
+                return found
         if frame is None:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
 
-    @takes_options(OrderOptions)
+    @takes_options(SessionOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
         schema: Mapping[str, Any] | None = None,
         status: str | Path | None = None,
-        **options: Unpack[OrderKeywords],
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         """A session on a stream that goes on: push events, get the matches that became known.
 
@@ -557,6 +630,9 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        recover
+            Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
+            the state. Without it a session that was interrupted in a change is of no use any more.
 
         Raises
         ------
@@ -607,7 +683,8 @@ class Query:
         ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
         symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
         of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
-        names are read.
+        names are read. Of a row pattern, the rows of matches, put together where they are of one
+        variable.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")

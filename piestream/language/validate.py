@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span
-from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.expressions.durations import Duration, tick_length
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft
 from piestream.language.lets import names_in
-from piestream.language.model import Aggregate, Emit, Query, RelationOf, Return, Symbol, Value
+from piestream.language.model import (
+    Aggregate,
+    Calculated,
+    Emit,
+    Query,
+    RelationOf,
+    Return,
+    Symbol,
+    Value,
+)
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
 from piestream.language.validate_streams import validate_streams
@@ -154,7 +163,7 @@ def _exceeds(validation: Validation, longer: Duration, shorter: Duration) -> boo
     def comparable(duration: Duration) -> tuple[int, bool]:
         unit = next((s.time_unit for s in validation.draft.streams if s.time_unit), None)
         if duration.in_ticks and unit is not None:
-            return duration.amount * NANOSECONDS[unit], False
+            return duration.amount * tick_length(unit), False
         return duration.amount, duration.in_ticks
 
     (amount, in_ticks), (limit, limit_in_ticks) = comparable(longer), comparable(shorter)
@@ -209,6 +218,11 @@ def _validate_returns(validation: Validation) -> None:
 
 def _validate_item(validation: Validation, item: Return, span: Span | None) -> None:
     """Its symbols are defined, and what is asked of them is there."""
+    if isinstance(item, Calculated):
+        for part in item.items:
+            place = validation.draft.spans.get(("return", part.alias), span)
+            _validate_item(validation, part, place)
+        return
     for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
         validation.is_defined(symbol, span)
     if isinstance(item, Value):

@@ -19,9 +19,10 @@ from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
-from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
+from piestream.plan.outputs import Output, match_bounds, report_columns
 from piestream.plan.past import PastColumn, past_columns
 from piestream.plan.program import CompiledQuery, Ticks
+from piestream.plan.returned import returned_columns
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class Binding:
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
+
+    def __deepcopy__(self, memo: object) -> Binding:
+        return self  # it never changes
 
     @cached_property
     def predicate_columns(self) -> tuple[str, ...]:
@@ -164,7 +168,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             )  # fmt: skip
         plan = None
         if time is not None:
-            plan = errors.attempt(row_plan, query, columns, time, within)
+            plan = errors.attempt(row_plan, query, columns, time, within, as_stream)
         errors.raise_all()
         assert time is not None
         assert plan is not None
@@ -240,6 +244,10 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     cooldown = of(("cooldown",), query.limits.cooldown)
+    distances = tuple(
+        tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
+        for c in query.constraints
+    )
     errors.raise_all()
     assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances)

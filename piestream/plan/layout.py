@@ -39,6 +39,8 @@ class ConstraintWords:
     naming: bool = False  # only tells followed-by from before
     listed: int = NONE  # the number of the ring of its pairs
     seed: int = NONE
+    distance: int = 0  # the first of its distances, and the end
+    distance_end: int = 0
     sides: tuple[dict[str, int], dict[str, int]] = field(
         default_factory=lambda: (blank(records.Side), blank(records.Side))
     )
@@ -57,5 +59,7 @@ class ConstraintWords:
             checked=checked,
             number=number,
             seed=self.seed,
+            distance=self.distance,
+            distance_end=self.distance_end,
             sides=[records.Side.packed(**side) for side in self.sides],
         )

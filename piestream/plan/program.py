@@ -37,6 +37,7 @@ class Ticks:
     at_least: tuple[int | None, ...]
     at_most: tuple[int | None, ...]
     cooldown: int | None = None
+    distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ class CompiledQuery:
     ticks: Ticks
     join_orders: JoinOrders = field(repr=False)
     keys: tuple[JoinKey, ...] = ()
+
+    def __deepcopy__(self, memo: object) -> CompiledQuery:
+        return self  # it never changes
 
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
