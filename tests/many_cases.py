@@ -47,6 +47,9 @@ class ManyCases:
 def many_cases(seed: int, kinds: str, most: int = _CASES) -> ManyCases | None:
     """The cases of a seed; None where its query cannot be partitioned so."""
     base = combined_scenario(seed, KINDS[kinds])
+    inner = [stream.query for stream in base.streams if stream.query is not None]
+    if not all(isinstance(query, CombinedScenario) for query in inner):
+        return None  # of a row pattern
     rng = Random(f"{seed} {kinds} cases")
     try:
         base = _partitioned(base)
