@@ -15,6 +15,7 @@ from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import all_runs, bounds_of
 from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
 from piestream.diagnosis.parts import START, endpoints, forever, restricted
+from piestream.diagnosis.row_patterns import diagnose_row_pattern
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.language.distances import Distance
@@ -39,6 +40,8 @@ def diagnose(query: Query, frame: Any, options: BoundedOptions) -> Diagnosis:
 def diagnose_rows(rows: GivenRows) -> Diagnosis:
     """The funnel of a query in rows."""
     query = rows.query
+    if query.rows is not None:
+        return diagnose_row_pattern(rows)
     every = all_runs(rows)
     found = {symbol.name: _table(rows, symbol, every[symbol.name]) for symbol in query.symbols}
     tables = _numbered(found, rows.keys)

@@ -14,7 +14,7 @@ from piestream.diagnosis.changes import MovedEndpoint, Proposal
 from piestream.diagnosis.conditions import CONDITIONS
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition, stretch
-from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.rows import GivenRows, refuse_row_pattern
 from piestream.diagnosis.target import Target
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
@@ -89,6 +89,7 @@ def why_not(
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
+    refuse_row_pattern(query, "why_not")
     rows = of_partition(read_given(query, frame, options), partition, "why_not")
     names = [symbol.name for symbol in query.symbols]
     for name in near:

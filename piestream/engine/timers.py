@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import Copied
 from piestream.joins.partition_table import PartitionTable
 
 Words = NDArray[np.int64]
@@ -22,7 +22,7 @@ def _unsigned(times: Words) -> NDArray[np.uint64]:
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-class InactivityTimers:
+class InactivityTimers(Copied):
     """The deadlines at which open partitions, unless an event comes, have been inactive too long.
 
     Each open partition is queued once, at a deadline that was right when it was queued and is too
@@ -40,7 +40,7 @@ class InactivityTimers:
         self._queues = False
         self._deadlines = np.zeros(0, np.uint64)  # at which each partition is queued
         self._groups: list[tuple[int, int, NDArray[np.uint64], Words]] = []
-        self._numbers = count()  # groups of one deadline are not compared any further
+        self._n_groups = 0  # groups of one deadline are not compared any further
 
     def touch(self, partitions: Words) -> None:
         """Record activity of these partitions."""
@@ -112,7 +112,8 @@ class InactivityTimers:
 
     def _push(self, deadlines: NDArray[np.uint64], partitions: Words) -> None:
         if len(deadlines):
-            heappush(self._groups, (int(deadlines[0]), next(self._numbers), deadlines, partitions))
+            self._n_groups += 1
+            heappush(self._groups, (int(deadlines[0]), self._n_groups, deadlines, partitions))
 
     def _set_earliest(self) -> None:
         first = self._groups[0][0] if self._groups else _LATEST

@@ -31,10 +31,10 @@ from piestream.language.options import (
     BoundedOptions,
     FileKeywords,
     FileOptions,
-    OrderKeywords,
-    OrderOptions,
     RunKeywords,
     RunOptions,
+    SessionKeywords,
+    SessionOptions,
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
@@ -599,14 +599,14 @@ class Query:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
 
-    @takes_options(OrderOptions)
+    @takes_options(SessionOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
         schema: Mapping[str, Any] | None = None,
         status: str | Path | None = None,
-        **options: Unpack[OrderKeywords],
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         """A session on a stream that goes on: push events, get the matches that became known.
 
@@ -630,6 +630,9 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        recover
+            Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
+            the state. Without it a session that was interrupted in a change is of no use any more.
 
         Raises
         ------
@@ -680,7 +683,8 @@ class Query:
         ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
         symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
         of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
-        names are read.
+        names are read. Of a row pattern, the rows of matches, put together where they are of one
+        variable.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
