@@ -11,10 +11,21 @@ from piestream.compiled.arrays import with_room
 from piestream.copies import copied_but
 from piestream.row_patterns.loops.records import Partition, Program
 
-__all__ = ["RowPartitionTable"]
+__all__ = ["THREAD_FIELDS", "RowPartitionTable", "forget_threads"]
 
 Words = NDArray[np.int64]
 _LAST_TIME = Partition.offset("last_time")
+#: What says where threads with memory are, which are no part of a stored state.
+THREAD_FIELDS = (
+    "is_followed", "followed_until", "best_node", "best_end", "block", "block_words", "n_nodes",
+    "n_kept_nodes", "n_following",
+)  # fmt: skip
+
+
+def forget_threads(rows: Words) -> None:
+    """Let threads with memory be followed again from the heads of partitions, a row each."""
+    for field in THREAD_FIELDS:
+        Partition.column_of(rows, field)[:] = 0
 
 
 class RowPartitionTable:
