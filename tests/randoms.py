@@ -114,6 +114,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
     if rng.random() < 0.3:
         drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
     drawn = drawn.having(limits=_limits(copy(rng), drawn))
+    drawn = drawn.having(definitions=_bridged(copy(rng), definitions))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
         # Long enough for intervals to leave the window and for room to be used again.
@@ -130,6 +131,17 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
 
 
 # The query
+
+
+def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    """The definitions, now and then with runs that are bridged."""
+    if rng.random() < 0.75:
+        return definitions
+    lengths = {d.predicate.text: rng.choice((None, 1, 1, 2, 3, 5)) for d in definitions}
+    return tuple(
+        replace(d, bridging=lengths[d.predicate.text] if rng.random() < 0.9 else None)
+        for d in definitions
+    )
 
 
 def _limits(rng: Random, drawn: Scenario) -> Limits:

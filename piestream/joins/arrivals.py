@@ -34,6 +34,7 @@ from piestream.joins.records import (
     Validity,
 )
 from piestream.joins.rings import grow_ring
+from piestream.joins.uncertain import find_uncertain
 
 _PAIR_WORDS = Pair.size
 
@@ -246,6 +247,8 @@ def _begin_row(
     slot.number = row.number
     slot.held = Held.PENDING
     slot.announced = row.end != OPEN and row.end > row.time
+    if symbol.known != NONE:
+        slot[symbol.known] = row.time
     for order in range(2):
         slot.orders[order].count = 0
     for word in range(symbol.bound, symbol.range_bound_end):
@@ -278,12 +281,9 @@ def _name_followed(partition: Partition, s: int, slot_id: int, now: int, floor: 
 @kernel
 def _find(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, s: int, slot_id: int,
-    passed: bool, only_rows: bool,
+    passed: bool,
 ) -> Array:  # fmt: skip
-    """Find the pairs that an endpoint of an interval decides; gives the pool.
-
-    With ``only_rows``, those with intervals that came as rows.
-    """
+    """Find the pairs that an endpoint of an interval decides; gives the pool."""
     symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
@@ -292,11 +292,13 @@ def _find(
         if constraint.listed == NONE:
             continue
         other = constraint.symbols[1 - incident.side]
-        if only_rows and not program.rows >> other & 1:
-            continue
         pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
         partition = Partition(place, program, pointer(pool_array))
-        if passed:
+        if constraint.uncertain:
+            scratch.visits += find_uncertain(
+                partition, scratch, constraint, incident.side, slot_id, passed
+            )
+        elif passed:
             scratch.visits += find_passed(
                 partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
             )
@@ -325,7 +327,7 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
             slot_id = passing.following(slot_id)[0]
             if slot_id == NONE:
                 break
-            pool_array = _find(place, program, pool_array, scratch, s, slot_id, True, False)
+            pool_array = _find(place, program, pool_array, scratch, s, slot_id, True)
     return pool_array
 
 
@@ -333,7 +335,7 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
 def _find_of_runs(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, symbols: int, passed: bool
 ) -> Array:
-    """Find the pairs with rows' intervals of the runs of symbols (as bits) that end or start now."""
+    """Find the listed pairs of the runs of symbols (as bits) that end or start now, or go on."""
     while symbols:
         s = trailing_zeros(symbols)
         symbols &= symbols - 1
@@ -342,7 +344,7 @@ def _find_of_runs(
         if not passed:
             _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
         if program.symbols[s].has_lists and partition.ring(s).slot(slot_id).start >= scratch.floor:
-            pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed, True)
+            pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed)
     return pool_array
 
 
@@ -365,7 +367,7 @@ def _arrive(
         slot.held = Held.REFUSED
     else:
         _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
-        pool_array = _find(place, program, pool_array, scratch, s, slot_id, False, False)
+        pool_array = _find(place, program, pool_array, scratch, s, slot_id, False)
         partition = Partition(place, program, pointer(pool_array))
         if slot_in(partition, s, slot_id).end != OPEN:
             partition.order(s, BY_END).insert(slot_id)
@@ -482,7 +484,9 @@ def apply_rows(
         _close_rows(partition, scratch)
     pool_array = _find_of_passing(place, program, pool_array, scratch)
     runs = ~program.rows
-    pool_array = _find_of_runs(place, program, pool_array, scratch, kept & runs, True)
+    scratch.changed = kept | scratch.resumed
+    scratch.begun = started
+    pool_array = _find_of_runs(place, program, pool_array, scratch, scratch.changed & runs, True)
     pool_array = _find_of_runs(place, program, pool_array, scratch, started & runs, False)
     for at in range(first, end):
         row = rows[at]

@@ -12,6 +12,7 @@ from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.bridges import events_before, follow_bridges, note_interrupted
 from piestream.joins.counters import note_counts
 from piestream.joins.extend import DONE, Matches, extend
 from piestream.joins.first import extend_to_first
@@ -23,6 +24,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import (
     MOST_EVENTS,
     NO_MATCH,
+    BridgedSlot,
     Constraint,
     Held,
     Item,
@@ -127,32 +129,39 @@ def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
 
 
 @kernel
-def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: int) -> bool:
-    """Whether an interval that has ended before the event of this number has enough events."""
+def _has_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+    """Whether an interval that has ended before the event of this number has as many as allowed."""
     if symbol.first_event == NONE:
         return True
-    if symbol.counter != NONE:
-        event = partition[partition.program.counters[symbol.counter].before]
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
     return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
 
 
 @kernel
-def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> int:
+def _end_intervals(
+    partition: Partition, ended: int, time: int, event: int, interrupted: int
+) -> int:
     """End the intervals of symbols (as bits); gives those that fulfil their constraints.
 
-    ``event`` is the number of the event that ends them.
+    ``event`` is the number of the event that ends them. Those that are ``interrupted`` ended before.
     """
     kept = 0
     while ended:
         s = trailing_zeros(ended)
         ended &= ended - 1
         slot = partition.ring(s).latest()
-        slot.end = time
         symbol = partition.program.symbols[s]
-        if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
-            partition, symbol, slot, event
+        if interrupted >> s & 1:
+            bridged = BridgedSlot(slot)
+            slot.end = bridged.since
+            bridged.since = OPEN
+            count = bridged.events
+        else:
+            slot.end = time
+            count = events_before(partition, symbol, event)
+        if _has_allowed_length(symbol, slot.start, slot.end) and _has_allowed_count(
+            symbol, slot, count
         ):
             kept |= 1 << s
         else:
@@ -161,13 +170,38 @@ def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> i
 
 
 @kernel
-def _reach_lengths(partition: Partition, mask: int, time: int, event: int) -> int:
-    """Which open intervals (as bits) have reached their minimum, and when the next will."""
+def _reach_at_cease(partition: Partition, symbols: int, time: int) -> int:
+    """Which interrupted intervals (as bits) have their minimum as they are, if they are so since now."""
+    reached = 0
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        symbol = partition.program.symbols[s]
+        slot = partition.ring(s).latest()
+        bridged = BridgedSlot(slot)
+        if (
+            bridged.since == time
+            and lasts(slot.start, time, symbol.at_least)
+            and _has_allowed_count(symbol, slot, bridged.events)
+        ):
+            reached |= 1 << s
+    return reached
+
+
+@kernel
+def _reach_lengths(partition: Partition, mask: int, holds: int, time: int, event: int) -> int:
+    """Which open intervals (as bits) have reached their minimum, and when the next will.
+
+    Those whose predicate does not ``hold`` are interrupted.
+    """
     program = partition.program
     reached = 0
     due = INT64_MAX
     due_event = MOST_EVENTS
     pending = mask & ~partition.valid & program.valid_at_length
+    if program.bridged:
+        reached = _reach_at_cease(partition, pending & ~holds, time)
+        pending &= holds
     while pending:
         s = trailing_zeros(pending)
         pending &= pending - 1
@@ -201,6 +235,7 @@ def apply_event(
 
     ``row`` is its own; of the end of a silence or of the input, the row behind it. What becomes
     known is queued. Gives the symbols (as bits) whose intervals have ended as their bounds allow.
+    ``mask`` has the symbols whose intervals last, `Scratch.holds` those whose predicates hold.
     """
     program = partition.program
     scratch.n_items = 0
@@ -208,13 +243,16 @@ def apply_event(
     changed = partition.mask ^ mask
     ended = partition.mask & changed
     started = mask & changed
-    partition.mask = mask
 
     # ends, before starts: an interval that starts now is met by those that end now
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
-        note_counts(partition, scratch, columns, row)
-    kept = _end_intervals(partition, ended, time, event)
+        if not scratch.waits:
+            note_counts(partition, scratch, columns, row)
+    if program.bridged:
+        follow_bridges(partition, scratch, columns, mask, time, row)
+    partition.mask = mask
+    kept = _end_intervals(partition, ended, time, event, scratch.ended_earlier)
     rest = started
     while rest:
         s = trailing_zeros(rest)
@@ -239,7 +277,11 @@ def apply_event(
 
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
-    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time, latest)
+    rest = kept & ~partition.valid
+    if not scratch.waits:
+        rest |= _reach_lengths(partition, mask, scratch.holds, time, latest)
+    if program.bridged:
+        note_interrupted(partition, scratch)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:

@@ -33,6 +33,7 @@ from piestream.joins.records import (
 )
 from piestream.joins.rings import Ring
 from piestream.joins.semijoin import every_row_symbol_can_complete
+from piestream.joins.uncertain import first_start_apart, is_apart, last_end_apart
 
 #: The depth of an extension that is finished.
 DONE = -1
@@ -123,9 +124,11 @@ def _is_listed_pair(
     """Whether two intervals that have been inserted are a pair of a listed constraint."""
     constraint = partition.program.constraints[check.constraint]
     mine = constraint.sides[check.side]
-    if mine.allows_earlier and other.end < slot.start:
+    s = constraint.symbols[check.side]
+    s_other = constraint.symbols[1 - check.side]
+    if mine.allows_earlier and is_apart(partition, s_other, other, s, slot):
         return True
-    if mine.allows_later and slot.end < other.start:
+    if mine.allows_later and is_apart(partition, s, slot, s_other, other):
         return True
     if check.side == 0:
         return is_listed(partition, constraint, slot_id, other_id)
@@ -216,12 +219,14 @@ def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: Sca
             if not join.allows_earlier:
                 continue
             if not of_rows:
+                last_end = last_end_apart(partition, target, join.source, source)
                 cursor.next = ring.head
-                cursor.last = ring.first_ending_from(source.start) - 1
+                cursor.last = ring.first_ending_from(last_end + 1) - 1
         elif not join.allows_later or source.end == OPEN:
             continue
         elif not of_rows:
-            cursor.next = ring.first_starting_from(source.end + 1)
+            first_start = first_start_apart(partition, join.source, source)
+            cursor.next = ring.first_starting_from(first_start)
             cursor.last = ring.tail - 1
             latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
@@ -255,9 +260,9 @@ def _next_listed_with_key(
         if not of_rows:
             is_there = candidate <= cursor.last
         elif cursor.range == ScanRange.EARLIER:
-            is_there = slot.end < source.start
+            is_there = is_apart(partition, target, slot, join.source, source)
         else:
-            is_there = slot.start > source.end
+            is_there = is_apart(partition, join.source, source, target, slot)
         if is_there and can_complete(partition, target, candidate, floor):
             return candidate
     cursor.next = NONE
@@ -297,6 +302,11 @@ def _next_listed(
         box = box_in(order, first, last, INT64_MIN, INT64_MAX, floor)
         candidate, looked = box.following(cursor.next)
         scratch.steps += looked
+        while candidate != NONE and not (
+            is_earlier or is_apart(partition, join.source, source, target, ring.slot(candidate))
+        ):
+            candidate, looked = box.following(candidate)
+            scratch.steps += looked
         cursor.next = candidate
         return candidate
     while cursor.next <= cursor.last:

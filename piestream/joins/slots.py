@@ -11,7 +11,7 @@ from piestream.joins.keys import drop_keys, index_keys
 from piestream.joins.listed import drop_pairs
 from piestream.joins.pairs import drop_partner
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, UNBOUNDED, Scratch, Validity
+from piestream.joins.records import NO_MATCH, UNBOUNDED, BridgedSlot, Scratch, Validity
 from piestream.joins.rings import grow_ring
 
 
@@ -103,6 +103,10 @@ def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
         slot[word] = NONE
     slot.start = time
     slot.end = OPEN
+    if symbol.bridging != NONE:
+        bridged = BridgedSlot(slot)
+        bridged.since = OPEN
+        bridged.ceased = OPEN
     if symbol.first_event != NONE:
         if symbol.counter != NONE:
             event = partition[program.counters[symbol.counter].before]
@@ -143,7 +147,12 @@ def update_aggregates(
         if row >= row_end or symbol.cell == symbol.cell_end:
             continue
         slot = partition.ring(s).latest()
-        for number in range(symbol.cell, symbol.cell_end):
+        first = symbol.cell
+        end = symbol.bridge_cell
+        if program.bridged >> s & 1 and partition.bridges().interrupted >> s & 1:
+            first = symbol.bridge_cell
+            end = symbol.cell_end
+        for number in range(first, end):
             cell = program.cells[number]
             add_rows(cell, at_word(slot, cell.word), columns, row, row_end)
         scratch.aggregated[s] = row_end
