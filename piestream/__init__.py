@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piestream.adapters.session import Session
+    from piestream.archives.archive import Archive, archive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.sweep import Sweep, sweep
     from piestream.diagnosis.why import Why
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from piestream.engine.statistics import Statistics
     from piestream.engine.warm import warm
     from piestream.errors import (
+        ArchiveError,
         FileError,
         IntervalError,
         LateEventError,
@@ -83,10 +85,13 @@ _PLACES = {
     "coverage": ("piestream.interval_tables.coverage", "coverage"),
     "depth": ("piestream.interval_tables.coverage", "depth"),
     "merge": ("piestream.interval_tables.merging", "merge"),
+    "archive": ("piestream.archives.archive", "archive"),
+    "Archive": ("piestream.archives.archive", "Archive"),
     "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
         for name in (
+            "ArchiveError",
             "FileError",
             "IntervalError",
             "LateEventError",
@@ -102,6 +107,8 @@ _PLACES = {
 }
 
 __all__ = [
+    "Archive",
+    "ArchiveError",
     "Diagnosis",
     "Explanation",
     "FileError",
@@ -124,6 +131,7 @@ __all__ = [
     "Why",
     "WhyNot",
     "__version__",
+    "archive",
     "coverage",
     "define",
     "depth",

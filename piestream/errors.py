@@ -93,6 +93,17 @@ class IntervalError(StreamError):
     """
 
 
+class ArchiveError(StreamError):
+    """An archive that cannot be read or written: it is damaged, or somebody else is writing it.
+
+    >>> import tempfile, piestream as ps
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ps.archive(f"{folder}/lake")
+    Traceback (most recent call last):
+    piestream.errors.ArchiveError: there is no archive .../lake: ps.archive(path, time="ts") creates ...
+    """
+
+
 class StateError(ValueError):
     """A stored state cannot be read: it is damaged, of another version, or of another query.
 

@@ -1,4 +1,4 @@
-"""What could be changed in a query so that an expected match appears: one function a kind of change.
+"""What could be changed so that an expected match appears: one function a kind of change.
 
 Each proposes queries that differ in one place, with how large the change is. They need not be right:
 whoever asks them runs what they propose.
@@ -6,18 +6,22 @@ whoever asks them runs what they propose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from piestream.diagnosis.intervals import bounds_of
 from piestream.diagnosis.parts import START, duration_of_ticks, forever, without_limits
-from piestream.diagnosis.target import Target
+from piestream.diagnosis.target import OPEN, Target
+from piestream.expressions.columns import column_named
 from piestream.language.emission import limits_text
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Constraint, Query, Symbol
 from piestream.relations import (
     ANY,
     ENDPOINT_ORDER,
+    PRECISE_FORM,
     EndpointOrder,
     Relation,
     compare,
@@ -26,25 +30,67 @@ from piestream.relations import (
 )
 from piestream.show.table import cell_text
 
-__all__ = ["CHANGES", "Proposal"]
+__all__ = [
+    "MovedEndpoint",
+    "PairMiss",
+    "Proposal",
+    "durations",
+    "limits",
+    "pair_misses",
+    "relations",
+    "wide",
+    "windows",
+    "with_relations",
+    "with_symbol",
+]
 
-#: Of each place in the query so many of the nearest proposals are made.
-_NEAREST = 3
-#: The end of what is open: after all others.
-_OPEN = 1 << 62
+
+@dataclass(frozen=True, slots=True)
+class MovedEndpoint:
+    """Another start or end in a row of intervals: of all rows that say ``was`` and the rest of it.
+
+    >>> frames = {"calls": pl.DataFrame({"began": [1, 5], "ended": [4, 9]})}
+    >>> moved = MovedEndpoint("calls", "ended", 4, 5, {"began": 1})
+    >>> moved.of(frames)["calls"].rows()
+    [(1, 5), (5, 9)]
+    """
+
+    stream: str  # the input
+    column: str
+    was: Any
+    to: Any
+    where: Mapping[
+        str, Any
+    ]  # the other columns that tell the row: its other endpoint, its ID, keys
+
+    def of(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        """Rows of all inputs, with the endpoint moved."""
+        frame = frames[self.stream]
+        same = [
+            column_named(name).eq_missing(pl.lit(value, frame.schema[name]))
+            for name, value in {**self.where, self.column: self.was}.items()
+        ]
+        to = pl.lit(self.to, frame.schema[self.column])
+        moved = pl.when(pl.all_horizontal(same)).then(to).otherwise(column_named(self.column))
+        return {**frames, self.stream: frame.with_columns(moved.alias(self.column))}
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A changed query, the kind and the size of the change (0 is none), and what it is in words."""
+    """A changed query, the kind and the size of the change (0 is none), and what it is in words.
+
+    Where a row of the data is changed, the query is as it was.
+    """
 
     kind: str
     query: Query
     size: float
     text: str
+    moved: MovedEndpoint | None = None
 
 
-def _with_symbol(query: Query, changed: Symbol) -> Query:
+def with_symbol(query: Query, changed: Symbol) -> Query:
+    """A query with another symbol of the same name."""
     symbols = tuple(changed if s.name == changed.name else s for s in query.symbols)
     return replace(query, symbols=symbols)
 
@@ -53,7 +99,7 @@ def windows(target: Target) -> Iterator[Proposal]:
     """A longer window."""
     query, time = target.rows.query, target.rows.time
     within = target.rows.binding.compiled.ticks.within
-    for match in target.nearest(replace(query, within=forever(time)), _duration_of_match, _NEAREST):
+    for match in target.nearest(replace(query, within=forever(time)), _duration_of_match):
         length = _duration_of_match(match)
         if length > within:
             shown = cell_text(target.length(length))
@@ -96,12 +142,12 @@ def _other_bound(
     of_events = attribute.endswith("events")
 
     def size(match: dict[str, Any]) -> int:
-        run = target.run_of(name, match[f"{START}{name}"])
+        run = target.interval(name, match)
         return int(run["events"] if of_events else run["te"] - run["ts"])
 
     without: Any = {attribute: None}
-    lifted = _with_symbol(query, replace(symbol, **without))
-    matches = target.nearest(lifted, lambda match: abs(size(match) - bound), _NEAREST)
+    lifted = with_symbol(query, replace(symbol, **without))
+    matches = target.nearest(lifted, lambda match: abs(size(match) - bound))
     for match in matches:
         reached = size(match)
         breaks = reached < bound if attribute.startswith("at_least") else reached > bound
@@ -117,39 +163,64 @@ def _other_bound(
         )
         was = f"{word} {getattr(symbol, attribute)}{events}"
         text = f"{name} {has} from {at} ({was}); with {word} {new}{events} it matches"
-        changed = _with_symbol(query, replace(symbol, **{attribute: new}))
+        changed = with_symbol(query, replace(symbol, **{attribute: new}))
         yield Proposal("duration", changed, abs(reached - bound) / max(bound, 1), text)
+
+
+@dataclass(frozen=True)
+class PairMiss:
+    """Two intervals that would make a match if their relation were allowed."""
+
+    constraint: Constraint
+    spans: tuple[tuple[int, int], tuple[int, int]]
+    match: dict[str, Any]
+    size: float  # how far an endpoint would have to move, by the shorter interval's length
+
+    @property
+    def held(self) -> Relation:
+        """The relation that they are in."""
+        return relation_of(*self.spans[0], *self.spans[1])
+
+    def text(self, target: Target) -> str:
+        """The two, and what they would have to be."""
+        x, y = self.constraint.x, self.constraint.y
+        first, second = (f"[{target.shown(s)}, {target.shown(e)})" for s, e in self.spans)
+        needed = "; ".join(names(self.constraint.relations))
+        return f"{x} {first} {names(self.held)[0]} {y} {second} (needs {needed})"
+
+
+def pair_misses(target: Target) -> Iterator[PairMiss]:
+    """The nearest intervals of each constraint that are in no allowed relation, but would match."""
+    query = target.rows.query
+    for constraint in query.constraints:
+
+        def change(match: dict[str, Any], c: Constraint = constraint) -> float:
+            return _shift(target.span(c.x, match), target.span(c.y, match), c.relations)
+
+        for match in target.nearest(with_relations(query, constraint, ANY), change):
+            spans = target.span(constraint.x, match), target.span(constraint.y, match)
+            if spans[0][1] == spans[1][1] == OPEN:
+                continue
+            miss = PairMiss(constraint, spans, match, change(match))
+            if not miss.held & constraint.relations:
+                yield miss
+
+
+def with_relations(query: Query, constraint: Constraint, relations: Relation) -> Query:
+    """A query with other relations in one of its constraints."""
+    changed = replace(constraint, relations=relations)
+    return replace(
+        query, constraints=tuple(changed if c == constraint else c for c in query.constraints)
+    )
 
 
 def relations(target: Target) -> Iterator[Proposal]:
     """One more relation between two symbols."""
-    query = target.rows.query
-    for number, constraint in enumerate(query.constraints):
-        x, y = constraint.x, constraint.y
-
-        def change(match: dict[str, Any], x: str = x, y: str = y, c: int = number) -> float:
-            return _shift(
-                target.span(x, match), target.span(y, match), query.constraints[c].relations
-            )
-
-        def with_relations(allowed: Relation, number: int = number) -> Query:
-            constraints = list(query.constraints)
-            constraints[number] = replace(constraints[number], relations=allowed)
-            return replace(query, constraints=tuple(constraints))
-
-        for match in target.nearest(with_relations(ANY), change, _NEAREST):
-            (xs, xe), (ys, ye) = spans = target.span(x, match), target.span(y, match)
-            if xe == ye == _OPEN:
-                continue
-            relation = relation_of(xs, xe, ys, ye)
-            if relation & constraint.relations:
-                continue
-            held, needed = names(relation)[0], "; ".join(names(constraint.relations))
-            shown = [f"[{target.shown(s)}, {target.shown(e)})" for s, e in spans]
-            text = f"{x} {shown[0]} {held} {y} {shown[1]} (needs {needed}); with {held} allowed it matches"
-            yield Proposal(
-                "relation", with_relations(constraint.relations | relation), change(match), text
-            )
+    for miss in pair_misses(target):
+        more = miss.constraint.relations | miss.held
+        changed = with_relations(target.rows.query, miss.constraint, more)
+        text = f"{miss.text(target)}; with {names(miss.held)[0]} allowed it matches"
+        yield Proposal("relation", changed, miss.size, text)
 
 
 def _shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:
@@ -159,7 +230,7 @@ def _shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:
     length = min(x[1] - x[0], y[1] - y[0])
     found = []
     for relation, order in ENDPOINT_ORDER.items():
-        if relation & _wide(allowed):
+        if relation & wide(allowed):
             wrong = [
                 abs(d) + (wanted != 0)
                 for d, sign, wanted in zip(distances, signs, order, strict=True)
@@ -169,30 +240,8 @@ def _shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:
     return min(found, default=0) / max(length, 1)
 
 
-def _wide(allowed: Relation) -> Relation:
+def wide(allowed: Relation) -> Relation:
     """A set with the wide form of each relation that is allowed in its precise form."""
-    from piestream.relations import PRECISE_FORM
-
     return Relation(
-        allowed | sum(wide for wide, precise in PRECISE_FORM.items() if allowed & precise)
+        allowed | sum(loose for loose, precise in PRECISE_FORM.items() if allowed & precise)
     )
-
-
-def thresholds(target: Target) -> Iterator[Proposal]:
-    """Another number that a column is compared with."""
-    from piestream.diagnosis.thresholds import proposed
-
-    for symbol in target.rows.query.symbols:
-        for changed, size, text in proposed(target, symbol):
-            query = _with_symbol(target.rows.query, changed)
-            yield Proposal("threshold", query, size, text)
-
-
-#: A new clause that filters adds what could be changed in it.
-CHANGES: tuple[Callable[[Target], Iterator[Proposal]], ...] = (
-    limits,
-    thresholds,
-    durations,
-    windows,
-    relations,
-)

@@ -10,8 +10,8 @@ import polars as pl
 
 from piestream.diagnosis.counting import Count
 from piestream.diagnosis.pairs import Pairs
+from piestream.diagnosis.parts import constraint_text
 from piestream.language.model import Query, Symbol
-from piestream.relations import names
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
 
@@ -142,7 +142,7 @@ class Diagnosis:
         return pl.DataFrame(
             [
                 {
-                    "constraint": _constraint_text(pairs),
+                    "constraint": constraint_text(pairs.constraint),
                     "pairs": pairs.total.number,
                     "allowed": pairs.allowed.number,
                     "undecided": pairs.undecided,
@@ -278,11 +278,6 @@ def _readable(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _constraint_text(pairs: Pairs) -> str:
-    constraint = pairs.constraint
-    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
-
-
 def _more(counts: Iterable[Count]) -> str:
     """What is said where some counts ended early."""
     return "; counting ended early, there are more" if any(c.is_more for c in counts) else ""
@@ -309,7 +304,7 @@ def _why(counts: SymbolCounts) -> str:
 
 def _no_pair(pairs: Pairs) -> str:
     constraint = pairs.constraint
-    text = f"no {constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
+    text = f"no {constraint_text(constraint)}"
     if not pairs.total.number:
         return f"{text}: their intervals never start within the window"
     instead = list(pairs.instead.items())[:3]

@@ -1,4 +1,4 @@
-"""What leaves out matches of the pattern: one entry a clause. A new clause that filters adds its own."""
+"""Clauses that leave out matches of the pattern: how each is written, and a query without it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from piestream.language.emission import limits_text
 from piestream.language.model import Emit, Query
 from piestream.plan.columns import TimeColumn
 
-__all__ = ["FILTERS", "Filter"]
+__all__ = ["COMPLETION", "CONDITION", "LIMITS", "WINDOW", "Filter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A clause that leaves out matches: how it is written, and the query without it.
-
-    Filters are put back in the order of the registry, each on what those before it left.
-    """
+    """A clause that leaves out matches: how it is written, and the query without it."""
 
     name: str
     is_used: Callable[[Query], bool]
@@ -26,29 +23,27 @@ class Filter:
     lifted: Callable[[Query, TimeColumn], Query]
 
 
-FILTERS = (
-    Filter(
-        "window",
-        is_used=lambda query: True,
-        written=lambda query: f"WITHIN {query.within}",
-        lifted=lambda query, time: replace(query, within=forever(time)),
-    ),
-    Filter(
-        "completion",
-        is_used=lambda query: query.emit is Emit.COMPLETION,
-        written=lambda query: "EMIT ON COMPLETION",
-        lifted=lambda query, time: replace(query, emit=Emit.TRIGGER),
-    ),
-    Filter(
-        "condition",
-        is_used=lambda query: query.where is not None,
-        written=lambda query: f"WHERE {query.where}",
-        lifted=lambda query, time: replace(query, where=None),
-    ),
-    Filter(
-        "limits",
-        is_used=lambda query: bool(query.limits),
-        written=lambda query: " ".join(limits_text(query.limits, query.limits.once_per)),
-        lifted=lambda query, time: without_limits(query),
-    ),
+WINDOW = Filter(
+    "window",
+    is_used=lambda query: True,
+    written=lambda query: f"WITHIN {query.within}",
+    lifted=lambda query, time: replace(query, within=forever(time)),
+)
+COMPLETION = Filter(
+    "completion",
+    is_used=lambda query: query.emit is Emit.COMPLETION,
+    written=lambda query: "EMIT ON COMPLETION",
+    lifted=lambda query, time: replace(query, emit=Emit.TRIGGER),
+)
+CONDITION = Filter(
+    "condition",
+    is_used=lambda query: query.where is not None,
+    written=lambda query: f"WHERE {query.where}",
+    lifted=lambda query, time: replace(query, where=None),
+)
+LIMITS = Filter(
+    "limits",
+    is_used=lambda query: bool(query.limits),
+    written=lambda query: " ".join(limits_text(query.limits, query.limits.once_per)),
+    lifted=lambda query, time: without_limits(query),
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from piestream.diagnosis.conditions import FILTERS
 from piestream.diagnosis.counting import MOST, Count, count, some_matches
 from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
-from piestream.diagnosis.filters import FILTERS
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import all_runs, bounds_of
 from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
@@ -32,7 +32,7 @@ _QUANTILES = {"shortest": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "longest":
 
 def diagnose(query: Query, frame: Any, options: BoundedOptions) -> Diagnosis:
     """What `Query.diagnose` gives."""
-    return diagnose_rows(read_given(query, frame, options, "diagnose"))
+    return diagnose_rows(read_given(query, frame, options))
 
 
 def diagnose_rows(rows: GivenRows) -> Diagnosis:

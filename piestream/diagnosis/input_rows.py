@@ -12,11 +12,12 @@ import polars as pl
 from piestream.adapters.formats import Format
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.run import inputs_result
-from piestream.diagnosis.rows import TIME, EventRows, GivenRows, in_partitions, read_rows
+from piestream.diagnosis.rows import EventRows, GivenRows, Rows, read_rows
 from piestream.engine.combined import CombinedStream
-from piestream.language.model import Query, StreamKind, Symbol
+from piestream.language.model import Query, StreamKind
 from piestream.language.options import BoundedOptions, FileOptions, RunOptions
-from piestream.plan.binding import Binding
+from piestream.plan.binding import Binding, input_key
+from piestream.plan.combined import input_readers
 
 if TYPE_CHECKING:
     from typing import Self
@@ -44,14 +45,9 @@ class InputRows(GivenRows):
         return self.bound.binding
 
     @cached_property
-    def converted(self) -> dict[str, pl.DataFrame]:
-        """The rows with the types that all inputs have in common."""
+    def inputs(self) -> Mapping[str, pl.DataFrame]:
+        """The rows of each input by its name, with the types that all inputs have in common."""
         return {key: self.bound.converted(key, frame) for key, frame in self.frames.items()}
-
-    @property
-    def row_counts(self) -> dict[str, int]:
-        """How many rows there are of each input."""
-        return {key: len(frame) for key, frame in self.frames.items()}
 
     @property
     def event_streams(self) -> list[EventRows]:
@@ -59,7 +55,7 @@ class InputRows(GivenRows):
         return [
             EventRows(
                 number,
-                self.converted[part.key],
+                self.inputs[part.key],
                 part.binding.time.name,
                 part.binding.predicate_columns,
             )
@@ -67,47 +63,44 @@ class InputRows(GivenRows):
             if part.source.kind is StreamKind.EVENTS
         ]
 
-    def of_partitions(self, keys: pl.DataFrame) -> Self:
-        """The rows of some partitions."""
-        frames = {key: in_partitions(frame, keys) for key, frame in self.converted.items()}
-        return replace(self, frames=frames)
-
     @cached_property
-    def times(self) -> pl.DataFrame:
-        """The partition and, as `TIME`, the time of every row; of intervals of each end."""
-        frames = self.converted
-        none = {name: self.binding.result_schema[name] for name in self.keys}
-        found = [pl.DataFrame(schema={**none, TIME: self.time.dtype})]
-        for key, names in self._time_columns().items():
-            for name in names:
-                time = pl.col(name).cast(self.time.dtype).alias(TIME)
-                found.append(frames[key].select(*self.keys, time).drop_nulls(TIME))
-        return pl.concat(found)
-
-    def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
-        """The rows of a symbol's stream; None where they are matches of another query."""
-        part = self.binding.parts[symbol.stream]
-        return None if part.inner is not None else self.converted[part.key]
-
-    def _time_columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that hold times, by input."""
-        found: dict[str, tuple[str, ...]] = {}
-        parts = list(self.binding.parts)
-        while parts:
-            part = parts.pop()
-            if part.inner is None:
-                source = part.source
-                ends = (source.start, source.end) if source.start else (part.binding.time.name,)
-                found[part.key] = tuple(name for name in ends if name is not None)
+    def inner(self) -> Mapping[int, GivenRows]:
+        """The rows that each query in brackets reads, by the number of the stream that it is."""
+        found: dict[int, GivenRows] = {}
+        for number, part in enumerate(self.binding.parts):
+            query = part.source.query
+            if part.inner is None or query is None or query.rows is not None:
+                continue
+            if query.is_combined:
+                found[number] = replace(self, query=query, frames=self.inputs)
             else:
-                inner = part.inner
-                parts += inner.parts
-                if not inner.parts:
-                    found[part.key] = (inner.time.name,)
+                stream = replace(query.streams[0], order_by=part.inner.time.name)
+                query = replace(query, streams=(stream,))
+                frame = self.inputs[input_key(stream)]
+                found[number] = Rows(query, self.options, partition=self.partition, frame=frame)
+        return found
+
+    def with_inputs(self, inputs: Mapping[str, pl.DataFrame]) -> Self:
+        """Other rows of the inputs."""
+        return replace(self, frames=inputs)
+
+    def key_of(self, stream: int) -> str | None:
+        """The name of the input that a stream is; None of matches of another query."""
+        part = self.binding.parts[stream]
+        return None if part.inner is not None else part.key
+
+    @property
+    def time_columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns that hold times, by input: one of events, two of intervals."""
+        found: dict[str, tuple[str, ...]] = {}
+        for reader in input_readers(self.binding):
+            source = reader.source
+            ends = (source.start, source.end) if source.start else (reader.binding.time.name,)
+            names = (name for name in ends if name is not None)
+            found[reader.key] = tuple(dict.fromkeys((*found.get(reader.key, ()), *names)))
         return {key: names for key, names in found.items() if key in self.frames}
 
-    def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What another query finds in the rows, and what it would if what is open ended with them."""
+    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
         bound = self._bound(query)
         stream = CombinedStream(bound.binding, ties=self.options.ties, lateness=None, closable=True)
         rows = {key: bound.converted(key, frame) for key, frame in self.frames.items()}
@@ -115,16 +108,15 @@ class InputRows(GivenRows):
         closed = stream.last_portions("close")
         return pl.concat([stream.no_results, *ended]), pl.concat([stream.no_results, *closed])
 
-    def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
-        """All that another query of the same streams finds in the rows."""
+    def _run(self, query: Query, limit: int | None) -> pl.DataFrame:
         options = RunOptions(ties=self.options.ties, at_end=self.options.at_end, limit=limit)
         return inputs_result(query, self.frames, options)
 
 
-def read_given(query: Query, given: Any, options: BoundedOptions, what: str) -> GivenRows:
+def read_given(query: Query, given: Any, options: BoundedOptions) -> GivenRows:
     """The rows of whatever `run` takes for the query, but for Spark's frames."""
     if not query.is_combined:
-        return read_rows(query, given, options, what)
+        return read_rows(query, given, options)
     frames = given.values() if isinstance(given, Mapping) else [given]
     if any(type(frame).__module__.startswith("pyspark.sql") for frame in frames):
         raise TypeError("Spark frames cannot be looked into: take a part of it, frame.toPandas()")
@@ -132,7 +124,7 @@ def read_given(query: Query, given: Any, options: BoundedOptions, what: str) -> 
     known, kind, is_lazy = inputs.frames({} if given is None else given)
     order = {option.name: getattr(options, option.name) for option in fields(options)}
     rows = {**inputs.files(FileOptions(**order), known), **known}
-    return InputRows(query, options, kind, is_lazy, rows)
+    return InputRows(query, options, kind, is_lazy, frames=rows)
 
 
 def rows_of_inputs(

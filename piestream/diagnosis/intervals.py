@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.parts import COUNT, END, START, ready_made, runs_of
+from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
 from piestream.language.model import Query, Symbol
@@ -25,7 +25,7 @@ _COLUMNS = ("symbol", "ts", "te", "duration", "valid", "events")
 
 def intervals(query: Query, frame: Any, options: BoundedOptions) -> Any:
     """What `Query.intervals` gives."""
-    rows = read_given(query, frame, options, "intervals")
+    rows = read_given(query, frame, options)
     return rows.same_kind(intervals_of(rows))
 
 
@@ -82,7 +82,8 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
 def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """All runs of a symbol's predicate: the keys, ``ts`` and ``te`` in ticks, ``events``, ``open``.
 
-    The ``te`` of a run that is open at the end of the rows is where ``at_end="close"`` ends it.
+    Of rows that have an ID, there is that too: ``id``. The ``te`` of a run that is open at the end of
+    the rows is where ``at_end="close"`` ends it.
     """
     if rows.query.stream_of(symbol.name).is_ready_made:
         return _ready_made(rows, symbol)
@@ -95,12 +96,14 @@ def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
 
 
 def _as_runs(rows: GivenRows, symbol: Symbol, found: pl.DataFrame, events: pl.Expr) -> pl.DataFrame:
+    ids = [name for name in (f"{ID}{symbol.name}",) if name in found.columns]
     return found.select(
         *map(pl.col, rows.keys),
         pl.col(f"{START}{symbol.name}").to_physical().cast(pl.Int64).alias("ts"),
         pl.col(f"{END}{symbol.name}").to_physical().cast(pl.Int64).alias("te"),
         events.alias("events"),
         pl.col(_OPEN).alias("open"),
+        *(pl.col(name).alias("id") for name in ids),
     )
 
 
@@ -112,7 +115,8 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """
     ended, closed = rows.ends(ready_made(rows.query, symbol.name, rows.time))
     found = pl.concat([ended, closed]) if rows.closes else ended
-    by, end = [*rows.keys, f"{START}{symbol.name}"], f"{END}{symbol.name}"
+    start, end, number = (f"{what}{symbol.name}" for what in (START, END, ID))
+    by = [*rows.keys, start, *(name for name in (number,) if name in found.columns)]
     begun, told = (found.filter(pl.col("phase") == phase) for phase in ("trigger", "completion"))
     unended = (
         begun.group_by(by, maintain_order=True)
@@ -128,7 +132,7 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     still_open = rows.with_last_times(rest.select(by)[rows_of], end)
     tables = (told.select(*by, end), False), (still_open.select(*by, end), True)
     together = [table.with_columns(pl.lit(is_open).alias(_OPEN)) for table, is_open in tables]
-    ordered = pl.concat(together).sort(*by, end, maintain_order=True)
+    ordered = pl.concat(together).sort(*rows.keys, start, end, maintain_order=True)
     return _as_runs(rows, symbol, ordered, pl.lit(None, dtype=pl.Int64))
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from piestream.diagnosis.rows import Rows
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.diagnosis.rows import GivenRows, in_partition
 from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named
+from piestream.plan.combined import input_readers
 
-__all__ = ["of_partition", "plain", "stretch", "ticks_of"]
-
-#: Times before a stretch that it needs: one, at which no run begins too early.
-_BEFORE = 1
+__all__ = ["of_partition", "plain", "stretch"]
 
 
 def plain(value: Any) -> Any:
@@ -27,10 +26,10 @@ def plain(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" else value
 
 
-def of_partition(rows: Rows, keys: Mapping[str, Any], needs: str) -> Rows:
+def of_partition(rows: GivenRows, keys: Mapping[str, Any], needs: str) -> GivenRows:
     """The rows of one partition, in order of time.
 
-    The latest row of all stays too, whatever its partition: it says how late it is.
+    The latest rows of all stay too, whatever their partition: they say how late it is.
     """
     missing = [name for name in rows.keys if name not in keys]
     if missing:
@@ -38,35 +37,61 @@ def of_partition(rows: Rows, keys: Mapping[str, Any], needs: str) -> Rows:
         raise SchemaError(
             f"{needs} needs the partition, {{{wanted}}}: {', '.join(missing)} is missing"
         )
-    frame, time = rows.frame, rows.time.name
-    chosen = pl.lit(True)
-    for name in rows.keys:
-        column = column_named(name)
-        if frame.schema[name].is_float():
-            column = column.fill_nan(None)
-        value = plain(keys[name])
-        chosen &= column.is_null() if value is None else column.eq_missing(pl.lit(value))
-    mine = frame.filter(chosen).sort(time, maintain_order=True)
-    latest = frame[time].arg_max()
-    others = frame[:0] if latest is None else frame[latest : latest + 1].filter(~chosen)
-    return replace(rows, frame=pl.concat([mine, others]))
+    partition = {name: plain(keys[name]) for name in rows.keys}
+    found = {}
+    for key, frame in rows.inputs.items():
+        chosen = in_partition(frame.schema, partition)
+        times = rows.time_columns[key]
+        mine = frame.filter(chosen).sort(times[0], maintain_order=True)
+        latest = {frame[name].arg_max() for name in times} - {None}
+        others = frame[sorted(row for row in latest if row is not None)].filter(~chosen)
+        found[key] = pl.concat([mine, others])
+    return replace(rows.with_inputs(found), partition=partition)
 
 
-def ticks_of(rows: Rows) -> pl.Series:
-    """The times of the rows, in ticks."""
-    return rows.frame[rows.time.name].to_physical().cast(pl.Int64)
-
-
-def stretch(rows: Rows, first: int, last: int) -> Rows:
+def stretch(rows: GivenRows, first: int, last: int) -> GivenRows:
     """The rows of one partition, in order of time, around a stretch of time.
 
     What begins in it, and is known by its end, is what it is among all rows.
     """
-    times = ticks_of(rows)
-    before = times.filter(times < first).unique().sort().tail(_BEFORE)
-    after = times.filter(times > last)
-    start = first if before.is_empty() else before[0]
-    if any(symbol.predicate.reads_the_past for symbol in rows.query.symbols):
-        start = times.min()  # how far back that goes is known of no UNTIL
-    end = last if after.is_empty() else after.min()
-    return replace(rows, frame=rows.frame.filter((times >= start) & (times <= end)))
+    whole = set(_read_from_the_first(rows))
+    return rows.with_inputs(
+        {
+            key: _around(frame, rows.time_columns[key], INT64_MIN if key in whole else first, last)
+            for key, frame in rows.inputs.items()
+        }
+    )
+
+
+def _read_from_the_first(rows: GivenRows) -> Iterator[str | None]:
+    """The inputs of which every row may count: how far back they are read is not known.
+
+    Those are the inputs of predicates that read the past, of queries in brackets, and of rows that come
+    twice.
+    """
+    for symbol in rows.query.symbols:
+        if symbol.predicate.reads_the_past:
+            yield rows.key_of(symbol.stream)
+    for number, stream in enumerate(rows.query.streams):
+        if stream.id is not None:
+            yield rows.key_of(number)
+    for part in rows.binding.parts:
+        if part.inner is not None:
+            yield from (reader.key for reader in input_readers(part.inner))
+
+
+def _around(frame: pl.DataFrame, times: Sequence[str], first: int, last: int) -> pl.DataFrame:
+    """The rows that share an instant with a stretch of time, with the nearest on both sides.
+
+    From one row before it on, no run begins too early; at those behind it, it is known to be over.
+    """
+    columns = [column_named(name).to_physical().cast(pl.Int64) for name in times]
+    spans = frame.select(
+        pl.min_horizontal(columns).alias("start"),
+        pl.max_horizontal(*(column.fill_null(INT64_MAX) for column in columns)).alias("end"),
+    )
+    start, end = spans["start"], spans["end"]
+    before, after = end.filter(end < first), start.filter(start > last)
+    least: Any = first if before.is_empty() else before.max()
+    most: Any = last if after.is_empty() else after.min()
+    return frame.filter((end >= least) & (start <= most))

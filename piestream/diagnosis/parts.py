@@ -7,24 +7,41 @@ from dataclasses import replace
 
 from piestream.expressions.durations import Duration
 from piestream.language.emission import NO_LIMITS
-from piestream.language.model import Aggregate, Emit, Endpoint, Query, Return, Symbol
+from piestream.language.model import (
+    Aggregate,
+    Constraint,
+    Emit,
+    Endpoint,
+    Query,
+    Return,
+    Symbol,
+    Value,
+)
 from piestream.plan.columns import TimeColumn
+from piestream.relations import names
 
 __all__ = [
     "COUNT",
     "END",
+    "ID",
     "START",
     "any_length",
+    "constraint_text",
     "duration_of_ticks",
     "endpoints",
     "forever",
+    "identity",
+    "pair",
+    "partitioned_by",
     "ready_made",
     "restricted",
     "runs_of",
+    "with_inner",
+    "without_limits",
 ]
 
 #: What the columns of a symbol are called in the results of a part; no column of a user's is.
-START, END, COUNT = "start of ", "end of ", "events of "
+START, END, COUNT, ID = "start of ", "end of ", "events of ", "id of "
 
 #: Longer than any data lasts, and short enough to be added to a time.
 _FOREVER = 1 << 61
@@ -49,13 +66,28 @@ def any_length(symbol: Symbol) -> Symbol:
     )  # fmt: skip
 
 
-def endpoints(names: Collection[str]) -> tuple[Return, ...]:
+def constraint_text(constraint: Constraint) -> str:
+    """A constraint as it is written."""
+    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
+
+
+def endpoints(symbols: Collection[str]) -> tuple[Return, ...]:
     """The start and the end of each symbol."""
     return tuple(
         Endpoint(name, which, f"{prefix}{name}")
-        for name in names
+        for name in symbols
         for which, prefix in (("ts", START), ("te", END))
     )
+
+
+def identity(query: Query) -> tuple[Return, ...]:
+    """What tells the intervals of a match apart: starts and ends, and the IDs of rows that have one."""
+    ids = (
+        Value(symbol.name, source.id, f"{ID}{symbol.name}")
+        for symbol in query.symbols
+        if (source := query.streams[symbol.stream]).id is not None
+    )
+    return (*endpoints([symbol.name for symbol in query.symbols]), *ids)
 
 
 def runs_of(query: Query, name: str) -> Query:
@@ -74,12 +106,11 @@ def ready_made(query: Query, name: str, time: TimeColumn) -> Query:
 
 def _alone(query: Query, name: str, within: Duration, more: tuple[Return, ...]) -> Query:
     """All intervals of a symbol, whatever their lengths: at their triggers and at their ends."""
+    alone = replace(query, symbols=(any_length(query.symbol(name)),), constraints=())
     return replace(
-        query,
-        symbols=(any_length(query.symbol(name)),),
-        constraints=(),
+        alone,
         within=within,
-        returns=(*endpoints([name]), *more),
+        returns=(*identity(alone), *more),
         emit=Emit.BOTH,
         where=None,
         limits=NO_LIMITS,
@@ -91,15 +122,44 @@ def without_limits(query: Query) -> Query:
     return replace(query, limits=NO_LIMITS)
 
 
-def restricted(query: Query, names: Collection[str]) -> Query:
+def restricted(query: Query, symbols: Collection[str]) -> Query:
     """The pattern of some of its symbols, with what the query says of them alone."""
-    kept = tuple(symbol for symbol in query.symbols if symbol.name in names)
-    return replace(
+    kept = tuple(symbol for symbol in query.symbols if symbol.name in symbols)
+    part = replace(
         query,
         symbols=kept,
-        constraints=tuple(c for c in query.constraints if c.x in names and c.y in names),
-        returns=endpoints([symbol.name for symbol in kept]),
+        constraints=tuple(c for c in query.constraints if c.x in symbols and c.y in symbols),
+    )
+    return replace(
+        part,
+        returns=identity(part),
         emit=Emit.TRIGGER,
         where=None,
         limits=NO_LIMITS,
     )
+
+
+def pair(query: Query, constraint: Constraint, time: TimeColumn) -> Query:
+    """The pairs of a constraint alone, whatever the lengths of their intervals."""
+    part = restricted(query, [constraint.x, constraint.y])
+    symbols = tuple(map(any_length, part.symbols))
+    only = tuple(c for c in part.constraints if c == constraint)
+    return replace(part, symbols=symbols, constraints=only, within=forever(time))
+
+
+def partitioned_by(query: Query, column: str) -> Query:
+    """A query with one more column of PARTITION BY, and so those inside it."""
+    streams = tuple(
+        source
+        if source.query is None
+        else replace(source, query=partitioned_by(source.query, column))
+        for source in query.streams
+    )
+    return replace(query, streams=streams, partition_by=(*query.partition_by, column))
+
+
+def with_inner(query: Query, number: int, changed: Query) -> Query:
+    """A query with another query in brackets as one of its streams."""
+    streams = list(query.streams)
+    streams[number] = replace(streams[number], query=changed)
+    return replace(query, streams=tuple(streams))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,10 +33,10 @@ __all__ = [
     "Extent",
     "GivenRows",
     "Rows",
+    "in_partition",
     "in_partitions",
     "joined_by",
     "read_rows",
-    "refuse_combined",
     "rows_of_source",
 ]
 
@@ -65,12 +66,16 @@ class EventRows:
 
 @dataclass(frozen=True)
 class GivenRows(ABC):
-    """Rows of one stream or of several, with the query that is asked about them."""
+    """Rows of one stream or of several, with the query that is asked about them.
+
+    What is asked of them about one ``partition`` gives that partition's results alone.
+    """
 
     query: Query
     options: BoundedOptions
     kind: Kind = "polars"
     is_lazy: bool = False
+    partition: Mapping[str, Any] | None = None
 
     @property
     @abstractmethod
@@ -79,45 +84,91 @@ class GivenRows(ABC):
 
     @property
     @abstractmethod
-    def row_counts(self) -> dict[str, int]:
-        """How many rows there are of each stream of rows."""
+    def inputs(self) -> Mapping[str, pl.DataFrame]:
+        """The rows of each input by its name, with the types that all inputs have in common."""
 
     @property
     @abstractmethod
-    def times(self) -> pl.DataFrame:
-        """The partition and, as `TIME`, the time of every row; of intervals of each end."""
+    def time_columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns that hold times, by input: one of events, two of intervals."""
 
     @property
     @abstractmethod
     def event_streams(self) -> list[EventRows]:
-        """The rows of each stream of events."""
+        """The rows of each stream of events that the query reads itself."""
 
     @abstractmethod
+    def with_inputs(self, inputs: Mapping[str, pl.DataFrame]) -> Self:
+        """Other rows of the inputs, with the columns of these or more."""
+
+    @abstractmethod
+    def key_of(self, stream: int) -> str | None:
+        """The name of the input that a stream is; None of matches of another query."""
+
+    @abstractmethod
+    def _run(self, query: Query, limit: int | None) -> pl.DataFrame:
+        """All that another query of the same streams finds in the rows."""
+
+    @abstractmethod
+    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What `ends` gives, of all partitions."""
+
+    @cached_property
+    def times(self) -> pl.DataFrame:
+        """The partition and, as `TIME`, the time of every row; of intervals of each end."""
+        frames, dtype = self.inputs, self.time.dtype
+        return pl.concat(
+            frames[key]
+            .select(*map(column_named, self.keys), column_named(name).cast(dtype).alias(TIME))
+            .drop_nulls(TIME)
+            for key, names in self.time_columns.items()
+            for name in names
+        )
+
     def of_partitions(self, keys: pl.DataFrame) -> Self:
         """The rows of some partitions."""
+        return self.with_inputs({k: in_partitions(f, keys) for k, f in self.inputs.items()})
 
     @property
     def extent(self) -> Extent:
         """How much there is of them."""
         times = self.times
         partitions = times.select(pl.struct(self.keys).n_unique()).item() if self.keys else 1
-        return Extent(self.row_counts, partitions, times[TIME].min(), times[TIME].max())
+        counts = {key: len(frame) for key, frame in self.inputs.items()}
+        return Extent(counts, partitions, times[TIME].min(), times[TIME].max())
 
     def with_last_times(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
         """A table of partitions with a column of each one's last time."""
         return joined_by(table, self.times, self.keys, name)
 
-    @abstractmethod
-    def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What another query finds in the rows, and what it would if what is open ended with them."""
-
-    @abstractmethod
     def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
         """The rows of a symbol's stream; None where they are matches of another query."""
+        key = self.key_of(symbol.stream)
+        return None if key is None else self.inputs[key]
 
-    @abstractmethod
+    @property
+    def inner(self) -> Mapping[int, GivenRows]:
+        """The rows that each query in brackets reads, by the number of the stream that it is."""
+        return {}
+
+    def results_of(self, symbol: Symbol) -> pl.DataFrame | None:
+        """The rows of a symbol's stream, also where they are matches of another query."""
+        inner = self.inner.get(symbol.stream)
+        return self.frame_of(symbol) if inner is None else inner.run(inner.query)
+
     def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
         """All that another query of the same streams finds in the rows."""
+        return self._only(self._run(query, limit))
+
+    def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What another query finds in the rows, and what it would if what is open ended with them."""
+        ended, closed = self._ends(query)
+        return self._only(ended), self._only(closed)
+
+    def _only(self, found: pl.DataFrame) -> pl.DataFrame:
+        if not self.partition:
+            return found
+        return found.filter(in_partition(found.schema, self.partition))
 
     @property
     def time(self) -> TimeColumn:
@@ -151,26 +202,44 @@ class Rows(GivenRows):
         return bound(self.query, self.frame.schema)
 
     @property
-    def row_counts(self) -> dict[str, int]:
-        """How many rows there are."""
-        return {self.query.streams[0].name or "": len(self.frame)}
+    def _key(self) -> str:
+        return self.query.streams[0].name or ""
 
     @property
-    def times(self) -> pl.DataFrame:
-        """The partition and, as `TIME`, the time of every row."""
-        return self.frame.select(*self.keys, column_named(self.time.name).alias(TIME))
+    def inputs(self) -> Mapping[str, pl.DataFrame]:
+        """The rows of the only input."""
+        return {self._key: self.frame}
+
+    @property
+    def time_columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The time column of the only input."""
+        return {self._key: (self.time.name,)}
 
     @property
     def event_streams(self) -> list[EventRows]:
         """The only stream."""
         return [EventRows(0, self.frame, self.time.name, self.binding.predicate_columns)]
 
-    def of_partitions(self, keys: pl.DataFrame) -> Self:
-        """The rows of some partitions."""
-        return replace(self, frame=in_partitions(self.frame, keys))
+    def with_inputs(self, inputs: Mapping[str, pl.DataFrame]) -> Self:
+        """Other rows of the only input."""
+        return replace(self, frame=inputs[self._key])
 
-    def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What another query finds in the rows, and what it would if what is open ended with them."""
+    def key_of(self, stream: int) -> str:
+        """The name of the only input."""
+        return self._key
+
+    def _run(self, query: Query, limit: int | None) -> pl.DataFrame:
+        result: pl.DataFrame = self._timed(query).run(
+            self.frame, ties=self.options.ties, at_end=self.options.at_end, limit=limit
+        )
+        return result
+
+    def _timed(self, query: Query) -> Query:
+        """Another query, with the time column written out."""
+        stream = replace(query.streams[0], order_by=self.time.name)
+        return replace(query, streams=(stream,))
+
+    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
         stream = Stream(
             bound(query, self.frame.schema), ties=self.options.ties, lateness=None, closable=True
         )
@@ -178,16 +247,16 @@ class Rows(GivenRows):
         closed = stream.last_portions("close")
         return pl.concat([stream.no_results, *ended]), pl.concat([stream.no_results, *closed])
 
-    def frame_of(self, symbol: Symbol) -> pl.DataFrame | None:
-        """The rows of a symbol's stream."""
-        return self.frame
 
-    def run(self, query: Query, limit: int | None = None) -> pl.DataFrame:
-        """All that another query of the same stream finds in the rows."""
-        result: pl.DataFrame = query.run(
-            self.frame, ties=self.options.ties, at_end=self.options.at_end, limit=limit
-        )
-        return result
+def in_partition(schema: Mapping[str, pl.DataType], keys: Mapping[str, Any]) -> pl.Expr:
+    """Whether a row is of the partition with these keys, whose columns have these types."""
+    chosen = pl.lit(True)
+    for name, value in keys.items():
+        column = column_named(name)
+        if schema[name].is_float():
+            column = column.fill_nan(None)
+        chosen &= column.is_null() if value is None else column.eq_missing(pl.lit(value))
+    return chosen
 
 
 def in_partitions(frame: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
@@ -206,12 +275,8 @@ def joined_by(table: pl.DataFrame, times: pl.DataFrame, keys: list[str], name: s
     return table.join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def read_rows(query: Query, given: Any, options: BoundedOptions, what: str) -> Rows:
-    """The rows of a frame of any kind, of a list of events, or (None) of the files of FROM.
-
-    ``what`` is asked for is said where a query reads more than one stream of events.
-    """
-    refuse_combined(query, what)
+def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
+    """The rows of a frame of any kind, of a list of events, or (None) of the files of FROM."""
     if given is None:
         if query.streams[0].path is None:
             raise query.fault(
@@ -234,16 +299,6 @@ def read_rows(query: Query, given: Any, options: BoundedOptions, what: str) -> R
     return _bound_rows(query, frame, options, "events")
 
 
-def refuse_combined(query: Query, what: str) -> None:
-    """Refuse what is there for queries over one stream of events alone."""
-    if query.is_combined:
-        raise query.fault(
-            ("source",),
-            f"{what} takes a query over one stream of events, and this one reads several, or intervals",
-            "intervals, diagnose, timeline and report take it",
-        )
-
-
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:
     """The rows of files or of standard input, all of them in memory."""
     binding = bound_to(query, source)
@@ -261,4 +316,4 @@ def _bound_rows(
     binding = bound(query, frame.schema)
     stream = replace(query.streams[0], order_by=binding.time.name)
     needed = frame.select(columns_named(binding.columns))
-    return Rows(replace(query, streams=(stream,)), options, kind, is_lazy, needed)
+    return Rows(replace(query, streams=(stream,)), options, kind, is_lazy, frame=needed)

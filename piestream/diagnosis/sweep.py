@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import product
@@ -10,16 +10,17 @@ from typing import Any
 
 import polars as pl
 
+from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.parts import START, endpoints
-from piestream.diagnosis.rows import Rows, read_rows
+from piestream.diagnosis.rows import GivenRows
 from piestream.errors import SchemaError
-from piestream.expressions.columns import column_named, columns_named
+from piestream.expressions.columns import column_named
 from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.expressions.predicate import Predicate
 from piestream.interval_tables.joining import join
 from piestream.interval_tables.tables import read_frame
 from piestream.language import parse
-from piestream.language.model import Aggregate, Emit, Query
+from piestream.language.model import Emit, Query, Symbol
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_table
 from piestream.show.table import cell_text, table_text
@@ -136,7 +137,7 @@ def sweep(
     grid = {name: _values(name, value) for name, value in parameters.items()}
     choices = [dict(zip(grid, chosen, strict=True)) for chosen in product(*grid.values())]
     queries = [parse(text, **choice) for choice in choices]
-    rows = read_rows(queries[0], frame, BoundedOptions(ties=ties, at_end=at_end), "sweep")
+    rows = read_given(queries[0], frame, BoundedOptions(ties=ties, at_end=at_end))
     shared = _Shared(rows, queries)
     measured = _Labels(rows, labels, early) if labels is not None else None
     known: dict[Query, dict[str, Any]] = {}
@@ -161,56 +162,47 @@ def _values(name: str, value: Any) -> Sequence[Any]:
 
 
 class _Shared:
-    """Rows with a column for each distinct predicate of some queries, sorted by time."""
+    """Rows with a column for each distinct predicate of some queries, those of events sorted by time."""
 
-    def __init__(self, rows: Rows, queries: Sequence[Query]) -> None:
-        self.rows = rows
-        predicates = dict.fromkeys(s.predicate for query in queries for s in query.symbols)
-        #: What reads the past depends on the order within partitions: that is left to the engine.
-        self.columns = {
-            predicate: f"predicate {number}"
-            for number, predicate in enumerate(predicates)
-            if not predicate.reads_the_past
-        }
-        schema = rows.frame.schema
-        kept = {*rows.keys, rows.time.name}
-        kept |= {name for p in predicates if p not in self.columns for name in p.columns}
-        kept |= {name for query in queries for name in _aggregated(query)}
-        order = [name for name in rows.frame.columns if name in kept]
-        self.frame = rows.frame.select(
-            *columns_named(order),
-            *(p.to_polars(schema).alias(name) for p, name in self.columns.items()),
-        ).sort(rows.time.name, maintain_order=True)
+    def __init__(self, rows: GivenRows, queries: Sequence[Query]) -> None:
+        inputs = dict(rows.inputs)
+        #: By the input that a predicate reads. What reads the past depends on the order within
+        #: partitions: that is left to the engine.
+        self.columns: dict[tuple[str, Predicate], str] = {}
+        for symbol in (symbol for query in queries for symbol in query.symbols):
+            key, predicate = rows.key_of(symbol.stream), symbol.predicate
+            if key is not None and predicate.columns and not predicate.reads_the_past:
+                self.columns.setdefault((key, predicate), f"predicate {len(self.columns)}")
+        for (key, predicate), name in self.columns.items():
+            schema = rows.inputs[key].schema
+            inputs[key] = inputs[key].with_columns(predicate.to_polars(schema).alias(name))
+        for key, times in rows.time_columns.items():
+            inputs[key] = inputs[key].sort(times[0], maintain_order=True)
+        self.rows = rows.with_inputs(inputs)
 
     def matches(self, query: Query) -> pl.DataFrame:
         """The matches of one of the queries, once each, with the starts of their intervals."""
-        symbols = tuple(
-            replace(symbol, predicate=Predicate.parse(f'"{self.columns[symbol.predicate]}"'))
-            if symbol.predicate in self.columns
-            else symbol
-            for symbol in query.symbols
-        )
+        symbols = tuple(map(self._known, query.symbols))
         changed = replace(
             query,
             symbols=symbols,
-            streams=(replace(query.streams[0], order_by=self.rows.time.name),),
             returns=endpoints([symbol.name for symbol in symbols])[::2],
             emit=Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER,
         )
-        return replace(self.rows, frame=self.frame).run(changed)
+        return self.rows.run(changed)
 
-
-def _aggregated(query: Query) -> Iterator[str]:
-    """The columns that WHERE aggregates."""
-    for item in () if query.where is None else query.where.items:
-        if isinstance(item, Aggregate) and item.column is not None:
-            yield item.column
+    def _known(self, symbol: Symbol) -> Symbol:
+        """A symbol whose predicate is a column, where there is one."""
+        column = self.columns.get((self.rows.key_of(symbol.stream) or "", symbol.predicate))
+        if column is None:
+            return symbol
+        return replace(symbol, predicate=Predicate.parse(f'"{column}"'))
 
 
 class _Labels:
     """What should be found, and how well some matches find it."""
 
-    def __init__(self, rows: Rows, labels: Any, early: DurationLike) -> None:
+    def __init__(self, rows: GivenRows, labels: Any, early: DurationLike) -> None:
         self.rows = rows
         duration = as_duration(early, "early") if early != 0 else Duration(0, in_ticks=True)
         ahead = rows.time.ticks(duration, "early")

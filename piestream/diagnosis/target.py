@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.counting import MOST, some_matches
-from piestream.diagnosis.intervals import runs
-from piestream.diagnosis.parts import END, START, endpoints, without_limits
-from piestream.diagnosis.rows import Rows
+from piestream.diagnosis.parts import END, ID, START, identity, without_limits
+from piestream.diagnosis.rows import GivenRows
 from piestream.language.model import Emit, Query, Return
 from piestream.show.table import cell_text
 
-__all__ = ["Target"]
+__all__ = ["OPEN", "Target"]
 
-_OPEN = 1 << 62
+#: The end of what is open: after all others.
+OPEN = 1 << 62
 #: Of more matches of a changed query than so many the first are looked at.
 _MOST = 1_000
 
@@ -26,45 +28,50 @@ _MOST = 1_000
 class Target:
     """Rows of one partition, and where in them a match is expected, in ticks.
 
-    All its intervals start between ``first`` and ``last``, and each symbol in ``near`` has one that
-    shares an instant with what is given there.
+    All its intervals start between ``first`` and ``last``, or the earliest of them does; and each symbol
+    in ``near`` has one that shares an instant with what is given there.
     """
 
-    rows: Rows
+    rows: GivenRows
     first: int
     last: int
     near: Mapping[str, tuple[int, int]]
-    _runs: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
+    by_earliest: bool = False
+    count: int = 3  # of each place in the query so many of the nearest changes are proposed
 
-    def matches(self, query: Query, rows: Rows | None = None) -> pl.DataFrame:
+    @cached_property
+    def _intervals(self) -> BoundIntervals:
+        return BoundIntervals(self.rows)
+
+    def matches(self, query: Query, rows: GivenRows | None = None) -> pl.DataFrame:
         """The matches of a query where one is expected: ``report``, starts and ends in ticks."""
-        hidden = endpoints([symbol.name for symbol in query.symbols])
+        hidden = identity(query)
         found = self._found(rows or self.rows, query, hidden)
         report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
-        times = [item.alias for item in hidden]
+        times = [item.alias for item in hidden if not item.alias.startswith(ID)]
         found = found.select(
             pl.exclude(report, *times),
             *(pl.col(name).to_physical().cast(pl.Int64) for name in times),
             pl.col(report).to_physical().cast(pl.Int64).alias("report"),
         )
-        starts = [name for name in times if name.startswith(START)]
-        here = pl.all_horizontal(pl.col(name).is_between(self.first, self.last) for name in starts)
+        starts = [pl.col(name) for name in times if name.startswith(START)]
+        starts = [pl.min_horizontal(starts)] if self.by_earliest else starts
+        here = pl.all_horizontal(start.is_between(self.first, self.last) for start in starts)
         for name, (start, end) in self.near.items():
             here &= (pl.col(f"{START}{name}") <= end) & (
-                pl.col(f"{END}{name}").fill_null(_OPEN) >= start
+                pl.col(f"{END}{name}").fill_null(OPEN) >= start
             )
         return found.filter(here)
 
-    def _found(self, rows: Rows, query: Query, hidden: tuple[Return, ...]) -> pl.DataFrame:
+    def _found(self, rows: GivenRows, query: Query, hidden: tuple[Return, ...]) -> pl.DataFrame:
         """The matches of a query; if ends are asked for, with those that are known later."""
         if not self.near or query.emit is Emit.COMPLETION:
             return some_matches(rows, query, hidden)
         all_matches = replace(without_limits(query), returns=hidden, emit=Emit.BOTH)
         both = rows.run(all_matches, limit=2 * MOST)
-        names = [item.alias for item in hidden]
-        ends = [name for name in names if name.startswith(END)]
-        same = [*query.partition_by, *(name for name in names if name.startswith(START))]
-        complete = both.filter(phase="completion").select(*same, *ends)
+        same = [*query.partition_by, *telling_apart(query)]
+        ends = [i.alias for i in hidden if i.alias.startswith(END) and i.alias not in same]
+        complete = both.filter(phase="completion").select(*same, *ends).unique(same)
         triggers = both.filter(phase="trigger").drop("phase")
         if query.limits:
             triggers = some_matches(rows, query, hidden)
@@ -73,26 +80,22 @@ class Target:
         return joined.with_columns(later).select(triggers.columns)
 
     def nearest(
-        self, query: Query, size: Callable[[dict[str, Any]], float], count: int
+        self, query: Query, size: Callable[[dict[str, Any]], float]
     ) -> list[dict[str, Any]]:
         """The matches of a changed query that need the smallest changes of these sizes, one a size."""
         found: dict[float, dict[str, Any]] = {}
         for match in self.matches(query).head(_MOST).rows(named=True):
             found.setdefault(size(match), match)
-        return [found[key] for key in sorted(found)[:count]]
+        return [found[key] for key in sorted(found)[: self.count]]
 
-    def run_of(self, name: str, start: int) -> dict[str, Any]:
-        """The run of a symbol that starts at a time."""
-        if name not in self._runs:
-            table = runs(self.rows, self.rows.query.symbol(name))
-            mine = {row["ts"]: row for row in table.rows(named=True)}
-            self._runs[name] = mine
-        return self._runs[name][start]
+    def interval(self, name: str, match: Mapping[str, Any]) -> dict[str, Any]:
+        """The interval of a symbol in a match: ``ts``, ``te``, ``events``, ``open``."""
+        return self._intervals.of(name, match)
 
     def span(self, name: str, match: Mapping[str, Any]) -> tuple[int, int]:
         """The start and the end of a symbol's interval; what is open ends after all others."""
-        run = self.run_of(name, match[f"{START}{name}"])
-        return run["ts"], _OPEN if run["open"] and not self.rows.closes else run["te"]
+        found = self.interval(name, match)
+        return found["ts"], OPEN if found["open"] and not self.rows.closes else found["te"]
 
     def time(self, ticks: int) -> Any:
         """A time as a value of the time column."""
@@ -100,7 +103,7 @@ class Target:
 
     def shown(self, ticks: int) -> str:
         """A time in words."""
-        return "open" if ticks == _OPEN else cell_text(self.time(ticks))
+        return "open" if ticks == OPEN else cell_text(self.time(ticks))
 
     def length(self, ticks: int) -> Any:
         """A length as users read it."""

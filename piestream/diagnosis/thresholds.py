@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import polars as pl
 
-from piestream.diagnosis.parts import END, START
+from piestream.diagnosis.changes import Proposal, with_symbol
+from piestream.diagnosis.parts import END, START, partitioned_by, with_inner
+from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.target import Target
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.predicate import Predicate
@@ -22,13 +24,13 @@ from piestream.expressions.syntax import (
     Node,
     children,
 )
-from piestream.language.model import Symbol
+from piestream.language.model import Query, Symbol
 from piestream.show.table import cell_text
 
-__all__ = ["comparisons", "proposed"]
+__all__ = ["comparisons", "thresholds"]
 
-#: The columns of the values that are tried and of their numbers; no column of a user's is called so.
-_VALUE, _NUMBER = "value that is tried", "number of the value"
+#: The column of the values that are tried; no column of a user's is called so.
+_VALUE = "value that is tried"
 #: So many of the nearest values are tried on each side, and no more rows are made for it than these.
 _MOST_VALUES, _MOST_ROWS = 64, 2_000_000
 
@@ -93,73 +95,123 @@ def _replaced(node: Any, old: Node, new: Node) -> Any:
     return replace(node, **parts)
 
 
-def proposed(target: Target, symbol: Symbol) -> Iterator[tuple[Symbol, float, str]]:
-    """Symbols with another number in their predicate, how large the change is, and it in words."""
-    tree = symbol.predicate.tree
-    if tree is None:
-        return
-    for place in comparisons(tree):
-        values = target.rows.frame[place.column]
-        if not values.dtype.is_numeric():
+def thresholds(target: Target) -> Iterator[Proposal]:
+    """Another number that a column is compared with: of events, of rows of intervals, of matches."""
+    for found in _compared(target.rows):
+        tree = found.symbol.predicate.tree
+        frame = None if tree is None else found.rows.results_of(found.symbol)
+        if tree is None or frame is None:
             continue
-        scale = values.drop_nans().std() or abs(place.number) or 1.0
-        for operators, is_looser in ((_LOOSER, True), (_STRICTER, False)):
-            operator = operators[place.operator]
-            found = _nearest_value(target, symbol, place, operator, is_looser)
-            if found is not None:
-                value, match = found
-                tree_with = _replaced(tree, place.node, place.replaced_by(operator, Literal(value)))
-                changed = Predicate.parse(canonical_text(tree_with))
-                text = _text(target, symbol, place, operator, value, is_looser, match)
-                size = abs(value - place.number) / float(scale)  # type: ignore[arg-type]
-                yield replace(symbol, predicate=changed), size, text
+        for place in comparisons(tree):
+            dtype = frame.schema[place.column]
+            if not dtype.is_integer() and not dtype.is_float():
+                continue
+            for operators, is_looser in ((_LOOSER, True), (_STRICTER, False)):
+                operator = operators[place.operator]
+                proposal = _Tried(target, found, frame, place, operator, is_looser).nearest()
+                if proposal is not None:
+                    yield proposal
 
 
-def _nearest_value(
-    target: Target, symbol: Symbol, place: Place, operator: ComparisonOperator, is_looser: bool
-) -> tuple[Any, dict[str, Any]] | None:
-    """The value nearest to the number with which there is a match, all of them tried in one run."""
-    rows, tree = target.rows, symbol.predicate.tree
-    values = rows.frame[place.column].drop_nulls()
-    values = values.drop_nans().unique()
-    holds = {">": values > place.number, ">=": values >= place.number,
-             "<": values < place.number, "<=": values <= place.number}[place.operator]  # fmt: skip
-    values = values.filter(~holds if is_looser else holds)
-    near = (values.cast(pl.Float64) - place.number).abs()
-    count = max(1, min(_MOST_VALUES, _MOST_ROWS // max(1, len(rows.frame))))
-    values = values.gather(near.arg_sort())[:count]
-    if values.is_empty():
-        return None
-    tried = pl.DataFrame({_NUMBER: range(len(values)), _VALUE: values})
-    changed = Predicate.parse(
-        canonical_text(_replaced(tree, place.node, place.replaced_by(operator, Column(_VALUE))))
-    )
-    query = replace(
-        rows.query,
-        symbols=tuple(
-            replace(s, predicate=changed) if s.name == symbol.name else s
-            for s in rows.query.symbols
-        ),
-        partition_by=(*rows.query.partition_by, _NUMBER),
-    )
-    found = target.matches(query, replace(rows, frame=rows.frame.join(tried, how="cross")))
-    if found.is_empty():
-        return None
-    match = found.sort(_NUMBER).row(0, named=True)
-    return values[match[_NUMBER]], match
+@dataclass(frozen=True)
+class _Compared:
+    """A symbol of a query, or of one in brackets, and the whole query with another in its place."""
+
+    rows: GivenRows  # of the query that defines it
+    symbol: Symbol
+    whole: Callable[[Query], Query]
+    outer: Symbol | None = None  # of the whole query, whose intervals are the inner query's matches
 
 
-def _text(
-    target: Target, symbol: Symbol, place: Place, operator: str, value: Any, is_looser: bool,
-    match: dict[str, Any],
-) -> str:  # fmt: skip
-    name, shown = place.column, f"{place.column} {operator} {value!r}"
-    was = f"{place.operator} {place.number!r}"
-    if not is_looser:
-        return f"{symbol.name} is {name} {was}; with {shown} it matches"
-    times = target.rows.frame[target.rows.time.name].to_physical().cast(pl.Int64)
-    start, end = match[f"{START}{symbol.name}"], match[f"{END}{symbol.name}"]
-    inside = (times >= start) & ((times < end) if end is not None else True)
-    at: Any = times.filter(inside & (target.rows.frame[name] == value)).min()
-    where = "" if at is None else f" at {cell_text(target.time(at))}"
-    return f"{name} reached {cell_text(value)} (needs {was}){where}; with {shown} it matches"
+def _compared(rows: GivenRows) -> Iterator[_Compared]:
+    for symbol in rows.query.symbols:
+        yield _Compared(rows, symbol, lambda changed: changed)
+    for number, inner_rows in rows.inner.items():
+        outer = next((s for s in rows.query.symbols if s.stream == number), None)
+        for found in _compared(inner_rows):
+
+            def whole(changed: Query, number: int = number, found: _Compared = found) -> Query:
+                return with_inner(rows.query, number, found.whole(changed))
+
+            yield replace(found, whole=whole, outer=outer)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Values of a column in the place of a number that it is compared with."""
+
+    target: Target
+    compared: _Compared
+    frame: pl.DataFrame  # the rows of the symbol's stream
+    place: Place
+    operator: ComparisonOperator
+    is_looser: bool
+
+    def nearest(self) -> Proposal | None:
+        """The value nearest to the number with which there is a match, all of them tried in one run."""
+        values = self._candidates()
+        if values.is_empty():
+            return None
+        query = partitioned_by(self._with(Column(_VALUE)), _VALUE)
+        tried = pl.DataFrame({_VALUE: values})
+        rows = self.target.rows
+        each = {key: frame.join(tried, how="cross") for key, frame in rows.inputs.items()}
+        found = self.target.matches(query, rows.with_inputs(each))
+        if found.is_empty():
+            return None
+        match = found.sort(self._distance(found[_VALUE])).row(0, named=True)
+        value = match[_VALUE]
+        known = self.frame[self.place.column]
+        scale: Any = known.drop_nulls().drop_nans().std() or abs(self.place.number) or 1.0
+        size = abs(value - self.place.number) / float(scale)
+        return Proposal("threshold", self._with(Literal(value)), size, self._text(value, match))
+
+    def _distance(self, values: pl.Series) -> pl.Series:
+        return (values.cast(pl.Float64) - self.place.number).abs()
+
+    def _candidates(self) -> pl.Series:
+        """The nearest of the values on the other side of the number."""
+        place = self.place
+        values = self.frame[place.column].drop_nulls().drop_nans().unique()
+        holds = {">": values > place.number, ">=": values >= place.number,
+                 "<": values < place.number, "<=": values <= place.number}[place.operator]  # fmt: skip
+        values = values.filter(~holds if self.is_looser else holds)
+        rows = sum(len(frame) for frame in self.target.rows.inputs.values())
+        count = max(1, min(_MOST_VALUES, _MOST_ROWS // max(1, rows)))
+        return values.gather(self._distance(values).arg_sort())[:count]
+
+    def _with(self, other: Node) -> Query:
+        """The whole query with something else in the place of the number."""
+        symbol, place = self.compared.symbol, self.place
+        tree = _replaced(symbol.predicate.tree, place.node, place.replaced_by(self.operator, other))
+        predicate = Predicate.parse(canonical_text(tree))
+        changed = with_symbol(self.compared.rows.query, replace(symbol, predicate=predicate))
+        return self.compared.whole(changed)
+
+    def _text(self, value: Any, match: dict[str, Any]) -> str:
+        symbol, place, whole = self.compared.symbol, self.place, self.target.rows.query
+        stream = self.compared.rows.query.stream_of(symbol.name)
+        name = f"{stream.name}.{place.column}" if whole.is_combined else place.column
+        shown = f"{name} {self.operator} {value!r}"
+        was = f"{place.operator} {place.number!r}"
+        if not self.is_looser:
+            return f"{symbol.name} is {name} {was}; with {shown} it matches"
+        at = self._time_of(value, match)
+        where = "" if at is None else f" at {cell_text(self.target.time(at))}"
+        reached = f"{'is' if stream.is_ready_made else 'reached'} {cell_text(value)}"
+        return f"{name} {reached} (needs {was}){where}; with {shown} it matches"
+
+    def _time_of(self, value: Any, match: dict[str, Any]) -> int | None:
+        """When the column had a value in the match: at an event, or where an interval begins."""
+        rows, symbol = self.compared.rows, self.compared.symbol
+        outer = self.compared.outer or symbol
+        if outer.name not in {s.name for s in self.target.rows.query.symbols}:
+            return None
+        start, end = match[f"{START}{outer.name}"], match[f"{END}{outer.name}"]
+        key = rows.key_of(symbol.stream)
+        if key is None or rows.query.stream_of(symbol.name).is_ready_made:
+            return int(start)
+        times = self.frame[rows.time_columns[key][0]].to_physical().cast(pl.Int64)
+        inside = (times >= start) & ((times < end) if end is not None else True)
+        at: Any = times.filter(inside & (self.frame[self.place.column] == value)).min()
+        return None if at is None else int(at)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.diagnosis.changes import CHANGES, Proposal
+from piestream.diagnosis.changes import MovedEndpoint, Proposal
+from piestream.diagnosis.conditions import CONDITIONS
+from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition, stretch
-from piestream.diagnosis.rows import Rows, read_rows
+from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.target import Target
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
@@ -23,24 +26,26 @@ __all__ = ["NearMiss", "WhyNot", "why_not"]
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """A change with which a match appears.
+    """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, window, relation or limits; ``size`` says how large the change is, 0
-    being none, by which near misses are ranked; ``query`` is the changed query, which matches.
+    ``kind`` is threshold, duration, window, relation, endpoint or limits; ``size`` says how large the
+    change is, 0 being none, by which near misses are ranked; ``query`` is the changed query, which
+    matches. Where a row of intervals would have to begin or end elsewhere, the query is as it was, and
+    ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
     """
 
     kind: str
     text: str
     size: float
     query: Query = field(repr=False)
+    moved: MovedEndpoint | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class WhyNot:
     """The near misses where a match was expected, the nearest first: ``print`` it.
 
-    ``matches`` is how many matches there are after all. ``near_misses`` each change one thing in
-    the query; there is none if more than one thing would have to change.
+    ``matches`` is how many matches there are after all. ``near_misses`` each change one thing; there is none if more than one thing would have to change.
 
     >>> import polars as pl, piestream as ps
     >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")
@@ -84,7 +89,7 @@ def why_not(
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
-    rows = of_partition(read_rows(query, frame, options, "why_not"), partition, "why_not")
+    rows = of_partition(read_given(query, frame, options), partition, "why_not")
     names = [symbol.name for symbol in query.symbols]
     for name in near:
         if name not in names:
@@ -94,11 +99,11 @@ def why_not(
     first, last = (INT64_MIN, INT64_MAX) if between is None else _ticks(rows, between, "between")
     target = Target(_around(rows, first, last, spans), first, last, spans)
     found = len(target.matches(rows.query))
-    misses = () if found else tuple(_near_misses(target))
-    return WhyNot(rows.query, found, misses[:most])
+    misses = () if found else tuple(islice(_near_misses(target), most))
+    return WhyNot(rows.query, found, misses)
 
 
-def _ticks(rows: Rows, given: Sequence[Any], what: str) -> tuple[int, int]:
+def _ticks(rows: GivenRows, given: Sequence[Any], what: str) -> tuple[int, int]:
     """Two times as ticks."""
     if isinstance(given, str) or len(given) != 2:
         raise ValueError(f"{what} is two times: from when, and until when")
@@ -118,7 +123,9 @@ def _ticks(rows: Rows, given: Sequence[Any], what: str) -> tuple[int, int]:
     return start, end
 
 
-def _around(rows: Rows, first: int, last: int, near: Mapping[str, tuple[int, int]]) -> Rows:
+def _around(
+    rows: GivenRows, first: int, last: int, near: Mapping[str, tuple[int, int]]
+) -> GivenRows:
     """The rows in which an expected match can be, with some windows of others around."""
     if near:
         first = max(first, min(start for start, _ in near.values()))
@@ -126,16 +133,26 @@ def _around(rows: Rows, first: int, last: int, near: Mapping[str, tuple[int, int
     if first == INT64_MIN and last == INT64_MAX:
         return rows
     room = 3 * rows.binding.compiled.ticks.within + 1
-    return stretch(rows, max(first - room, INT64_MIN), min(last + room, INT64_MAX))
+    # what limits leave out depends on all that was given before
+    first = INT64_MIN if rows.query.limits else max(first - room, INT64_MIN)
+    return stretch(rows, first, min(last + room, INT64_MAX))
 
 
 def _near_misses(target: Target) -> Iterator[NearMiss]:
     """The proposals that do make a match appear, those of the smallest changes first."""
-    proposals: list[Proposal] = [p for change in CHANGES for p in change(target)]
-    seen = set()
+    proposals: list[Proposal] = [
+        proposal for kind in CONDITIONS if kind.changes for proposal in kind.changes(target)
+    ]
+    seen: list[tuple[Query, MovedEndpoint | None]] = []
     for proposal in sorted(proposals, key=lambda p: p.size):
-        if proposal.query in seen:
+        changed = proposal.query, proposal.moved
+        if changed in seen:
             continue
-        seen.add(proposal.query)
-        if len(target.matches(proposal.query)):
-            yield NearMiss(proposal.kind, proposal.text, proposal.size, proposal.query)
+        seen.append(changed)
+        rows = target.rows
+        if proposal.moved is not None:
+            rows = rows.with_inputs(proposal.moved.of(rows.inputs))
+        if len(target.matches(proposal.query, rows)):
+            yield NearMiss(
+                proposal.kind, proposal.text, proposal.size, proposal.query, proposal.moved
+            )

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from piestream.compiled.primitives import as_floats
-from piestream.compiled.records import Record, Words, method
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["MOST_PARTS", "ExactSum"]
+from piestream.compiled.primitives import as_floats, at_word, keep_alive, pointer
+from piestream.compiled.records import Array, Record, Words, kernel, method
+
+__all__ = ["MOST_PARTS", "ExactSum", "add_pieces", "piece_sums"]
 
 #: 53 bits each, these span all that a float can be, and one is left over.
 MOST_PARTS = 44
+#: However many floats of up to this size are added, the sum is a float.
+_LARGEST_ADDED = 2.0**990
 
 
 class ExactSum(Record):
@@ -101,3 +106,57 @@ class ExactSum(Record):
             if other - total == twice:
                 total = other
         return total
+
+
+_SUM_WORDS = ExactSum.size
+
+
+@kernel
+def add_pieces(values_array: Array, starts_array: Array, sums_array: Array) -> None:
+    """Add up the floats, given as words, between each place and the next, each to a sum of its own.
+
+    A NaN is missing. With values that are infinite the sum is one part, infinite or a NaN. Where
+    finite ones are too large to be added safely its count is -1.
+    """
+    values = as_floats(pointer(values_array))
+    starts = pointer(starts_array)
+    n: int = starts_array.size
+    for piece in range(n - 1):
+        total = ExactSum(at_word(pointer(sums_array), piece * _SUM_WORDS))
+        infinite = 0.0
+        known = True
+        for row in range(starts[piece], starts[piece + 1]):
+            value = values[row]
+            if abs(value) <= _LARGEST_ADDED:
+                total.add(value)
+            elif value - value == 0.0:
+                known = False
+            elif value == value:
+                infinite += value
+        if infinite != 0.0:
+            total.count = 1
+            as_floats(total.parts)[0] = infinite
+        elif not known:
+            total.count = -1
+        elif total.count:
+            total.compress()
+    keep_alive(values_array)
+    keep_alive(starts_array)
+    keep_alive(sums_array)
+
+
+def piece_sums(values: NDArray[np.float64], starts: NDArray[np.int64]) -> list[list[float] | None]:
+    """The exact sums of the values between each place and the next, as parts; None: not known.
+
+    >>> piece_sums(np.array([1e16, 1.0, -1e16, 0.5]), np.array([0, 3, 4]))
+    [[1.0], [0.5]]
+    """
+    sums = np.zeros((len(starts) - 1) * ExactSum.size, np.int64)
+    words = np.ascontiguousarray(values, np.float64).view(np.int64)
+    add_pieces(words.copy() if not words.flags.writeable else words, starts, sums)
+    rows = sums.reshape(-1, ExactSum.size)
+    parts = rows[:, ExactSum.offset("parts") :].view(np.float64)
+    return [
+        None if count < 0 else parts[piece, :count].tolist()
+        for piece, count in enumerate(rows[:, ExactSum.offset("count")].tolist())
+    ]

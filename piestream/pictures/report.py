@@ -43,7 +43,7 @@ _STATES = ("in this match", "in another match that is listed", "in no listed mat
 
 def report(query: Query, frame: Any, path: str | Path | None, options: BoundedOptions) -> str:
     """What `Query.report` gives."""
-    text = report_of_rows(read_given(query, frame, options, "report"))
+    text = report_of_rows(read_given(query, frame, options))
     if path is not None:
         Path(path).write_text(text, "utf-8", newline="\n")
     return text

@@ -130,7 +130,7 @@ def scene_of(
     query: Query, frame: Any, matches: Any, partition: Any, options: BoundedOptions
 ) -> Scene:
     """What there is to see of one partition: by default of the one with the most matches."""
-    rows = read_given(query, frame, options, "timeline")
+    rows = read_given(query, frame, options)
     asked = with_endpoints(rows.query)
     found = rows.run(asked) if matches is None else matches_frame(matches)
     key = partition_key(rows, found, partition)

@@ -205,16 +205,6 @@ def test_the_kind_of_the_first_frame_comes_back() -> None:
     ]
 
 
-def test_what_is_not_there_for_several_streams_is_refused() -> None:
-    query = ps.query(TWO)
-    for what, ask in (
-        ("why", lambda: query.why({}, {})),
-        ("why_not", lambda: query.why_not({})),
-    ):
-        with pytest.raises(ps.QueryError, match=f"{what} takes a query over one stream of events"):
-            ask()
-
-
 def test_a_run_of_several_streams_says_why(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,p\n1,0\n2,5\n9,0\n")
     (tmp_path / "r.csv").write_text("s,e,q\n3,4,z\n")

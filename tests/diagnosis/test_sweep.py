@@ -106,3 +106,34 @@ def test_what_cannot_be_swept_is_refused() -> None:
         ps.sweep("FROM s DEFINE a AS x > :matches PATTERN a WITHIN 9", rows, matches=[1])
     with pytest.raises(ps.QueryError, match="parameter :gap has no value"):
         ps.sweep(_TEXT, rows, limit=[1], hold=1)
+
+
+_SEVERAL = """
+    FROM s ORDER BY t MAX GAP :gap
+    WITH calls FROM began TO ended
+    WITH (FROM s DEFINE low AS y < :low AT LEAST :hold PATTERN low WITHIN 20) AS slack
+    PARTITION BY k
+    DEFINE a AS s.x > :limit, c AS calls.size > :limit, l AS slack, b AS s.y > PREV(y)
+    PATTERN a overlaps; contains; before c AND l intersects c AND a disjoint; intersects b
+    WITHIN 20
+"""
+
+
+def test_every_choice_gives_what_its_query_over_several_streams_gives() -> None:
+    rng = Random(4)
+    began = [rng.randrange(100) for _ in range(60)]
+    calls = {
+        "k": [k for k in "pqr" for _ in range(20)],
+        "began": began,
+        "ended": [at + rng.randint(1, 12) for at in began],
+        "size": [rng.uniform(0, 10) for _ in began],
+    }
+    rows = {"s": _rows(4), "calls": pl.DataFrame(calls)}
+    grid = {"limit": [2, 5], "low": [3, 6], "hold": [0, 3], "gap": [3, 9]}
+    found = ps.sweep(_SEVERAL, rows, **grid)
+    wanted = [
+        (*choice, len(ps.query(_SEVERAL, **dict(zip(grid, choice, strict=True))).run(rows)))
+        for choice in product(*grid.values())
+    ]
+    assert found.table.rows() == wanted
+    assert len({row[-1] for row in wanted}) > 6

@@ -1,0 +1,468 @@
+"""`ps.archive`: rows on disk, to be added to, looked into, and queried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from piestream.adapters.event_columns import event_list
+from piestream.adapters.frames import as_polars
+from piestream.archives.manifest import BatchId, DataFile, Manifest
+from piestream.archives.pages import FILE, Pages
+from piestream.archives.plain import parquet_files, plain_pages
+from piestream.archives.statistics import statistics_of_nothing
+from piestream.archives.store import Store, in_ticks
+from piestream.errors import ArchiveError, SchemaError, TimeError
+from piestream.expressions.durations import DurationLike, as_duration
+from piestream.plan.columns import TimeColumn, is_moment
+
+__all__ = ["PAGE_ROWS", "Archive", "archive"]
+
+#: The defaults: rows of a page, and of a file.
+PAGE_ROWS = 1 << 14
+FILE_ROWS = 1 << 20
+
+
+def archive(
+    path: str | Path,
+    *,
+    time: str | None = None,
+    key: str | Sequence[str] | None = None,
+    page_rows: int | None = None,
+    file_rows: int | None = None,
+) -> Archive:
+    """An archive: a directory of Parquet files, of which queries read only where a match can be.
+
+    Parameters
+    ----------
+    path
+        The directory. A directory of Parquet files that something else has written, or one such
+        file, is an archive too; it is read only, and has the statistics that its files have.
+    time
+        The column of times. Given, the archive is created if there is none.
+    key
+        The column, or the columns, that tell partitions apart. Rows of one key lie together within
+        a span of time, so that a query of few keys reads few pages.
+    page_rows, file_rows
+        Of an archive that is created: how many rows a page has, which is what is read at once
+        (16,384), and about how many a file (1,048,576).
+
+    Raises
+    ------
+    ArchiveError
+        There is no archive, or it has another time or key than is given.
+
+    >>> import tempfile, polars as pl, piestream as ps
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lake = ps.archive(f"{folder}/lake", time="ts", key="car")
+    ...     lake.append(pl.DataFrame({"ts": [1, 2], "car": [7, 7], "speed": [50.0, 80.0]}))
+    ...     lake
+    2
+    <Archive of 2 rows in 1 file, by car and ts>
+    """
+    place = Path(path)
+    store = Store(place)
+    keys = None if key is None else ((key,) if isinstance(key, str) else tuple(key))
+    if not store.exists:
+        if place.is_file() or (place.is_dir() and parquet_files(place)):
+            if time is not None or keys is not None:
+                raise ArchiveError(
+                    f"{place} has Parquet files that are no archive of piestream's: leave out time "
+                    "and key to read them, or append their rows to an archive elsewhere"
+                )
+            return Archive(place, None)
+        if time is None:
+            raise ArchiveError(
+                f'there is no archive {place}: ps.archive(path, time="ts") creates one whose times '
+                "are in the column ts"
+            )
+        if place.is_dir() and any(place.iterdir()) and not (place / "pending").is_dir():
+            raise ArchiveError(f"{place} is a directory with other files in it, and no archive")
+        for name, value in (("page_rows", page_rows), ("file_rows", file_rows)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1")
+        rows = page_rows or PAGE_ROWS
+        store.create(Manifest(time, keys or (), rows, max(file_rows or FILE_ROWS, rows)))
+    found = Archive(place, store)
+    found.check(time, keys, page_rows, file_rows)
+    return found
+
+
+class Archive:
+    """Rows on disk. `archive` opens it, and says what it is.
+
+    It shows the generation that was the latest when it was opened, or last written through it;
+    `refresh` takes notice of what others have written since.
+    """
+
+    def __init__(self, path: Path, store: Store | None) -> None:
+        self.path = path
+        self._store = store
+        self._manifest = None if store is None else store.manifest()
+        self._statistics: dict[str, pl.DataFrame] = {}  # of files, which never change
+        self._pages: Pages | None = None
+
+    def check(
+        self, time: str | None, key: tuple[str, ...] | None, page_rows: int | None,
+        file_rows: int | None,
+    ) -> None:  # fmt: skip
+        """Refuse settings that are not those of the archive."""
+        if self._manifest is None:
+            return
+        given = {"time": time, "key": key, "page_rows": page_rows, "file_rows": file_rows}
+        for name, value in given.items():
+            own = getattr(self._manifest, name)
+            if value is not None and value != own:
+                raise ArchiveError(f"the {name} of {self.path} is {own!r}, not {value!r}")
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> str | None:
+        """The column of times; None of files that something else has written."""
+        return None if self._manifest is None else self._manifest.time
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that tell partitions apart."""
+        return () if self._manifest is None else self._manifest.key
+
+    @property
+    def generation(self) -> int:
+        """How often it has been changed."""
+        return 0 if self._manifest is None else self._manifest.generation
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.pages.n_rows if self._manifest is None else self._manifest.rows
+
+    @property
+    def files(self) -> list[Path]:
+        """The Parquet files, for other engines to read."""
+        if self._manifest is None or self._store is None:
+            return list(self.pages.paths)
+        return [self._store.rows_path(file) for file in self._manifest.files]
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The columns and their types."""
+        return self.pages.schema
+
+    @property
+    def pages(self) -> Pages:
+        """What is known of each page."""
+        if self._pages is None:
+            self._pages = self._own_pages() if self._store is not None else self._plain_pages()
+        return self._pages
+
+    def _plain_pages(self) -> Pages:
+        return plain_pages(parquet_files(self.path))
+
+    def _own_pages(self) -> Pages:
+        manifest, store = self._manifest, self._store
+        assert manifest is not None
+        assert store is not None
+        schema = manifest.columns
+        if schema is None:
+            raise ArchiveError(
+                f"{self.path} has had no rows yet, so it has no columns: append some first"
+            )
+        known = self._statistics
+        self._statistics = {
+            file.name: known[file.name] if file.name in known else store.statistics(file)
+            for file in manifest.files
+        }
+        key = manifest.key[0] if manifest.key else None
+        tables = [
+            table.insert_column(0, pl.Series(FILE, [number] * len(table), dtype=pl.Int64))
+            for number, table in enumerate(t.clone() for t in self._statistics.values())
+        ]
+        nothing = statistics_of_nothing(schema, key)
+        nothing = nothing.insert_column(0, pl.Series(FILE, [], dtype=pl.Int64))
+        return Pages(schema, tuple(self.files), pl.concat([nothing, *tables]), key)
+
+    def refresh(self) -> Archive:
+        """Take notice of what others have written; gives the archive itself.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     ps.archive(folder).append([{"ts": 1, "x": 5}])
+        ...     lake.rows, lake.refresh().rows
+        1
+        (0, 1)
+        """
+        if self._store is None:
+            self._pages = None
+        else:
+            self._become(self._store.manifest())
+        return self
+
+    def _become(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._pages = None
+
+    def scan(self) -> pl.LazyFrame:
+        """All rows as a lazy Polars frame.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     lake.append([{"ts": 1, "x": 5}, {"ts": 2, "x": 7}])
+        ...     lake.scan().select("x").sum().collect().item()
+        2
+        12
+        """
+        if not self.files:
+            return pl.LazyFrame(schema=self.schema)
+        return pl.scan_parquet(self.files)
+
+    def __repr__(self) -> str:
+        n_files = len(self.files)
+        files = f"{n_files:,} file{'' if n_files == 1 else 's'}"
+        order = " and ".join(filter(None, [", ".join(self.key), self.time]))
+        return f"<Archive of {self.rows:,} rows in {files}{', by ' if order else ''}{order}>"
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def append(self, rows: Any, *, batch: BatchId | None = None) -> int:
+        """Add rows; gives how many were added.
+
+        When it returns they are on the disk, and stay there whatever happens; before that, none of
+        them is in the archive. Rows may be in any order and older than what is there; `compact` puts
+        them where they belong.
+
+        Parameters
+        ----------
+        rows
+            A frame of Polars, pandas, PyArrow or DuckDB, or a list of dicts. Its columns and types are
+            those of the rows that are there.
+        batch
+            A number or a name of these rows: if it is known already, nothing is added. The last 4,096
+            are known. Spark's ``foreachBatch`` gives one.
+
+        Raises
+        ------
+        ArchiveError
+            Another process is writing the archive.
+        SchemaError
+            The columns are others.
+        TimeError
+            A row has no time.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     lake.append([{"ts": 1, "x": 5}], batch=1), lake.append([{"ts": 1, "x": 5}], batch=1)
+        (1, 0)
+        """
+        store = self._writable()
+        if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int | str)):
+            raise TypeError(f"batch is a number or a text, not {batch!r}")
+        frame = _as_frame(rows)
+        with store.writing() as manifest:
+            if batch is not None and batch in manifest.batches:
+                self._become(manifest)
+                return 0
+            frame, manifest = _fitting(frame, manifest)
+            if not len(frame) and batch is None and self._manifest == manifest:
+                return 0
+            self._become(store.commit(manifest, (), store.slices(manifest, frame), batch))
+        return len(frame)
+
+    def compact(self) -> int:
+        """Merge small files, and those that overlap in time; gives how many there were of them.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     for ts in (1, 2, 3):
+        ...         added = lake.append([{"ts": ts, "x": 5}])
+        ...     lake.compact(), len(lake.files)
+        (3, 1)
+        """
+        store = self._writable()
+        replaced = 0
+        with store.writing() as manifest:
+            for group in _to_merge(manifest.files, manifest.file_rows):
+                frames = store.slices(manifest, store.read(group))
+                manifest = store.commit(manifest, group, frames)
+                replaced += len(group)
+            self._become(manifest)
+        return replaced
+
+    def retain(self, keep: DurationLike | None = None, *, since: Any = None) -> int:
+        """Remove old rows for good; gives how many.
+
+        ``since`` is the first time that stays; ``keep`` says how long before the latest time that is:
+        ``"30 days"``, a timedelta, or an int of ticks.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     added = lake.append([{"ts": ts, "x": 5} for ts in range(10)])
+        ...     lake.retain(since=4), lake.retain(keep=2), lake.rows
+        (4, 3, 3)
+        """
+        store = self._writable()
+        if (keep is None) == (since is None):
+            raise TypeError("retain takes either keep, a duration, or since, a time")
+        with store.writing() as manifest:
+            if not manifest.files:
+                self._become(manifest)
+                return 0
+            first = _first_kept(manifest, keep, since)
+            old = [file for file in manifest.files if file.first < first]
+            before = sum(file.rows for file in old)
+            cut = [file for file in old if file.last >= first]
+            kept = [_since(store.read([file]), manifest.time, first) for file in cut]
+            if old:
+                manifest = store.commit(manifest, old, kept)
+            self._become(manifest)
+            return before - sum(map(len, kept))
+
+    def verify(self) -> list[str]:
+        """What is wrong with the files: nothing, or a sentence for each that is damaged or missing.
+
+        Every file is read, and its statistics are calculated again.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     added = lake.append([{"ts": 1, "x": 5}])
+        ...     sound = lake.verify()
+        ...     _ = lake.files[0].write_bytes(b"PAR1")
+        ...     sound, len(lake.verify())
+        ([], 1)
+        """
+        store = self._writable()
+        assert self._manifest is not None
+        return list(store.faults(self._manifest))
+
+    def _writable(self) -> Store:
+        if self._store is None:
+            raise ArchiveError(
+                f"{self.path} has files that something else has written: they are read, not changed; "
+                'ps.archive(path, time="ts") creates an archive'
+            )
+        return self._store
+
+
+def _as_frame(rows: Any) -> pl.DataFrame:
+    """Rows of any kind as a Polars frame of all their columns."""
+    if isinstance(rows, pl.LazyFrame):
+        return rows.collect()
+    events = event_list(rows)
+    if events is None:
+        frame, _ = as_polars(rows)
+        return frame
+    if not events:
+        raise ValueError("an empty list has no columns: give a frame without rows instead")
+    if not all(isinstance(event, Mapping) for event in events):
+        raise TypeError("a list of rows is a list of dicts")
+    return pl.DataFrame(events, infer_schema_length=None)
+
+
+def _fitting(frame: pl.DataFrame, manifest: Manifest) -> tuple[pl.DataFrame, Manifest]:
+    """Rows with the columns of the archive, which the first ones decide."""
+    schema = manifest.columns
+    if schema is None:
+        for name in (manifest.time, *manifest.key):
+            if name not in frame.columns:
+                listed = ", ".join(frame.columns)
+                raise SchemaError(f"the rows have no column {name}; their columns are {listed}")
+        dtype = frame.schema[manifest.time]
+        if not (dtype.is_integer() or is_moment(dtype)) or dtype in (pl.Int128, pl.UInt128):
+            raise SchemaError(
+                f"the time column {manifest.time} has type {dtype}; it must be an integer, a date or "
+                "a datetime"
+            )
+        manifest = manifest.with_schema(frame.schema)
+    else:
+        frame = _as_before(frame, schema)
+    missing = frame[manifest.time].null_count()
+    if missing:
+        raise TimeError(
+            f"the time column {manifest.time} is NULL in {missing} of the rows; every row needs a time"
+        )
+    return frame, manifest
+
+
+def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """Rows with the columns of earlier ones, whose types they must have."""
+    for name, dtype in schema.items():
+        if name not in frame.columns:
+            raise SchemaError(f"the rows have no column {name}, which earlier rows had")
+        own = frame.schema[name]
+        if own not in (dtype, pl.Null):
+            raise SchemaError(f"column {name} has type {own}; earlier rows have {dtype}: cast it")
+    unknown = [name for name in frame.columns if name not in schema]
+    if unknown:
+        raise SchemaError(f"the rows have a column {unknown[0]}, which earlier rows did not have")
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+
+
+def _first_kept(manifest: Manifest, keep: DurationLike | None, since: Any) -> int:
+    """The first time that stays, in ticks."""
+    schema = manifest.columns
+    assert schema is not None
+    dtype = schema[manifest.time]
+    if keep is not None:
+        unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}.get(getattr(dtype, "time_unit", ""))
+        day = 86_400 * 10**9 if dtype == pl.Date else None
+        column = TimeColumn(manifest.time, dtype, unit or day)
+        length = column.ticks(as_duration(keep, "keep"), "keep")
+        return max(file.last for file in manifest.files) - length
+    return time_in_ticks(since, manifest.time, dtype)
+
+
+def time_in_ticks(time: Any, name: str, dtype: pl.DataType) -> int:
+    """A time that somebody gave as ticks of a column."""
+    try:
+        value = pl.Series(name, [time]).cast(dtype) if dtype.is_integer() else _moment(time, dtype)
+        found = value.to_frame(name).select(in_ticks(name)).item()
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise TypeError(f"{time!r} is no time of the column {name}, whose type is {dtype}")
+    return int(found)
+
+
+def _moment(time: Any, dtype: pl.DataType) -> pl.Series:
+    """A date or a datetime, perhaps as text, as a column of a type."""
+    plain = pl.Series([time])
+    if plain.dtype == pl.String:
+        plain = plain.str.to_datetime(time_unit="us") if dtype != pl.Date else plain.str.to_date()
+    elif not is_moment(plain.dtype):
+        raise TypeError
+    zone = getattr(dtype, "time_zone", None)
+    if zone is not None:
+        plain = plain.cast(pl.Datetime("us")) if plain.dtype == pl.Date else plain
+        own = getattr(plain.dtype, "time_zone", None)
+        plain = (
+            plain.dt.replace_time_zone(zone) if own is None else plain.dt.convert_time_zone(zone)
+        )
+    return plain.cast(dtype)
+
+
+def _since(rows: pl.DataFrame, time: str, first: int) -> pl.DataFrame:
+    return rows.filter(in_ticks(time) >= first)
+
+
+def _to_merge(files: Sequence[DataFile], file_rows: int) -> list[list[DataFile]]:
+    """Groups of files that follow each other in time and are to become new ones."""
+    groups: list[list[DataFile]] = []
+    last = None
+    for file in files:
+        rows = sum(one.rows for one in groups[-1]) if groups else 0
+        overlaps = last is not None and file.first <= last
+        if overlaps or (groups and 2 * rows < file_rows and 2 * file.rows < file_rows):
+            groups[-1].append(file)
+        else:
+            groups.append([file])
+        last = file.last if last is None else max(last, file.last)
+    return [group for group in groups if len(group) > 1]

@@ -1,0 +1,55 @@
+"""Files that are there, whole, or not there: written beside their place, flushed, and renamed."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["checksum", "flush_directory", "place", "replace_text", "write_pending"]
+
+_BLOCK = 1 << 20
+
+
+def write_pending(path: Path, write: Callable[[Path], object]) -> int:
+    """Write a file and flush it to the disk; gives the checksum of what it holds."""
+    write(path)
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+    return checksum(path)
+
+
+def checksum(path: Path) -> int:
+    """The CRC-32 of a file."""
+    found = 0
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            found = zlib.crc32(block, found)
+    return found
+
+
+def place(pending: Path, path: Path) -> None:
+    """Give a complete file its name, which a crash does not take away any more."""
+    os.replace(pending, path)
+    flush_directory(path.parent)
+
+
+def replace_text(path: Path, pending: Path, text: str) -> None:
+    """Put a text in the place of what a file held: whoever reads sees either."""
+    with open(pending, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    place(pending, path)
+
+
+def flush_directory(path: Path) -> None:
+    """Flush the names in a directory to the disk. Windows does that by itself."""
+    if os.name == "nt":
+        return
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,103 @@
+"""The pages of a generation: what can be read apart, and what is known of each without reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
+from piestream.archives.store import in_ticks
+
+__all__ = ["FILE", "Pages", "Words"]
+
+Words = NDArray[np.int64]
+
+#: The column with the number of a page's file, counted from 0.
+FILE = "file"
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The pages of some files, in order; those of one file lie behind each other.
+
+    ``table`` has a row a page, with the columns that `piestream.archives.statistics` describes; what is
+    not known is NULL or has no column.
+    """
+
+    schema: pl.Schema
+    paths: tuple[Path, ...]
+    table: pl.DataFrame
+    key: str | None = None  # the column whose values are listed, where they are
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @cached_property
+    def rows(self) -> Words:
+        """How many rows each page has."""
+        return self.table[ROWS].to_numpy()
+
+    @cached_property
+    def files(self) -> Words:
+        """The number of each page's file."""
+        return self.table[FILE].to_numpy()
+
+    @cached_property
+    def firsts(self) -> Words:
+        """The number of each page's first row in its file."""
+        return self.table[FIRST].to_numpy()
+
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.rows.sum())
+
+    def times(self, time: str) -> tuple[Words, Words] | None:
+        """The earliest and the latest time of each page in ticks, if that is known of all.
+
+        It is not known where a row may have no time.
+        """
+        columns = (LOWEST + time, HIGHEST + time, MISSING + time)
+        if any(name not in self.table.columns for name in columns):
+            return None
+        found = self.table.select(in_ticks(columns[0]), in_ticks(columns[1]), columns[2])
+        if sum(found.null_count().row(0)) or found[columns[2]].sum():
+            return None
+        return found[columns[0]].to_numpy(), found[columns[1]].to_numpy()
+
+    def read(self, pages: Words, columns: Sequence[str], gap: int = 3) -> list[pl.DataFrame]:
+        """The rows of some pages, in their order: a frame for each stretch of them.
+
+        Pages that lie behind each other are read at once, and so are up to ``gap`` pages between two
+        that are wanted: to begin anew costs more. What was not wanted is left out again.
+        """
+        frames = []
+        for first, last in _stretches(pages, self.files, gap):
+            rows = int(self.rows[first : last + 1].sum())
+            scan = pl.scan_parquet(self.paths[int(self.files[first])])
+            frame = (
+                scan.select(pl.col(list(columns))).slice(int(self.firsts[first]), rows).collect()
+            )
+            wanted = pages[(pages >= first) & (pages <= last)]
+            if len(wanted) <= last - first:
+                start = int(self.firsts[first])
+                parts = (frame[int(self.firsts[p]) - start :][: int(self.rows[p])] for p in wanted)
+                frame = pl.concat(parts)
+            frames.append(frame)
+        return frames
+
+
+def _stretches(pages: Words, files: Words, gap: int) -> list[tuple[int, int]]:
+    """Pages, in order, as first and last ones of stretches within files."""
+    if not len(pages):
+        return []
+    breaks = np.flatnonzero((np.diff(pages) > gap + 1) | (np.diff(files[pages]) != 0))
+    firsts = pages[np.concatenate(([0], breaks + 1))]
+    lasts = pages[np.concatenate((breaks, [len(pages) - 1]))]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))

@@ -1,0 +1,103 @@
+"""Parquet files that something else has written: an archive with the statistics that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from piestream.archives.pages import FILE, Pages
+from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS, as_seen
+from piestream.errors import FileError
+
+__all__ = ["parquet_files", "plain_pages"]
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The Parquet files of a directory, or the file itself; hidden ones and folders are left out."""
+    if path.is_file():
+        return [path]
+    found = sorted(path.rglob("*.parquet"))
+    return [one for one in found if one.is_file() and not _is_hidden(one.relative_to(path))]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def plain_pages(paths: Sequence[Path]) -> Pages:
+    """The row groups of some files, with the statistics that PyArrow finds in them.
+
+    Without PyArrow nothing is known of a file but its rows, so that it is read as a whole.
+    """
+    try:
+        schema = pl.scan_parquet(list(paths)).collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FileError(f"{paths[0].parent} cannot be read: {error}") from None
+    seen = {name: as_seen(name, dtype) for name, dtype in schema.items()}
+    types: dict[str, pl.DataType] = {FILE: pl.Int64(), FIRST: pl.Int64(), ROWS: pl.Int64()}
+    for name, column in seen.items():
+        types[MISSING + name] = pl.Int64()
+        if column is not None:
+            dtype = pl.DataFrame(schema={name: schema[name]}).select(column).schema[name]
+            types |= {LOWEST + name: dtype, HIGHEST + name: dtype}
+    rows = [row for number, path in enumerate(paths) for row in _row_groups(number, path, schema)]
+    columns = {name: [row.get(name) for row in rows] for name in types}
+    table = pl.DataFrame([_column(name, columns[name], dtype) for name, dtype in types.items()])
+    return Pages(schema, tuple(paths), table)
+
+
+def _column(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
+    """A column of statistics; where they do not fit their type nothing is known."""
+    try:
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+            plain = pl.Series(name, values, dtype=pl.Datetime(dtype.time_unit, "UTC"))
+            return plain.dt.convert_time_zone(dtype.time_zone)
+        return pl.Series(name, values, dtype=dtype, strict=True)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        return pl.Series(name, [None] * len(values), dtype=dtype)
+
+
+def _row_groups(number: int, path: Path, schema: pl.Schema) -> Iterator[dict[str, Any]]:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        count = pl.scan_parquet(path).select(pl.len()).collect().item()
+        yield {FILE: number, FIRST: 0, ROWS: count}
+        return
+    try:
+        metadata = pq.read_metadata(path)
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read: {error}") from None
+    first = 0
+    for group in range(metadata.num_row_groups):
+        found = metadata.row_group(group)
+        row: dict[str, Any] = {FILE: number, FIRST: first, ROWS: found.num_rows}
+        for place in range(found.num_columns):
+            column = found.column(place)
+            if column.path_in_schema in schema:
+                row |= _bounds(column, schema[column.path_in_schema])
+        first += found.num_rows
+        if found.num_rows:
+            yield row
+
+
+def _bounds(column: Any, dtype: pl.DataType) -> dict[str, Any]:
+    """What is known of one column of a row group."""
+    name = column.path_in_schema
+    try:
+        statistics = column.statistics
+        if statistics is None:
+            return {}
+        found: dict[str, Any] = {}
+        if statistics.has_null_count and not (dtype.is_float() or isinstance(dtype, pl.Decimal)):
+            found[MISSING + name] = statistics.null_count  # of floats a NaN is missing too
+        if statistics.has_min_max:
+            low, high = statistics.min, statistics.max
+            if low == low and high == high:  # else there is a NaN, and they say nothing
+                found |= {LOWEST + name: low, HIGHEST + name: high}
+    except (ValueError, OverflowError, ArithmeticError, NotImplementedError):
+        return {}
+    return found

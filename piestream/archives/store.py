@@ -1,0 +1,195 @@
+"""The files of an archive on the disk, and every change of them.
+
+A change writes its files beside their places, flushes them, gives them their names, and then replaces
+the manifest: that is when it happened. What a crash left before is in no manifest, and the next writer
+removes it; files that a change made superfluous are removed after it. So an archive is always one of
+its generations, and a generation on the disk stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.durable import (
+    checksum,
+    flush_directory,
+    place,
+    replace_text,
+    write_pending,
+)
+from piestream.archives.lock import writer_lock
+from piestream.archives.manifest import MANIFEST, BatchId, DataFile, Manifest
+from piestream.archives.statistics import page_statistics
+from piestream.errors import ArchiveError
+
+__all__ = ["Store", "in_ticks"]
+
+#: The folders: rows that any engine reads, their statistics, and what is being written.
+_ROWS, _STATISTICS, _PENDING = "rows", "statistics", "pending"
+_LOCK = "lock"
+
+
+def in_ticks(column: str) -> pl.Expr:
+    """A column of times as whole numbers."""
+    return pl.col(column).to_physical().cast(pl.Int64)
+
+
+class Store:
+    """One directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an archive."""
+        return (self.path / MANIFEST).exists()
+
+    def manifest(self) -> Manifest:
+        """The present generation."""
+        return Manifest.read(self.path / MANIFEST)
+
+    def rows_path(self, file: DataFile) -> Path:
+        """Where the rows of a file are."""
+        return self.path / _ROWS / file.name
+
+    def statistics_path(self, file: DataFile) -> Path:
+        """Where the statistics of a file are."""
+        return self.path / _STATISTICS / file.statistics
+
+    def statistics(self, file: DataFile) -> pl.DataFrame:
+        """The statistics of the pages of a file."""
+        try:
+            return pl.read_ipc(BytesIO(self.statistics_path(file).read_bytes()))
+        except pl.exceptions.PolarsError as error:
+            raise ArchiveError(f"{self.statistics_path(file)} is damaged: {error}") from None
+
+    def create(self, manifest: Manifest) -> None:
+        """A new archive, without rows."""
+        for folder in (_ROWS, _STATISTICS, _PENDING):
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        with writer_lock(self.path / _LOCK, self.path):
+            if not self.exists:
+                self._replace_manifest(manifest)
+
+    @contextmanager
+    def writing(self) -> Iterator[Manifest]:
+        """Be the only writer, of the generation that is given."""
+        with writer_lock(self.path / _LOCK, self.path):
+            manifest = self.manifest()
+            self._remove_leftovers(manifest)
+            yield manifest
+
+    def commit(
+        self,
+        manifest: Manifest,
+        removed: Sequence[DataFile],
+        frames: Iterable[pl.DataFrame],
+        batch: BatchId | None = None,
+    ) -> Manifest:
+        """Put the rows of some frames in the place of some files; gives the new generation."""
+        added: list[DataFile] = []
+        for frame in frames:
+            added.append(self._write(manifest, manifest.next_number + len(added), frame))
+        following = manifest.following(removed, added, batch)
+        self._replace_manifest(following)
+        for file in removed:
+            self.rows_path(file).unlink(missing_ok=True)
+            self.statistics_path(file).unlink(missing_ok=True)
+        return following
+
+    def slices(self, manifest: Manifest, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Rows cut by time, each slice in order of key and time; equal ones keep their order."""
+        rows = rows.sort(in_ticks(manifest.time), maintain_order=True)
+        times = rows.select(in_ticks(manifest.time)).to_series().to_numpy()
+        count = max(1, round(len(rows) / manifest.file_rows))
+        most = -(-len(rows) // count)
+        first = 0
+        while first < len(rows):
+            last = min(first + most, len(rows))
+            if last < len(rows):  # rows of one time stay together
+                last = int(np.searchsorted(times, times[last - 1], side="right"))
+            piece = rows[first:last]
+            yield piece.sort([*map(pl.col, manifest.key), in_ticks(manifest.time)],
+                             maintain_order=True) if manifest.key else piece  # fmt: skip
+            first = last
+
+    def read(self, files: Iterable[DataFile]) -> pl.DataFrame:
+        """All rows of some files, those of lower numbers first."""
+        ordered = sorted(files, key=lambda file: file.number)
+        return pl.concat([pl.read_parquet(self.rows_path(file)) for file in ordered])
+
+    def faults(self, manifest: Manifest) -> Iterator[str]:
+        """What is wrong with the files of a generation."""
+        for file in manifest.files:
+            rows, statistics = self.rows_path(file), self.statistics_path(file)
+            for path, known in ((rows, file.crc32), (statistics, file.statistics_crc32)):
+                if not path.exists():
+                    yield f"{path} is missing"
+                elif checksum(path) != known:
+                    yield f"{path} is damaged: it is not what was written"
+                else:
+                    continue
+                break
+            else:
+                frame = pl.read_parquet(rows)
+                key = manifest.key[0] if manifest.key else None
+                again = page_statistics(frame, manifest.page_rows, key)
+                if len(frame) != file.rows or not again.equals(self.statistics(file)):
+                    yield f"{statistics} does not say what is in {rows}"
+
+    def _write(self, manifest: Manifest, number: int, frame: pl.DataFrame) -> DataFile:
+        """The files of some rows and of their statistics; they are in no manifest yet."""
+        frame = frame.rechunk()
+        name = f"{number:010d}.parquet"
+        times = frame.select(in_ticks(manifest.time)).to_series()
+        statistics = page_statistics(
+            frame, manifest.page_rows, manifest.key[0] if manifest.key else None
+        )
+        pending = self.path / _PENDING / f"{name}.part"
+        pending_statistics = self.path / _PENDING / f"{name}.statistics.part"
+        crc32 = write_pending(
+            pending,
+            lambda path: frame.write_parquet(
+                path, row_group_size=manifest.page_rows, compression="zstd", statistics="full"
+            ),
+        )
+        file = DataFile(
+            name=name,
+            number=number,
+            rows=len(frame),
+            bytes=pending.stat().st_size,
+            crc32=crc32,
+            first=int(times.min()),  # type: ignore[arg-type]
+            last=int(times.max()),  # type: ignore[arg-type]
+            statistics_crc32=write_pending(
+                pending_statistics, lambda path: statistics.write_ipc(path, compression="zstd")
+            ),
+        )
+        place(pending_statistics, self.statistics_path(file))
+        place(pending, self.rows_path(file))
+        return file
+
+    def _replace_manifest(self, manifest: Manifest) -> None:
+        pending = self.path / _PENDING / f"{MANIFEST}.part"
+        replace_text(self.path / MANIFEST, pending, manifest.text())
+
+    def _remove_leftovers(self, manifest: Manifest) -> None:
+        """Remove what a writer that did not get to its end has left."""
+        known = {
+            _ROWS: {file.name for file in manifest.files},
+            _STATISTICS: {file.statistics for file in manifest.files},
+            _PENDING: set(),
+        }
+        for folder, names in known.items():
+            left = [path for path in (self.path / folder).iterdir() if path.name not in names]
+            for path in left:
+                path.unlink()
+            if left:
+                flush_directory(self.path / folder)

@@ -1,0 +1,47 @@
+"""Which intervals a match binds, as results tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from piestream.diagnosis.intervals import runs
+from piestream.diagnosis.parts import END, ID, START, identity
+from piestream.diagnosis.rows import GivenRows
+from piestream.language.model import Query
+
+__all__ = ["BoundIntervals", "telling_apart"]
+
+
+def telling_apart(query: Query) -> list[str]:
+    """The columns of `identity` that are the same in all rows that a match makes.
+
+    An end may be known at one report and not at another, but for the end of a row without an ID: that is
+    known whenever the row is.
+    """
+    known = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].is_ready_made}
+    twice = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].id is not None}
+    return [
+        item.alias
+        for item in identity(query)
+        if not item.alias.startswith(END) or item.alias in known - twice
+    ]
+
+
+class BoundIntervals:
+    """The intervals of each symbol in rows of one partition, found by what tells matches apart."""
+
+    def __init__(self, rows: GivenRows) -> None:
+        self.rows = rows
+        self._tables: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+
+    def of(self, name: str, match: Mapping[str, Any]) -> dict[str, Any]:
+        """The interval of a symbol in a match: ``ts``, ``te``, ``events``, ``open``."""
+        query = self.rows.query
+        columns = [c for c in (START, END, ID) if f"{c}{name}" in telling_apart(query)]
+        if name not in self._tables:
+            found = runs(self.rows, query.symbol(name))
+            called = {START: "ts", END: "te", ID: "id"}
+            by = found.select(called[column] for column in columns).rows()
+            self._tables[name] = dict(zip(by, found.rows(named=True), strict=True))
+        return self._tables[name][tuple(match[f"{column}{name}"] for column in columns)]

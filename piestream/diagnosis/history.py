@@ -1,0 +1,262 @@
+"""The history of a match: when each of its intervals and pairs became known, asked of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from piestream.diagnosis.bindings import BoundIntervals, telling_apart
+from piestream.diagnosis.conditions import CONDITIONS, Condition
+from piestream.diagnosis.intervals import bounds_of, runs
+from piestream.diagnosis.partition import plain, stretch
+from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted
+from piestream.diagnosis.rows import GivenRows
+from piestream.language.model import Constraint, Emit, Query, RelationOf
+from piestream.relations import names, relation_of
+
+__all__ = ["Decision", "History", "MatchInterval"]
+
+_OPEN = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class MatchInterval:
+    """An interval of a match, and when it became valid. ``te`` is None if it is open at the end.
+
+    ``events`` is None of an interval that comes ready-made.
+    """
+
+    symbol: str
+    ts: Any
+    te: Any
+    events: int | None
+    valid_at: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A pair of a match: the relation that holds, when and by which endpoints it was decided.
+
+    ``letters`` are what the pair read up to then, each with its time: O neither, Z only x, I only y,
+    E both. A pair with an interval that comes ready-made reads none: its endpoints are compared.
+    ``relation`` is None if both intervals are open at the end.
+    """
+
+    text: str
+    constraint: Constraint
+    relation: str | None
+    decided_at: Any
+    decided_by: tuple[str, ...]
+    letters: tuple[tuple[Any, str], ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """A match in rows of its partition, from its earliest start to its report or its latest end."""
+
+    rows: GivenRows
+    found: Mapping[str, Any]  # its intervals, as results tell them apart, and its report
+    tables: Mapping[str, pl.DataFrame]  # the runs of symbols over events
+    spans: Mapping[str, Mapping[str, Any]]  # the intervals of the match
+
+    @classmethod
+    def of(cls, rows: GivenRows, row: Mapping[str, Any]) -> History:
+        """The history of the match that a row of the result is about."""
+        found = _found(rows, row)
+        symbols = rows.query.symbols
+        first = min(found[f"{START}{symbol.name}"] for symbol in symbols)
+        later = stretch(rows, first, _OPEN)
+        intervals = BoundIntervals(later)
+        spans = {symbol.name: intervals.of(symbol.name, found) for symbol in symbols}
+        tables = {
+            s.name: runs(later, s)
+            for s in symbols
+            if not rows.query.stream_of(s.name).is_ready_made
+        }
+        last = max(found["report"], *(span["te"] for span in spans.values()))
+        return cls(stretch(rows, first, last), found, tables, spans)
+
+    @property
+    def reported_at(self) -> Any:
+        """When the match was reported."""
+        return self._time(self.found["report"])
+
+    def intervals(self) -> Iterator[MatchInterval]:
+        """Its intervals, with the times at which they became valid."""
+        for name, span in self.spans.items():
+            te = None if self._end(name) == _OPEN else self._time(span["te"])
+            valid_at = self._time(self._valid[name])
+            yield MatchInterval(name, self._time(span["ts"]), te, span["events"], valid_at)
+
+    def decisions(self) -> Iterator[Decision]:
+        """Its pairs, with what decided them."""
+        for condition, at in self._decided:
+            constraint = condition.constraint
+            yield Decision(
+                condition.text,
+                constraint,
+                self._relation(condition),
+                self._time(at),
+                self._decided_by(constraint, at),
+                tuple(self._letters(constraint, at)),
+            )
+
+    def waited_for(self) -> Iterator[str]:
+        """What became known last."""
+        report = self.found["report"]
+        if self.found["is_complete"]:
+            yield from (f"{name} to end" for name in self.spans if self._end(name) == report)
+            return
+        for condition, at in self._decided:
+            if at == report:
+                by = " = ".join(self._decided_by(condition.constraint, at))
+                yield f"{condition.text}, decided by {by}"
+        for name, at in self._valid.items():
+            if at == report:
+                yield f"{name} {self._how_valid(name, at)}"
+
+    def _how_valid(self, name: str, at: int) -> str:
+        if at == self.spans[name]["ts"]:
+            return "to start"
+        if not self._is_ready_made(name):
+            return "to be valid"
+        return "to end" if at == self._end(name) else "to be known"
+
+    def _is_ready_made(self, name: str) -> bool:
+        return self.rows.query.stream_of(name).is_ready_made
+
+    def _time(self, ticks: int | None) -> Any:
+        return self.rows.time.as_times(pl.Series([ticks], dtype=pl.Int64))[0]
+
+    # -- what the engine says ---------------------------------------------------------------------
+
+    @cached_property
+    def _decided(self) -> list[tuple[Condition, int]]:
+        """Each condition, and when it was decided."""
+        query, time = self.rows.query, self.rows.time
+        return [
+            (condition, self._report_of(condition.alone))
+            for kind in CONDITIONS
+            if kind.decided is not None
+            for condition in kind.decided(query, time)
+        ]
+
+    @cached_property
+    def _valid(self) -> dict[str, int]:
+        """When each interval became valid."""
+        return {symbol.name: self._valid_at(symbol.name) for symbol in self.rows.query.symbols}
+
+    def _report_of(self, part: Query) -> int:
+        """When the part of the match that a query finds was reported by it."""
+        result = self._rows_of(part)
+        return int(result["detected_at"].to_physical().cast(pl.Int64)[0])
+
+    def _rows_of(self, part: Query) -> pl.DataFrame:
+        """What a query finds of the match: one row a phase."""
+        found = self.rows.run(part)
+        same = [
+            (pl.col(n).to_physical().cast(pl.Int64) if n.startswith((START, END)) else pl.col(n))
+            .eq_missing(pl.lit(self.found[n]))
+            for n in telling_apart(part)
+        ]  # fmt: skip
+        return found.filter(same)
+
+    def _valid_at(self, name: str) -> int:
+        part = restricted(self.rows.query, [name])
+        part = replace(part, within=forever(self.rows.time))
+        at = self._report_of(part)
+        bounds = bounds_of(self.rows, self.rows.query.symbol(name))
+        if bounds.at_least is None or bounds.at_most is not None or bounds.most is not None:
+            return at
+        # a silence of another stream that ends something is an instant too, at which this may be valid
+        any_time = tuple(replace(symbol, at_least=None) for symbol in part.symbols)
+        least = self.spans[name]["ts"] + bounds.at_least
+        from_then = max(least, self._report_of(replace(part, symbols=any_time)))
+        ended = (table.filter(~pl.col("open"))["te"] for table in self.tables.values())
+        earlier: list[int] = [end for ends in ended for end in ends if from_then <= end < at]
+        return min([at, *earlier])
+
+    def _relation(self, condition: Condition) -> str | None:
+        x, y = condition.constraint.x, condition.constraint.y
+        returns = (*condition.alone.returns, RelationOf(x, y, "relation"))
+        pair = replace(condition.alone, returns=returns, emit=Emit.BOTH)
+        known = self._rows_of(pair)["relation"]
+        if known[-1] is not None:
+            return str(known[-1])
+        ends = self._end(x), self._end(y)
+        if ends == (_OPEN, _OPEN):
+            return None
+        # what is open ends later than all that has ended
+        return names(relation_of(self.spans[x]["ts"], ends[0], self.spans[y]["ts"], ends[1]))[0]
+
+    # -- what its endpoints say -------------------------------------------------------------------
+
+    def _end(self, name: str) -> int:
+        span = self.spans[name]
+        return _OPEN if span["open"] and not self.rows.closes else int(span["te"])
+
+    def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
+        both = constraint.x, constraint.y
+        endpoints = tuple(
+            f"{name}.{which}"
+            for which in ("te", "ts")
+            for name in both
+            if (self._end(name) if which == "te" else self.spans[name]["ts"]) == at
+        )
+        return endpoints or tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
+
+    def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
+        """What the pair read from its first start to its decision, where it changed."""
+        both = constraint.x, constraint.y
+        if any(map(self._is_ready_made, both)):
+            return
+        first = min(self.spans[name]["ts"] for name in both)
+        instants = {first} | {
+            at
+            for name in both
+            for end in ("ts", "te")
+            for at in self.tables[name][end].to_list()
+            if first <= at <= until
+        }
+        before = ""
+        for at in sorted(instants):
+            over = pl.col("open") | (at < pl.col("te"))
+            holds = [len(self.tables[n].filter((pl.col("ts") <= at) & over)) > 0 for n in both]
+            letter = "OIZE"[2 * holds[0] + holds[1]]
+            if letter != before:
+                yield self._time(at), letter
+            before = letter
+
+
+def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells the match apart, with times as ticks; its report; whether that is its completion."""
+    query = rows.query
+    hidden = identity(query)
+    result = rows.run(replace(query, returns=query.returns + hidden))
+    shown = [name for name in result.columns if name in row]
+    same = [
+        number
+        for number, found in enumerate(result.select(shown).rows())
+        if all(plain(row[name]) == plain(value) for name, value in zip(shown, found, strict=True))
+    ]
+    if not same:
+        raise ValueError("this is no match of the query in these rows")
+    report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
+    apart = telling_apart(query)
+    times = [name for name in (report, *apart) if name == report or name.startswith((START, END))]
+    chosen = result[same].with_columns(pl.col(n).to_physical().cast(pl.Int64) for n in times)
+    several = chosen.select(apart).n_unique()
+    if several > 1:
+        ids = " and the IDs" * any(name.startswith(ID) for name in apart)
+        raise ValueError(
+            f"{several} matches have these values: give the whole row, and let RETURN have the "
+            f"starts{ids} that tell them apart"
+        )
+    first = chosen.row(0, named=True)
+    phase = first["phase"] if query.emit is Emit.BOTH else query.emit.value.lower()
+    wanted = {name: first[name] for name in apart}
+    return {**wanted, "report": first[report], "is_complete": phase == "completion"}

@@ -1,0 +1,200 @@
+"""What append, compact and retain do to the rows, and who can read them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import piestream as ps
+
+
+def _frame(first: int, rows: int, cars: int = 3) -> pl.DataFrame:
+    ts = range(first, first + rows)
+    return pl.DataFrame(
+        {
+            "ts": list(ts),
+            "car": [f"car {t % cars}" for t in ts],
+            "speed": [float(t % 17) for t in ts],
+        }
+    )
+
+
+def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.sort(pl.all())
+
+
+def test_rows_of_any_kind_are_appended(tmp_path: Path) -> None:
+    import duckdb
+
+    frames = [_frame(10 * i, 10) for i in range(6)]
+    lake = ps.archive(tmp_path, time="ts", key="car")
+    table = frames[3].to_arrow()
+    kinds: list[Any] = [
+        frames[0], frames[1].lazy(), frames[2].to_pandas(), table, duckdb.from_arrow(frames[4].to_arrow()),
+        frames[5].to_dicts(),
+    ]  # fmt: skip
+    assert [lake.append(rows) for rows in kinds] == [10] * 6
+    assert _sorted(lake.scan().collect()).equals(_sorted(pl.concat(frames)))
+    with pytest.raises(TypeError, match="is no frame"):
+        lake.append("rows.csv")
+
+
+def test_other_engines_read_the_rows_as_plain_parquet(tmp_path: Path) -> None:
+    import duckdb
+
+    rows = _frame(0, 1000)
+    lake = ps.archive(tmp_path, time="ts", key="car", page_rows=64, file_rows=300)
+    lake.append(rows)
+    assert len(lake.files) == 3
+    whole = _sorted(rows)
+    assert _sorted(pl.read_parquet(tmp_path / "rows")).equals(whole)
+    found = duckdb.sql(f"SELECT * FROM '{tmp_path}/rows/*.parquet'").pl()
+    assert _sorted(found).equals(whole)
+    assert _sorted(pl.DataFrame(pq.read_table(tmp_path / "rows"))).equals(whole)
+
+
+def test_a_file_is_a_span_of_time_in_order_of_key_and_time(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car", page_rows=64, file_rows=300)
+    lake.append(_frame(0, 1000).sample(fraction=1, shuffle=True, seed=1))
+    spans = []
+    for path in lake.files:
+        frame = pl.read_parquet(path)
+        assert frame.equals(frame.sort("car", "ts"))
+        spans.append((frame["ts"].min(), frame["ts"].max()))
+        groups = pq.read_metadata(path)
+        pages = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
+        assert all(rows == 64 for rows in pages[:-1])
+        assert 0 < pages[-1] <= 64
+    assert spans == [(0, 333), (334, 667), (668, 999)]
+
+
+def test_rows_of_one_time_stay_in_one_file(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", page_rows=4, file_rows=4)
+    lake.append(pl.DataFrame({"ts": [1, 1, 2, 2, 2, 2, 2, 3], "x": range(8)}))
+    assert [pl.read_parquet(path)["ts"].to_list() for path in lake.files] == [
+        [1, 1, 2, 2, 2, 2, 2], [3],
+    ]  # fmt: skip
+
+
+def test_late_rows_are_there_at_once_and_compact_puts_them_in_place(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car", page_rows=10, file_rows=100)
+    late, on_time = _frame(0, 200)[::3], pl.concat([_frame(0, 200)[1::3], _frame(0, 200)[2::3]])
+    lake.append(on_time)
+    lake.append(late)
+    whole = _sorted(_frame(0, 200))
+    assert _sorted(lake.scan().collect()).equals(whole)
+    assert lake.compact() == 2
+    assert _sorted(lake.scan().collect()).equals(whole)
+    spans = [pl.read_parquet(path)["ts"] for path in lake.files]
+    assert [(s.min(), s.max()) for s in spans] == [(0, 99), (100, 199)]
+    assert lake.compact() == 0
+    assert lake.verify() == []
+
+
+def test_of_rows_of_one_key_and_time_the_first_appended_stays_the_first(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car")
+    for x in range(5):
+        lake.append([{"ts": 1, "car": "a", "x": x}, {"ts": 2, "car": "a", "x": x}])
+    lake.compact()
+    assert lake.scan().collect()["x"].to_list() == [*range(5), *range(5)]
+
+
+def test_a_batch_is_appended_once(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts")
+    other = ps.archive(tmp_path)
+    assert lake.append(_frame(0, 5), batch="monday") == 5
+    assert other.append(_frame(0, 5), batch="monday") == 0
+    assert other.append(_frame(5, 5), batch=7) == 5
+    assert other.append(_frame(0, 0), batch=8) == 0
+    assert lake.refresh().rows == 10
+    with pytest.raises(TypeError, match="batch is a number or a text"):
+        lake.append(_frame(0, 5), batch=1.5)  # type: ignore[arg-type]
+
+
+def test_retain_removes_exactly_what_is_older(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car", page_rows=10, file_rows=100)
+    lake.append(_frame(0, 1000))
+    assert lake.retain(since=250) == 250
+    assert _sorted(lake.scan().collect()).equals(_sorted(_frame(250, 750)))
+    assert lake.retain(keep=99) == 650
+    assert lake.rows == 100
+    assert lake.verify() == []
+    with pytest.raises(TypeError, match="either keep, a duration, or since"):
+        lake.retain()
+
+
+def test_times_are_given_as_a_user_writes_them(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"ts": pl.datetime_range(
+        datetime(2026, 1, 1), datetime(2026, 1, 10), "1d", time_zone="UTC", eager=True)})  # fmt: skip
+    lake = ps.archive(tmp_path, time="ts")
+    lake.append(rows)
+    assert lake.retain(since="2026-01-03") == 2
+    assert lake.retain(since=date(2026, 1, 4)) == 1
+    assert lake.retain(since=datetime(2026, 1, 5)) == 1
+    assert lake.retain("2 days") == 3
+    with pytest.raises(TypeError, match="no time of the column ts"):
+        lake.retain(since=5)
+
+
+def test_wrong_rows_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car")
+    with pytest.raises(ps.SchemaError, match="no column car; their columns are ts, cra"):
+        lake.append([{"ts": 1, "cra": "a"}])
+    with pytest.raises(ps.SchemaError, match="must be an integer, a date or a datetime"):
+        lake.append([{"ts": "x", "car": "a"}])
+    lake.append(_frame(0, 5))
+    with pytest.raises(ps.SchemaError, match="no column speed, which earlier rows had"):
+        lake.append([{"ts": 1, "car": "a"}])
+    with pytest.raises(ps.SchemaError, match="speed has type Int64; earlier rows have Float64"):
+        lake.append([{"ts": 1, "car": "a", "speed": 5}])
+    with pytest.raises(ps.SchemaError, match="a column lane, which earlier rows did not have"):
+        lake.append([{"ts": 1, "car": "a", "speed": 5.0, "lane": 1}])
+    with pytest.raises(ps.TimeError, match="ts is NULL in 1 of the rows"):
+        lake.append([{"ts": None, "car": "a", "speed": 5.0}])
+    assert lake.generation == 1
+    assert lake.rows == 5
+
+
+def test_an_archive_is_opened_as_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ps.ArchiveError, match="there is no archive"):
+        ps.archive(tmp_path / "lake")
+    lake = ps.archive(tmp_path / "lake", time="ts", key=["car"])
+    with pytest.raises(ps.ArchiveError, match="has had no rows yet"):
+        lake.scan()
+    assert ps.archive(tmp_path / "lake").key == ("car",)
+    with pytest.raises(ps.ArchiveError, match=r"the time of .* is 'ts', not 't'"):
+        ps.archive(tmp_path / "lake", time="t")
+    (tmp_path / "lake" / "manifest.json").write_text(
+        '{"format": "piestream archive", "version": 9}'
+    )
+    with pytest.raises(ps.ArchiveError, match="version 9"):
+        ps.archive(tmp_path / "lake")
+    (tmp_path / "lake" / "manifest.json").write_text("{}")
+    with pytest.raises(ps.ArchiveError, match="no manifest"):
+        ps.archive(tmp_path / "lake")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ps.ArchiveError, match="a directory with other files"):
+        ps.archive(tmp_path, time="ts")
+
+
+def test_plain_parquet_is_an_archive_to_read(tmp_path: Path) -> None:
+    rows = _frame(0, 100)
+    for i in range(4):
+        rows[i * 25 : i * 25 + 25].write_parquet(tmp_path / f"{i}.parquet", row_group_size=10)
+    lake = ps.archive(tmp_path)
+    assert (lake.rows, len(lake.files), len(lake.pages)) == (100, 4, 12)
+    assert lake.scan().collect().equals(rows)
+    table = lake.pages.table
+    assert table["min:ts"].to_list()[:4] == [0, 10, 20, 25]
+    assert table["missing:ts"].to_list() == [0] * 12
+    assert table["missing:speed"].null_count() == 12  # a NaN is not counted by anybody
+    with pytest.raises(ps.ArchiveError, match="are read, not changed"):
+        lake.append(rows)
+    with pytest.raises(ps.ArchiveError, match="leave out time"):
+        ps.archive(tmp_path, time="ts")
+    assert ps.archive(tmp_path / "0.parquet").rows == 25

@@ -1,0 +1,76 @@
+"""`Query.why` over several streams: what each part of a match waited for, as the oracle has it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import piestream as ps
+from piestream.language.model import Value
+from tests.diagnosis.test_streams import _end, _frames, _partitions, _scenarios
+from tests.stream_scenario import KINDS, CombinedScenario
+
+
+def _bindings(drawn: CombinedScenario, partition: Any) -> list[tuple[dict[str, Any], Any]]:
+    names = sorted(symbol.name for symbol in drawn.query.symbols)
+    return list(partition._bindings({}, names, -(1 << 70)))
+
+
+def _with_ids(query: ps.Query) -> ps.Query:
+    """A query whose RETURN has the IDs of rows: several may begin together."""
+    ids = [
+        Value(s.name, source.id, f"{s.name}_id")
+        for s in query.symbols
+        if (source := query.stream_of(s.name)).id is not None
+    ]
+    return replace(query, returns=(*query.returns, *ids))
+
+
+def _known(time: Any) -> int | None:
+    return None if time is None else math.floor(time)
+
+
+def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why: Any) -> bool:
+    """Whether a binding of the oracle's became known as it is said."""
+    plain = drawn.clock.plain
+    for interval in why.intervals:
+        known = bound[interval.symbol]
+        end = None if interval.te is None else plain(interval.te)
+        said = plain(interval.ts), end, plain(interval.valid_at)
+        if said != (known.start, _end(known), _known(known.valid)):
+            return False
+    for decision in why.decisions:
+        x, y = decision.constraint.x, decision.constraint.y
+        at = partition._decided(x, y, bound[x], bound[y])
+        last = partition._relation(x, y, bound, partition.instants[-1])
+        if (plain(decision.decided_at), decision.relation) != (_known(at), last):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_the_parts_of_a_match_become_known_when_the_oracle_says(
+    kinds: str, few_seeds: range
+) -> None:
+    looked_at = 0
+    for drawn in _scenarios(few_seeds, kinds):
+        drawn = drawn.having(returns=())
+        if drawn.clock.kind == "ns":
+            continue  # a row as a dict holds no nanoseconds
+        query, frames = _with_ids(drawn.query), _frames(drawn)
+        partitions = {tuple(key): partition for key, partition in _partitions(drawn)}
+        found = query.run(frames, ties=drawn.ties, at_end=drawn.at_end)
+        for row in found.head(2).rows(named=True):
+            why = query.why(row, frames, ties=drawn.ties, at_end=drawn.at_end)
+            partition = partitions[tuple(row[name] for name in query.partition_by)]
+            candidates = _bindings(drawn, partition)
+            assert any(_agrees(drawn, partition, bound, why) for bound, _ in candidates), (
+                f"{drawn}\n{row}\n{why}"
+            )
+            assert why.waited_for, f"{drawn}\n{row}\n{why}"
+            assert all(decision.decided_by for decision in why.decisions), f"{drawn}\n{why}"
+            looked_at += 1
+    assert looked_at > 3
