@@ -492,7 +492,8 @@ class _Partition:
                 at = match.completion
             else:
                 at = match.trigger
-            if self.moments[at].time - first <= within and self._passes(match, at):
+            now = max(moment.time for moment in self.moments[: at + 1])
+            if now - first <= within and self._passes(match, at):
                 found.append((at, [match.intervals[name].start for name in names], match))
         found.sort(key=lambda one: one[:2])
         reported = []

@@ -456,7 +456,7 @@ def detect(
                     scratch.time = time
                     if scratch.closing:
                         scratch.time += 1  # where the instant lies: see `Closing`
-                    scratch.floor = minus(time, program.window)
+                    scratch.floor = partition.floor_at(time)
                     growing[_POOL] = apply_rows(
                         place, program, growing[_POOL], scratch, columns, interval_rows, started,
                         ended,
@@ -473,7 +473,7 @@ def detect(
                 if begins:
                     scratch.item = 0
                     scratch.depth = DONE
-                floor = minus(time, program.window)
+                floor = partition.floor_at(time)
                 if program.judges:
                     floor = earliest_given(partition, floor)
                     scratch.barred = is_barred(partition, time)

@@ -99,12 +99,13 @@ def follow_bridges(
 
 
 @kernel
-def note_interrupted(partition: Partition, scratch: Scratch) -> None:
+def note_interrupted(partition: Partition, scratch: Scratch, time: int) -> None:
     """Note which intervals are interrupted after an event, and when the first bridge is over."""
     program = partition.program
     bridges = partition.bridges()
     bridges.interrupted = partition.mask & ~scratch.holds
     bridges.due = INT64_MAX
+    bridges.passed = max(bridges.passed, time)
     rest = bridges.interrupted
     while rest:
         s = trailing_zeros(rest)

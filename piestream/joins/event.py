@@ -165,7 +165,7 @@ def _end_intervals(
         ):
             kept |= 1 << s
         else:
-            drop_interval(partition, s)
+            drop_interval(partition, s, partition.floor_at(time))
     return kept
 
 
@@ -281,7 +281,7 @@ def apply_event(
     if not scratch.waits:
         rest |= _reach_lengths(partition, mask, scratch.holds, time, latest)
     if program.bridged:
-        note_interrupted(partition, scratch)
+        note_interrupted(partition, scratch, time)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
+from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import (
     MOST_EVENTS,
@@ -28,7 +29,9 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
-_INTERRUPTED, _BRIDGES_DUE = Bridges.offset("interrupted"), Bridges.offset("due")
+_INTERRUPTED, _BRIDGES_DUE, _PASSED = (
+    Bridges.offset(field) for field in ("interrupted", "due", "passed")
+)
 
 
 class Partition(Record):
@@ -105,6 +108,16 @@ class Partition(Record):
         return Bridges(at_word(self, self.program.bridges_at))
 
     @method
+    def floor_at(self, time: int) -> int:
+        """The earliest start that a match reported at a time can have.
+
+        What is closed is reported with the last event, though time may have passed since.
+        """
+        if self.program.bridged:
+            time = max(time, self.bridges().passed)
+        return minus(time, self.program.window)
+
+    @method
     def end_so_far(self, s: int, slot_id: int) -> int:
         """Where a run ends if no other is bridged to it; OPEN if its predicate holds."""
         slot = self.ring(s).slot(slot_id)
@@ -145,6 +158,7 @@ class Partition(Record):
         if self.program.bridges_at != NONE:
             self[self.program.bridges_at + _INTERRUPTED] = 0
             self[self.program.bridges_at + _BRIDGES_DUE] = INT64_MAX
+            self[self.program.bridges_at + _PASSED] = INT64_MIN
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

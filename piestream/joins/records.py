@@ -422,6 +422,7 @@ class Bridges(Record):
 
     interrupted: int  # the symbols (as bits) whose interval may go on, though it does not hold
     due: int  # when it is known of the first of them that no run follows in time
+    passed: int  # the latest instant that has been worked on
 
 
 class Given(Record):

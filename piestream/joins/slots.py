@@ -6,7 +6,6 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
-from piestream.intervals.ticks import minus
 from piestream.joins.keys import drop_keys, index_keys
 from piestream.joins.listed import drop_pairs
 from piestream.joins.pairs import drop_partner
@@ -16,14 +15,16 @@ from piestream.joins.rings import grow_ring
 
 
 @kernel
-def drop_interval(partition: Partition, s: int) -> None:
-    """Take back an ended interval whose duration is not allowed, with its pairs."""
+def drop_interval(partition: Partition, s: int, floor: int) -> None:
+    """Take back an ended interval whose duration is not allowed, with its pairs.
+
+    What began before ``floor`` can be in no match.
+    """
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
-    floor = minus(slot.end, program.window)
     if symbol.has_lists and slot.start < floor:
         # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
         partition.valid |= 1 << s
