@@ -136,10 +136,11 @@ class CombinedScenario:
                 found = {**stream.query.inputs, **found}
         return found
 
-    def expected(self) -> Rows:
-        """The oracle's rows."""
+    def expected(self, until: int | None = None) -> Rows:
+        """The oracle's rows; ``until`` time has gone, else to the last instant of a row."""
         inputs = self.inputs.values()
-        until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
+        if until is None:
+            until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
         rows = {stream.name: stream.rows for stream in inputs}
         told = stream_oracle.Inputs(
             rows, self.truth, self.clock, self.ties, until, 600, self.at_end

@@ -7,6 +7,7 @@ compiled, not before.
 from piestream.automata.allen import compose, converse
 from piestream.automata.consistency import clash, closure
 from piestream.automata.decision_points import DecisionPoint, decision_points
+from piestream.automata.endpoints import may_end_last
 from piestream.automata.letters import LETTERS, LL, LP, PL, read_by_automaton
 from piestream.automata.pair_automaton import PairAutomaton, compile_pair
 
@@ -23,5 +24,6 @@ __all__ = [
     "compose",
     "converse",
     "decision_points",
+    "may_end_last",
     "read_by_automaton",
 ]

@@ -46,6 +46,8 @@ _POOL_WORDS = 1 << 10
 _WAITING_WORDS = 1 << 6
 #: Words for result rows that every call has.
 _LEAST_RESULT_WORDS = 1 << 10
+#: Result rows for which there is room at first, of each row that comes: what is not used costs nothing.
+_RESULT_ROWS_EACH = 16
 #: Slots of a ring whose set of candidates has every level.
 _LARGE_RING = 1 << 20
 
@@ -288,7 +290,9 @@ class Detector:
         partition = np.zeros(self.partitions.width, np.int64)
         state = LoopState(partition, _empty_pool(PoolHeader.size), self._no_waiting_matches())
         workroom = Workroom(program)
-        steps = found = expected = 0
+        steps = found = 0
+        n_rows = int(batch.row_offsets[end] - batch.row_offsets[first])
+        expected = min(PORTION_ROWS, _RESULT_ROWS_EACH * n_rows)
         while first < end and found <= enough:
             until = end
             if adaption.enabled:

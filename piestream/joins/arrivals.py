@@ -13,12 +13,14 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing
 from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.closing import open_row_before
 from piestream.joins.keys import drop_keys, index_interval, index_keys
 from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import find_arrived, find_passed, followed_end
+from piestream.joins.range_bounds import begin_given, take_bounds
 from piestream.joins.records import (
     NO_MATCH,
     UNBOUNDED,
@@ -343,6 +345,7 @@ def _find_of_runs(
         slot_id = partition.rings[s].tail - 1
         if not passed:
             _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
+            begin_given(partition, s)
         if program.symbols[s].has_lists and partition.ring(s).slot(slot_id).start >= scratch.floor:
             pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed)
     return pool_array
@@ -366,6 +369,7 @@ def _arrive(
             return pool_array
         slot.held = Held.REFUSED
     else:
+        take_bounds(partition, s, slot_id)
         _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
         pool_array = _find(place, program, pool_array, scratch, s, slot_id, False)
         partition = Partition(place, program, pointer(pool_array))

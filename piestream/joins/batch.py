@@ -28,8 +28,9 @@ from piestream.joins.bridges import held_before, lasting, latest_ceased
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
-from piestream.joins.extend import DONE, Matches
+from piestream.joins.extend import DONE
 from piestream.joins.given import earliest_given, is_barred, room_to_give
+from piestream.joins.matches import Matches
 from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
+from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
-from piestream.joins.orders import BY_START, box_in
+from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH
 

@@ -12,15 +12,18 @@ from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.bridges import events_before, follow_bridges, note_interrupted
 from piestream.joins.counters import note_counts
-from piestream.joins.extend import DONE, Matches, extend
+from piestream.joins.extend import DONE, extend
 from piestream.joins.first import extend_to_first
 from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import is_held, link, pair_at
-from piestream.joins.orders import BY_END, box_in
+from piestream.joins.matches import Matches
+from piestream.joins.orders import BY_END
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
+from piestream.joins.range_bounds import bound_by_ended, note_given
 from piestream.joins.records import (
     MOST_EVENTS,
     NO_MATCH,
@@ -64,7 +67,7 @@ def _enqueue_ranges(
             if not starts and mine.first_starting_after != NONE:
                 latest = partition.ring(s).latest()
                 latest[mine.first_starting_after] = partition.rings[other].tail
-                if theirs.bound_by_ended != NONE:
+                if theirs.bound_by_ended != NONE or mine.given != NONE:
                     item = scratch.enqueue(ItemKind.END)
                     item.constraint = incident.constraint
                     item.side = incident.side
@@ -300,6 +303,10 @@ def _insert_end(partition: Partition, item: Item) -> None:
         given = bound_excluding(
             program.symbols[s], partition.ring(s).latest(), constraint.sides[item.side].bound
         )
+        if constraint.listed != NONE:
+            slot_id = partition.rings[s].tail - 1
+            note_given(partition, constraint, item.side, slot_id, given)
+            return
         ended = constraint.sides[1 - item.side].bound_by_ended
         partition[ended] = max(partition[ended], given)
 
@@ -337,7 +344,10 @@ def _insert_range(partition: Partition, item: Item, floor: int) -> int:
         slot[mine.latest_with_key] = _latest_with_key(partition, constraint, item)
     increased = False
     if mine.bound != NONE:
-        bound = partition[mine.bound_by_ended]
+        if constraint.listed != NONE:
+            bound = bound_by_ended(partition, constraint, item.side, slot.start)
+        else:
+            bound = partition[mine.bound_by_ended]
         increased = bound > slot[mine.bound]
         slot[mine.bound_by_earlier] = bound
         slot[mine.bound] = max(bound, slot[mine.bound])

@@ -17,11 +17,13 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
-from piestream.joins.extend import DONE, Matches, Scanned, begin_scan, scan, scan_listed
+from piestream.joins.extend import DONE, begin_scan, scan
 from piestream.joins.given import identify, was_given
+from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import scattered
 from piestream.joins.partition import Partition
 from piestream.joins.records import Paused, Program, ScanMode, Scratch, Seed
+from piestream.joins.scan_listed import scan_listed
 
 
 @kernel

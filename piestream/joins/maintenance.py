@@ -10,11 +10,12 @@ from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
 from piestream.joins.arrivals import expire_rows
+from piestream.joins.boxes import box_in
 from piestream.joins.closing import any_open_row_before
 from piestream.joins.given import index_given, is_remembered
 from piestream.joins.keys import index_keys
 from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     NO_MATCH,

@@ -9,13 +9,11 @@ as many steps as there are of them, and a logarithm.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Carried, Record, kernel, method
-from piestream.joins.records import NO_MATCH, Held, OrderNode, RowSlot
+from piestream.joins.records import NO_MATCH, UNBOUNDED, Held, OrderNode, RowSlot, Symbol
 from piestream.joins.rings import Ring
 
 #: The orders, by the word of the slot that comes first in their keys.
@@ -23,14 +21,6 @@ BY_START, BY_END = 0, 1
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX_AGAIN = np.uint64(0xBF58476D1CE4E5B9)
-
-
-class _Came(IntEnum):
-    """From where a walk through a tree has come to a node."""
-
-    FROM_ABOVE = 0
-    FROM_LEFT = 1
-    FROM_ITSELF = 2
 
 
 @kernel
@@ -49,6 +39,7 @@ class Order(Record):
     ring: Carried[Ring]
     by: Carried[int]  # BY_START or BY_END
     keeps_best: Carried[bool]  # whether somebody asks for the best bounds
+    symbol: Carried[Symbol]
 
     @method
     def slot(self, slot_id: int) -> RowSlot:
@@ -88,13 +79,101 @@ class Order(Record):
                 low = min(low, child.low)
                 high = max(high, child.high)
                 best = max(best, child.best)
+        changed = False
+        if self.by == BY_END and self.symbol.given != self.symbol.lowest_end:
+            changed = self.summarize_bounds(slot)
         if node.count == count and node.low == low and node.high == high and node.best == best:
-            return False
+            return changed
         node.count = count
         node.low = low
         node.high = high
         node.best = best
         return True
+
+    @method
+    def given_by(self, slot: RowSlot, word: int) -> int:
+        """The bound that an interval gives to partners: see `Symbol.given`; NONE: without exception."""
+        if slot.held != Held.VALID:
+            return NO_MATCH
+        if word == NONE:
+            return min(slot.start, slot.match_bound)
+        symbol = self.symbol
+        excluded = symbol.bound + word - symbol.given
+        best = slot.start
+        for other in range(symbol.bound, symbol.bound_end):
+            if other != excluded:
+                best = min(best, slot[other])
+        return best
+
+    @method
+    def raisable(self, slot: RowSlot, word: int) -> int:
+        """The bound that later partners may still raise: see `Symbol.lowest`."""
+        symbol = self.symbol
+        bound = slot[symbol.by_later + word - symbol.lowest]
+        return bound if bound < slot.start else UNBOUNDED
+
+    @method
+    def summarize_bounds(self, slot: RowSlot) -> bool:
+        """Make what a node of the order by end says of bounds agree with its subtrees; False if it did."""
+        symbol = self.symbol
+        node = slot.orders[BY_END]
+        changed = False
+        for word in range(symbol.given, symbol.lowest_end):
+            gives = word < symbol.given_end
+            bound = self.given_by(slot, word) if gives else self.raisable(slot, word)
+            for side in range(2):
+                child_id = node.left if side == 0 else node.right
+                if child_id != NONE:
+                    theirs = self.slot(child_id)[word]
+                    bound = max(bound, theirs) if gives else min(bound, theirs)
+            if slot[word] != bound:
+                slot[word] = bound
+                changed = True
+        return changed
+
+    @method
+    def best_given_before(self, limit: int, word: int) -> int:
+        """The best bound that those give whose first endpoint is less than a limit.
+
+        ``word`` is one of `Symbol.given`, or NONE.
+        """
+        best = NO_MATCH
+        at = self.root
+        while at != NONE:
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            if slot[self.by] >= limit:
+                at = node.left
+                continue
+            best = max(best, self.given_by(slot, word))
+            if node.left != NONE:
+                left = self.slot(node.left)
+                best = max(best, left[word] if word != NONE else left.orders[self.by].best)
+            at = node.right
+        return best
+
+    @method
+    def first_raisable(self, limit: int, word: int, bound: int) -> int:
+        """One whose first endpoint is less than a limit and whose bound is lower; NONE if none is.
+
+        ``word`` is one of `Symbol.lowest`.
+        """
+        at = self.root
+        while at != NONE:
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            if slot[word] >= bound:
+                return NONE
+            if slot[self.by] >= limit:
+                at = node.left
+                continue
+            if node.left != NONE and self.slot(node.left)[word] < bound:
+                at = node.left
+            elif self.raisable(slot, word) < bound:
+                return at
+            else:
+                at = node.right
+        return NONE
 
     @method
     def refresh(self, slot_id: int) -> None:
@@ -242,84 +321,3 @@ class Order(Record):
             else:
                 at = node.left
         return highest
-
-
-class Box(Order):
-    """The intervals of an order of which both endpoints lie in ranges, and the bound is not lower."""
-
-    first: Carried[int]  # of the endpoint that the order is by
-    last: Carried[int]
-    low: Carried[int]  # of the other one
-    high: Carried[int]
-    floor: Carried[int]  # of the bound
-
-    @method
-    def may_hold(self, slot_id: int) -> bool:
-        """Whether a subtree may have one, as far as its summary says."""
-        if slot_id == NONE:
-            return False
-        node = self.node(slot_id)
-        return node.high >= self.low and node.low <= self.high and node.best >= self.floor
-
-    @method
-    def holds(self, slot: RowSlot) -> bool:
-        """Whether an interval is one."""
-        if not self.first <= slot[self.by] <= self.last:
-            return False
-        if not self.low <= slot[1 - self.by] <= self.high:
-            return False
-        if self.floor == NO_MATCH:
-            return True
-        return slot.held == Held.VALID and min(slot.start, slot.match_bound) >= self.floor
-
-    @method
-    def following(self, slot_id: int) -> tuple[int, int]:
-        """The one after an interval of the order, the first after NONE; NONE after the last.
-
-        And how many nodes it took to find it.
-        """
-        at = slot_id
-        came = _Came.FROM_ITSELF
-        looked = 0
-        if at == NONE:
-            at = self.root
-            came = _Came.FROM_ABOVE
-            if not self.may_hold(at):
-                return NONE, 1
-        while True:
-            looked += 1
-            slot = self.slot(at)
-            node = slot.orders[self.by]
-            first = slot[self.by]
-            if came == _Came.FROM_ABOVE:
-                if first >= self.first and self.may_hold(node.left):
-                    at = node.left
-                    continue
-                came = _Came.FROM_LEFT
-            if first > self.last:
-                return NONE, looked
-            if came == _Came.FROM_LEFT and self.holds(slot):
-                return at, looked
-            if self.may_hold(node.right):
-                at = node.right
-                came = _Came.FROM_ABOVE
-                continue
-            while True:  # up, to the first that comes after
-                below = at
-                at = self.node(below).parent
-                if at == NONE:
-                    return NONE, looked
-                if self.node(at).left == below:
-                    break
-                looked += 1
-            came = _Came.FROM_LEFT
-
-
-@kernel
-def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int) -> Box:
-    """The intervals of an order with the endpoint that it is by from ``first`` to ``last``.
-
-    The other endpoint is from ``low`` to ``high``; the bound is not lower than ``floor``, unless this
-    is NO_MATCH.
-    """
-    return Box(order, order.ring, order.by, order.keeps_best, first, last, low, high, floor)

@@ -7,9 +7,11 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
-from piestream.joins.extend import Matches
+from piestream.joins.boxes import box_in
 from piestream.joins.given import identify, judge, spend
-from piestream.joins.orders import BY_END, box_in
+from piestream.joins.match_order import places_by_rank
+from piestream.joins.matches import Matches
+from piestream.joins.orders import BY_END
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     NO_MATCH,
@@ -107,6 +109,9 @@ def _sorted_matches(partition: Partition, matches: Matches, count: int) -> Array
     if not program.rows:
         order = at_word(program.sort_order, 0)
         return sorted_places(at_word(matches, 0), np.arange(0, count * n, n), order, n)
+    places = places_by_rank(partition, matches, count)
+    if places.size == count:
+        return places
     keys_array = np.empty(2 * count * n, np.int64)
     keys = pointer(keys_array)
     for k in range(count):

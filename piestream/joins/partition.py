@@ -82,8 +82,9 @@ class Partition(Record):
     @method
     def order(self, s: int, by: int) -> Order:
         """The intervals of such a symbol in one of their orders."""
-        root = at_word(self, self.program.symbols[s].rows + by)
-        return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0)
+        symbol = self.program.symbols[s]
+        root = at_word(self, symbol.rows + by)
+        return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0, symbol)
 
     @method
     def row_number(self, s: int, slot_id: int) -> int:

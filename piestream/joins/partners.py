@@ -16,8 +16,9 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
+from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, is_held
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.pairs import compare_times
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Slot

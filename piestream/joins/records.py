@@ -144,7 +144,6 @@ class RowsHeader(Record):
     by_end: int  # of those whose end has passed, or will
     pending: int  # the first interval that may still wait for its minimum length
     floor: int  # what began before it is forgotten or retired
-    best: int  # the latest start that a match with any interval can have had, as far as bounds say
 
 
 class Pair(Record):
@@ -220,6 +219,12 @@ class Symbol(Record):
     bridging: int  # ticks: runs so far apart are one interval; NONE: no run goes on
     bridge_cell: int  # first of the cells that go on where its predicate does not hold
     known: int  # of rows: word of the time from which it is known, or NONE
+    # of rows, words with what a subtree of the order by end says of bounds (range_bounds.py):
+    given: int  # first of the best that it gives: without that in the words from `bound` on
+    given_end: int
+    lowest: int  # first of the lowest that a partner can raise, of the words from `by_later` on
+    lowest_end: int
+    by_later: int  # first of the words of Side.bound_by_later
     gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
 
 
@@ -269,6 +274,7 @@ class Side(Record):
     bound_by_earlier: int  # of those that ended before this one began
     bound_by_later: int  # of those that begin after this one ended
     bound_by_ended: int  # word of the partition: of all that have ended, for one that begins
+    given: int  # of a range of a listed constraint: the best bound that is given (range_bounds.py)
     key: int  # first of the words of the value that must be equal to the partner's
     bucket: int  # of the index by it of this side's intervals: in which partners are looked up
     chain: int
@@ -541,7 +547,9 @@ class Scratch(Record):
     begun: int  # symbols (as bits) whose runs started at this event
     changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on
     resumed: int  # symbols (as bits) whose runs are known to go on since this event
-    ended_earlier: int  # symbols (as bits) of which it is known since this event that they ended before
+    ended_earlier: (
+        int  # symbols (as bits) of which it is known since this event that they ended before
+    )
     waits: int  # 1: nothing happens at this event but that time passes
     known: int  # the next row of an interval, and the first behind those of the partition
     known_end: int

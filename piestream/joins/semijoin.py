@@ -14,20 +14,24 @@ from the nearest on only as far as it raises a bound. For an interval that will 
 keeps the best bound of all that ended. A side of a symbol has a bound only where some match is
 completed from another side of it.
 
-Of a cycle, a spanning tree is reduced. In all other patterns of runs `extend` enters nothing that
-cannot be completed. Where intervals come as rows, ranges of them give no bounds to each partner; but
-the best bound of all intervals of a symbol says whether any can complete a match (`every_row_symbol_can_complete`).
+Where intervals come as rows, ranges have orders of their own to go by (range_bounds.py). Of a cycle, a
+spanning tree is reduced. In all other patterns `extend` enters nothing that cannot be completed.
 """
 
 from __future__ import annotations
 
-from piestream.compiled.constants import NONE
-from piestream.compiled.primitives import trailing_zeros
+from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
 from piestream.joins.given import is_spent
 from piestream.joins.listed import is_held, note_bound, pair_at
 from piestream.joins.pairs import first_live_partner, possible_relations
 from piestream.joins.partition import Partition
+from piestream.joins.range_bounds import (
+    next_beginning_later,
+    next_ended_before,
+    note_given,
+    raise_by_later,
+)
 from piestream.joins.records import (
     NO_MATCH,
     UNBOUNDED,
@@ -78,18 +82,6 @@ def _may_be_pair(slot: Slot, side: Side, other: Slot) -> bool:
 
 
 @kernel
-def every_row_symbol_can_complete(partition: Partition, floor: int) -> bool:
-    """Whether each symbol of rows has, or has had, an interval that could complete a match."""
-    rest = partition.program.rows
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        if partition.rows_of(s).best < floor:
-            return False
-    return True
-
-
-@kernel
 def next_partner(scan: int, partners: Partners, slot_id: int) -> int:
     """The partner after this one, which may be one; behind the highest, there is none."""
     following = slot_id + 1
@@ -122,9 +114,6 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
         visits = note_bound(partition, s, slot_id, floor)
         if visits == NONE:
             return 0
-        if program.rows >> s & 1:
-            header = partition.rows_of(s)
-            header.best = max(header.best, min(slot.start, lowest))
     elif not partition.is_valid(s, slot_id):
         return 0
     if lowest >= floor:
@@ -163,6 +152,37 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                             visits += propagate_bound(
                                 partition, floor, s_other, other_id, incident.constraint
                             )
+            note_given(partition, constraint, incident.side, slot_id, given)
+            for scan_range in range(ScanRange.EARLIER, ScanRange.LATER + 1):
+                is_earlier = scan_range == ScanRange.EARLIER
+                word = theirs.bound_by_later if is_earlier else theirs.bound_by_earlier
+                if word == NONE or (not is_earlier and slot.end == OPEN):
+                    continue
+                other_id = NONE
+                while True:
+                    if is_earlier:
+                        other_id = next_ended_before(
+                            partition, constraint, incident.side, slot, other_id, given
+                        )
+                    else:
+                        other_id = next_beginning_later(
+                            partition, constraint, incident.side, slot, other_id, given
+                        )
+                    visits += 1
+                    if other_id == NONE:
+                        break
+                    other = others.slot(other_id)
+                    best = other[theirs.bound]
+                    bound = min(given, other.start)
+                    if is_earlier:
+                        raise_by_later(partition, constraint, 1 - incident.side, other_id, bound)
+                    else:
+                        other[word] = bound
+                    if bound > best:
+                        other[theirs.bound] = bound
+                        visits += propagate_bound(
+                            partition, floor, s_other, other_id, incident.constraint
+                        )
             continue
 
         partners = slot.partners(mine.partners)

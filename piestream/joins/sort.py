@@ -7,14 +7,14 @@ import numpy as np
 from piestream.compiled.primitives import keep_alive, leading_zeros, pointer, signed
 from piestream.compiled.records import Array, Record, Rows, Words, kernel
 
-__all__ = ["sorted_places"]
+__all__ = ["FEW", "MOST_BITS", "bits_of", "radix_sorted", "sorted_places"]
 
 #: Fewer records than this are sorted by comparing their keys.
-_FEW = 24
+FEW = 24
 _DIGIT_BITS = 8
 _DIGITS = 1 << _DIGIT_BITS
 #: All keys of a record fit into one word if they take so many bits at most.
-_MOST_BITS = 63
+MOST_BITS = 63
 
 
 class _KeyRange(Record):
@@ -72,7 +72,7 @@ def _merge_sorted(keys: Words, places: Array, order: Words, n: int) -> Array:
 
 
 @kernel
-def _bits(number: int) -> int:
+def bits_of(number: int) -> int:
     """How many bits a number without sign takes."""
     return 64 - signed(leading_zeros(np.uint64(number)))
 
@@ -90,7 +90,7 @@ def _measure(keys: Words, places: Array, order: Words, n: int, ranges: _KeyRange
             highest = max(highest, key)
         key_range = ranges.of[k]
         key_range.lowest = lowest
-        key_range.bits = _bits(highest - lowest)
+        key_range.bits = bits_of(highest - lowest)
         taken += key_range.bits
     return taken
 
@@ -99,7 +99,7 @@ def _measure(keys: Words, places: Array, order: Words, n: int, ranges: _KeyRange
 def _packed(keys: Words, places: Array, order: Words, n: int, ranges: _KeyRanges) -> Array:
     """The keys of each record in one word, its number in the lowest bits."""
     count = places.size
-    number_bits = _bits(count - 1)
+    number_bits = bits_of(count - 1)
     words = np.zeros(count, np.int64)
     for k in range(n):
         key_range = ranges.of[k]
@@ -113,7 +113,7 @@ def _packed(keys: Words, places: Array, order: Words, n: int, ranges: _KeyRanges
 
 
 @kernel
-def _radix_sorted(words: Array, first_bit: int, end_bit: int) -> Array:
+def radix_sorted(words: Array, first_bit: int, end_bit: int) -> Array:
     """The words sorted by these bits, one digit after the other."""
     target = np.empty(words.size, np.int64)
     ends = np.empty(_DIGITS, np.int64)
@@ -140,15 +140,15 @@ def sorted_places(keys: Words, places: Array, order: Words, n: int) -> Array:
     into one word each.
     """
     count = places.size
-    if count < _FEW:
+    if count < FEW:
         return _merge_sorted(keys, places, order, n) if count > 1 else places
     ranges_array = np.empty(n * _RANGE_WORDS, np.int64)
     ranges = _KeyRanges(pointer(ranges_array))
-    number_bits = _bits(count - 1)
+    number_bits = bits_of(count - 1)
     end_bit = number_bits + _measure(keys, places, order, n, ranges)
-    if end_bit > _MOST_BITS:
+    if end_bit > MOST_BITS:
         return _merge_sorted(keys, places, order, n)
-    words = _radix_sorted(_packed(keys, places, order, n, ranges), number_bits, end_bit)
+    words = radix_sorted(_packed(keys, places, order, n, ranges), number_bits, end_bit)
     keep_alive(ranges_array)
     found = np.empty(count, np.int64)
     for k in range(count):

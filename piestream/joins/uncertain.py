@@ -14,8 +14,9 @@ from __future__ import annotations
 from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.intervals.ticks import minus, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, is_held
-from piestream.joins.orders import BY_END, BY_START, box_in
+from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import relations_now
 from piestream.joins.records import NO_MATCH, BridgedSlot, Constraint, RowSlot, Scratch, Slot

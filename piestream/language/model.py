@@ -117,6 +117,11 @@ class Source:
         """Whether its rows are intervals, rather than events whose runs are."""
         return self.kind is not StreamKind.EVENTS
 
+    @property
+    def is_known_at_end(self) -> bool:
+        """Whether its rows are intervals none of which is known before it ends."""
+        return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
+
 
 @dataclass(frozen=True, slots=True)
 class Symbol:

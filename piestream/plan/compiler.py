@@ -7,15 +7,15 @@ lies in the same place in all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 
-from piestream.automata import compile_pair, read_by_automaton
+from piestream.automata import compile_pair, may_end_last, read_by_automaton
 from piestream.compiled.constants import NONE
-from piestream.compiled.records import Record, assemble
+from piestream.compiled.records import assemble
 from piestream.intervals import aggregates
 from piestream.joins import records
 from piestream.joins.partition import Partition
@@ -32,6 +32,7 @@ from piestream.joins.records import (
     Validity,
 )
 from piestream.language.model import Emit, Query
+from piestream.plan.bounds import add_bounds
 from piestream.plan.join_order import (
     Edge,
     Estimate,
@@ -39,6 +40,7 @@ from piestream.plan.join_order import (
     bounded_sides,
     spanning_tree,
 )
+from piestream.plan.layout import ConstraintWords, SlotLayout, blank
 from piestream.plan.program import (
     Cell,
     CompiledQuery,
@@ -105,58 +107,6 @@ def _signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 else bits
 
 
-class _SlotLayout:
-    """Which words of each symbol's slots are taken."""
-
-    def __init__(self, widths: list[int]) -> None:
-        self.widths = widths
-
-    def take(self, symbol: int, words: int = 1) -> int:
-        """The first of so many words, which are taken from now on."""
-        first = self.widths[symbol]
-        self.widths[symbol] += words
-        return first
-
-
-def _blank(record: type[Record]) -> dict[str, int]:
-    return dict.fromkeys(record.fields, NONE)
-
-
-@dataclass(slots=True)
-class _Constraint:
-    """A constraint of the program, whose fields become known one after the other."""
-
-    edge: Edge
-    automaton: int = NONE
-    naming: bool = False  # only tells followed-by from before
-    listed: int = NONE  # the number of the ring of its pairs
-    uncertain: bool = False
-    same: bool = False
-    seed: int = NONE
-    sides: tuple[dict[str, int], dict[str, int]] = field(
-        default_factory=lambda: (_blank(records.Side), _blank(records.Side))
-    )
-
-    def side_of(self, symbol: int) -> dict[str, int]:
-        """The fields of a symbol's side."""
-        return self.sides[self.edge.side(symbol)]
-
-    def packed(self, number: int, checked: bool) -> list[int]:
-        """The words of its record."""
-        return records.Constraint.packed(
-            symbols=(self.edge.x, self.edge.y),
-            automaton=self.automaton,
-            naming=self.naming,
-            listed=self.listed,
-            checked=checked,
-            uncertain=self.uncertain,
-            same=self.same,
-            number=number,
-            seed=self.seed,
-            sides=[records.Side.packed(**side) for side in self.sides],
-        )
-
-
 class _Compiler:
     """Compiles one query: first its constraints, then what of them each symbol keeps."""
 
@@ -182,7 +132,7 @@ class _Compiler:
         #: The symbols whose runs go on over gaps; the ends of their intervals are known later.
         self.bridged = {n for n, ticks_ in enumerate(ticks.bridging) if ticks_ is not None}
         self.outputs = tuple(dict.fromkeys(outputs))
-        self.symbols = [_blank(records.Symbol) for _ in query.symbols]
+        self.symbols = [blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
         self.edges = [
             Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
@@ -195,10 +145,10 @@ class _Compiler:
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
-        self.slots = _SlotLayout([self._slot_record(n).size for n in range(len(self.symbols))])
+        self.slots = SlotLayout([self._slot_record(n).size for n in range(len(self.symbols))])
         self.n_ended_bounds = 0
         self.n_gone = 0
-        self.constraints: list[_Constraint] = []
+        self.constraints: list[ConstraintWords] = []
         self.incidents: list[list[int]] = []
         self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
@@ -214,7 +164,19 @@ class _Compiler:
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
-        self._add_bounds()
+        tree = tuple(
+            number
+            for number in spanning_tree(len(self.symbols), self.edges)
+            if not (self.edges[number].ranged and self._is_uncertain(self.edges[number]))
+        )
+        self.n_ended_bounds = add_bounds(
+            self.symbols,
+            self.constraints[: len(self.edges)],
+            bounded_sides(tree, self.edges, self.seeds),
+            self.rows,
+            self.slots,
+            self._ended_bounds_at,
+        )
         for symbol in range(len(self.symbols)):
             self._add_report_words(symbol)
         self._add_keys()
@@ -250,7 +212,7 @@ class _Compiler:
             if self._same_predicate(*pair) and frozenset(pair) not in constrained
         ]
 
-    def _constraint(self, number: int) -> _Constraint:
+    def _constraint(self, number: int) -> ConstraintWords:
         """A constraint of the query."""
         edge = self.edges[number]
         spec = self.query.constraints[number]
@@ -259,15 +221,16 @@ class _Compiler:
         pairs = read_by_automaton(spec.relations, same_predicate and not listed)
         if uncertain:
             pairs |= spec.relations & (_BEFORE | _AFTER)
-        constraint = _Constraint(edge, uncertain=uncertain, same=same_predicate)
+        constraint = ConstraintWords(edge, uncertain=uncertain, same=same_predicate)
         if listed:
             constraint.listed = self.n_rings
             self.n_rings += 1
         elif pairs:
             constraint.automaton = self._automaton(pairs, same_predicate)
-        if pairs:
-            self.seeds.append(((edge.x, edge.y), number))
-        constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
+        if self._may_complete(edge.x, edge.y):
+            if pairs:
+                self.seeds.append(((edge.x, edge.y), number))
+            constraint.seed = self.join_orders.add_seed(f"{spec.x}, {spec.y}", (edge.x, edge.y))
         for symbol, allowed, stored in (
             (edge.x, spec.relations, pairs),
             (edge.y, inverse(spec.relations), inverse(pairs)),
@@ -288,6 +251,24 @@ class _Compiler:
                 if allowed & _AFTER:
                     side["last_ended_before"] = self.slots.take(symbol)
         return constraint
+
+    @cached_property
+    def _last(self) -> set[int]:
+        """The symbols of which an interval may be the last of a match to become known.
+
+        Where all intervals become known at their ends, it is one that no other ends after.
+        """
+        symbols = range(len(self.symbols))
+        streams = [self.query.streams[symbol.stream] for symbol in self.query.symbols]
+        if not all(stream.is_known_at_end for stream in streams):
+            return set(symbols)
+        relations = (c.relations for c in self.query.constraints)
+        pairs = ((e.x, e.y, r) for e, r in zip(self.edges, relations, strict=True))
+        return set(may_end_last(len(self.symbols), pairs))
+
+    def _may_complete(self, *symbols: int) -> bool:
+        """Whether a match may be completed by intervals of these symbols."""
+        return not self._last.isdisjoint(symbols)
 
     def _of_rows(self, edge: Edge) -> bool:
         """Whether intervals of one of the symbols come as rows."""
@@ -315,10 +296,10 @@ class _Compiler:
         }
         return [n for n, edge in enumerate(self.edges) if frozenset((edge.x, edge.y)) in named]
 
-    def _naming_constraint(self, number: int) -> _Constraint:
+    def _naming_constraint(self, number: int) -> ConstraintWords:
         """What tells followed-by from before between the symbols of a constraint."""
         edge = self.edges[number]
-        constraint = _Constraint(edge, naming=True)
+        constraint = ConstraintWords(edge, naming=True)
         if self._is_listed(edge):
             for symbol in (edge.x, edge.y):
                 self._track_ends(symbol, True)
@@ -341,7 +322,7 @@ class _Compiler:
 
     # -- symbols ----------------------------------------------------------------------------------
 
-    def _constraints_of(self, symbol: int) -> Iterator[tuple[int, _Constraint]]:
+    def _constraints_of(self, symbol: int) -> Iterator[tuple[int, ConstraintWords]]:
         for number, constraint in enumerate(self.constraints):
             if symbol in (constraint.edge.x, constraint.edge.y):
                 yield number, constraint
@@ -381,7 +362,8 @@ class _Compiler:
             fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
-        if fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol):
+        completes = fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol)
+        if completes and self._may_complete(symbol):
             name = self.query.symbols[symbol].name
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
@@ -394,36 +376,6 @@ class _Compiler:
             if not constraint.naming
         ]
         return bool(allowed) and all(allowed)
-
-    def _add_bounds(self) -> None:
-        """Words for the bounds of the semijoin reduction: of constraints, on the sides they limit."""
-        tree = tuple(
-            number
-            for number in spanning_tree(len(self.symbols), self.edges)
-            if not (self.edges[number].ranged and self._is_listed(self.edges[number]))
-        )
-        bounded = bounded_sides(tree, self.edges, self.seeds)
-        for symbol, fields in enumerate(self.symbols):
-            mine = [self.constraints[number] for number, s in bounded if s == symbol]
-            fields["bound"] = self.slots.take(symbol, len(mine))
-            fields["bound_end"] = self.slots.widths[symbol]
-            for bound, constraint in enumerate(mine, fields["bound"]):
-                self._add_bound(symbol, constraint, bound)
-            fields["range_bound_end"] = self.slots.widths[symbol]
-
-    def _add_bound(self, symbol: int, constraint: _Constraint, bound: int) -> None:
-        """The words of one bound, and of its parts where partners come from more than one range."""
-        side = constraint.side_of(symbol)
-        earlier = side["last_ended_before"] != NONE
-        later = side["first_starting_after"] != NONE
-        one_range = earlier != later and constraint.automaton == NONE
-        side["bound"] = bound
-        if earlier:
-            side["bound_by_earlier"] = bound if one_range else self.slots.take(symbol)
-            side["bound_by_ended"] = self._ended_bounds_at + self.n_ended_bounds
-            self.n_ended_bounds += 1
-        if later:
-            side["bound_by_later"] = bound if one_range else self.slots.take(symbol)
 
     def _add_report_words(self, symbol: int) -> None:
         """Words for the matches that wait for the interval's end, and for its aggregates."""
@@ -448,7 +400,7 @@ class _Compiler:
 
     # -- join keys --------------------------------------------------------------------------------
 
-    def _looked_up(self) -> Iterator[tuple[JoinKey, _Constraint]]:
+    def _looked_up(self) -> Iterator[tuple[JoinKey, ConstraintWords]]:
         """The constraints that can look partners up by a key, with the first key of their symbols."""
         first = {frozenset(_symbols_of(key)): key for key in reversed(self.keys)}
         for number, edge in enumerate(self.edges):

@@ -10,6 +10,9 @@ from math import log2
 
 import pytest
 
+from experiments.comparisons.iseq_sweeps import Load
+from piestream.engine.combined import open_stream
+from piestream.plan.combined import bind_combined
 from tests.joins.rows import Given, Scene, batch_of, detector_of, rows_of
 from tests.joins.test_steps import (
     CHAIN,
@@ -159,6 +162,105 @@ def test_nothing_is_entered_where_no_interval_behind_a_range_can_complete(kind: 
     assert found == 0
     pairs = sum(work_of([clause], {n: spans[n] for n in x}, kind)[2] for clause, x in near)
     assert work <= allowed(intervals, pairs, found)
+
+
+def mixed_work(
+    clauses: Sequence[str], spans: Spans, kind: str, of_rows: str, within: int
+) -> tuple[int, int, int]:
+    """As `work_of`, where the intervals of some symbols come as rows and the others are runs."""
+    names = sorted(spans)
+    times = sorted({t for some in spans.values() for span in some for t in span} | {0})
+    rows = [Given(s, e, x, kind) for x in names if x in of_rows for s, e in spans[x]]
+    holds = {}
+    for x in names:
+        if x not in of_rows:
+            starts, ends = {s for s, _ in spans[x]}, {e for _, e in spans[x]}
+            open_ = False
+            holds[x] = [open_ := t in starts or (open_ and t not in ends) for t in times]
+    scene = Scene(tuple(clauses), within, holds, times, rows, of_rows)
+    binding, detector = detector_of(scene)
+    found = detector.detect(batch_of(scene, binding, 0, len(times), rows_of(scene)))
+    return sum(map(len, spans.values())), detector.work.steps + detector.work.visits, len(found)
+
+
+#: Clauses, intervals, how many matches there are, and a window of less than a block.
+Behind = tuple[tuple[str, ...], Spans, int, int]
+
+
+def one_that_ended_too_late(size: int) -> Behind:
+    """What ended before b overlaps nothing; what does so ends in b: no a and c are combined."""
+    spans = {name: list(star_with_a_dead_arm(size)[name]) for name in "abcy"} | {"z": []}
+    for start, _ in star_with_a_dead_arm(size)["b"]:
+        spans["y"].append((start + 2, start + 6))
+        spans["z"].append((start + 1, start + 5))
+    return ("b contains a", "b contains c", "b after y", "z overlaps y"), spans, 0, 9 * size + 70
+
+
+def one_that_began_too_early(size: int) -> Behind:
+    """What begins after the x in l overlaps nothing; what does so begins before them."""
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in "laxyz"}
+    for block in range(3):
+        zero = 1 + block * (20 * size + 200)
+        spans["l"].append((zero, zero + 18 * size + 100))
+        spans["z"].append((zero + 1, zero + 5))
+        spans["y"].append((zero + 2, zero + 8))
+        spans["a"] += beside_of(size, zero + 10)
+        spans["x"] += beside_of(size, zero + 12)
+        spans["y"].append((zero + 16 * size, zero + 16 * size + 20))
+    return ("l contains a", "l contains x", "x before y", "z overlaps y"), spans, 0, 19 * size + 150
+
+
+def one_of_many_that_ended_before(size: int) -> Behind:
+    """Of many y before b one overlaps a z: it alone is taken, with each a in b."""
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in "abyz"}
+    spans["y"] = beside_of(size, 1)
+    spans["z"] = [(8 * (size // 2), 8 * (size // 2) + 2)]
+    begin = 8 * size + 10
+    spans["b"] = [(begin, begin + 8 * size + 20)]
+    spans["a"] = beside_of(size, begin + 5)
+    return ("b contains a", "b after y", "z overlaps y"), spans, size, EVER
+
+
+def beside_of(n: int, first: int) -> list[tuple[int, int]]:
+    return [(first + 8 * i, first + 8 * i + 3) for i in range(n)]
+
+
+BEHIND_RANGES = {
+    "ended too late": one_that_ended_too_late,
+    "began too early": one_that_began_too_early,
+    "one of many": one_of_many_that_ended_before,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("of_rows", ["all", "y", "b", "by", "az", "xy", "lx"])
+@pytest.mark.parametrize("name", BEHIND_RANGES)
+def test_what_lies_behind_a_range_is_known_of_each_interval(
+    name: str, of_rows: str, kind: str
+) -> None:
+    clauses, spans, matches, within = BEHIND_RANGES[name](400)
+    of_rows = "".join(spans) if of_rows == "all" else of_rows
+    of_rows = "".join(x for x in of_rows if x in spans) or "y"
+    intervals, work, found = mixed_work(clauses, spans, kind, of_rows, within)
+    assert found == matches
+    pairs = sum(len(spans[x]) for x in spans)  # each lies in one long interval, or touches one
+    assert work <= allowed(intervals, pairs, found)
+
+
+@pytest.mark.parametrize("tenths", [10, 5, 0])
+@pytest.mark.parametrize("length", [6, 14])
+def test_a_chain_takes_the_steps_of_its_matches(length: int, tenths: int) -> None:
+    """ISEQ's load: intervals of one type overlap, and the longer the chain the fewer complete it."""
+    load = Load(length=length, tenths=tenths, windows=6)
+    frame = load.frame
+    stream = open_stream(bind_combined(load.query, {"ev": frame.schema}), lateness=None)
+    found = stream.process_inputs({"ev": frame})
+    assert len(found) > 500
+    intervals = frame.filter(frame["type"] < length).height
+    work = stream.detector.work
+    # a match binds a symbol a step, and each candidate is found in a tree of some ten intervals
+    assert work.steps <= 8 * len(found) + 4 * length * intervals
+    assert work.visits <= 30 * intervals
 
 
 @pytest.mark.parametrize("kind", ["start", "both"])

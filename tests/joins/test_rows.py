@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+import piestream as ps
 from tests.joins.rows import Given, Scene, expected, found, random_scene
 
 WAYS = ("whole", "pieces", "moved")
@@ -32,6 +33,30 @@ def test_random_scenes(block: int) -> None:
         scene = random_scene(seed)
         if scene is not None:
             met += check(scene, seed)
+    assert met > 0
+
+
+_RANGES = [
+    "before", "after", "before; after", "after; met-by; overlapped-by", "before; during; contains",
+    "before; meets; overlaps; starts; during", "before; meets; overlaps; finished-by; contains",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_scenes_with_ranges(block: int) -> None:
+    met = 0
+    for seed in range(1000 + 20 * block, 1020 + 20 * block):
+        scene = random_scene(seed)
+        if scene is None:
+            continue
+        rng = Random(f"ranges {seed}")
+        ends = [(clause.split()[0], clause.split()[-1]) for clause in scene.clauses]
+        scene = replace(scene, clauses=tuple(f"{x} {rng.choice(_RANGES)} {y}" for x, y in ends))
+        try:
+            scene.query  # noqa: B018
+        except ps.QueryError:  # around a cycle
+            continue
+        met += check(scene, seed)
     assert met > 0
 
 

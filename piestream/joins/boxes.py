@@ -1,0 +1,103 @@
+"""The intervals of an order of which both endpoints lie in ranges: as many steps as there are of them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from piestream.compiled.constants import NONE
+from piestream.compiled.records import Carried, kernel, method
+from piestream.joins.orders import Order
+from piestream.joins.records import NO_MATCH, Held, RowSlot
+
+__all__ = ["Box", "box_in"]
+
+
+class _Came(IntEnum):
+    """From where a walk through a tree has come to a node."""
+
+    FROM_ABOVE = 0
+    FROM_LEFT = 1
+    FROM_ITSELF = 2
+
+
+class Box(Order):
+    """The intervals of an order of which both endpoints lie in ranges, and the bound is not lower."""
+
+    first: Carried[int]  # of the endpoint that the order is by
+    last: Carried[int]
+    low: Carried[int]  # of the other one
+    high: Carried[int]
+    floor: Carried[int]  # of the bound
+
+    @method
+    def may_hold(self, slot_id: int) -> bool:
+        """Whether a subtree may have one, as far as its summary says."""
+        if slot_id == NONE:
+            return False
+        node = self.node(slot_id)
+        return node.high >= self.low and node.low <= self.high and node.best >= self.floor
+
+    @method
+    def holds(self, slot: RowSlot) -> bool:
+        """Whether an interval is one."""
+        if not self.first <= slot[self.by] <= self.last:
+            return False
+        if not self.low <= slot[1 - self.by] <= self.high:
+            return False
+        if self.floor == NO_MATCH:
+            return True
+        return slot.held == Held.VALID and min(slot.start, slot.match_bound) >= self.floor
+
+    @method
+    def following(self, slot_id: int) -> tuple[int, int]:
+        """The one after an interval of the order, the first after NONE; NONE after the last.
+
+        And how many nodes it took to find it.
+        """
+        at = slot_id
+        came = _Came.FROM_ITSELF
+        looked = 0
+        if at == NONE:
+            at = self.root
+            came = _Came.FROM_ABOVE
+            if not self.may_hold(at):
+                return NONE, 1
+        while True:
+            looked += 1
+            slot = self.slot(at)
+            node = slot.orders[self.by]
+            first = slot[self.by]
+            if came == _Came.FROM_ABOVE:
+                if first >= self.first and self.may_hold(node.left):
+                    at = node.left
+                    continue
+                came = _Came.FROM_LEFT
+            if first > self.last:
+                return NONE, looked
+            if came == _Came.FROM_LEFT and self.holds(slot):
+                return at, looked
+            if self.may_hold(node.right):
+                at = node.right
+                came = _Came.FROM_ABOVE
+                continue
+            while True:  # up, to the first that comes after
+                below = at
+                at = self.node(below).parent
+                if at == NONE:
+                    return NONE, looked
+                if self.node(at).left == below:
+                    break
+                looked += 1
+            came = _Came.FROM_LEFT
+
+
+@kernel
+def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int) -> Box:
+    """The intervals of an order with the endpoint that it is by from ``first`` to ``last``.
+
+    The other endpoint is from ``low`` to ``high``; the bound is not lower than ``floor``, unless this
+    is NO_MATCH.
+    """
+    return Box(
+        order, order.ring, order.by, order.keeps_best, order.symbol, first, last, low, high, floor
+    )

@@ -1,0 +1,36 @@
+"""Cases of queries over several streams, many of one query: what `tests.many_cases` tries at length."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.many_cases import disagreements, many_cases
+from tests.stream_scenario import KINDS
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_each_partition_of_a_query_says_what_the_oracle_says_of_it(kinds: str) -> None:
+    cases, rows = 0, 0
+    for seed in range(4):
+        many = many_cases(seed, kinds, 20)
+        if many is None:
+            continue
+        engine = Random(seed).choice(("frame", "session", "disordered restored"))
+        assert disagreements(many, engine, seed) == []
+        cases += len(many.expected)
+        rows += sum(map(len, many.expected.values()))
+    assert cases > 40
+    assert rows > 0
+
+
+def test_a_row_that_is_missing_is_a_disagreement() -> None:
+    many = next(
+        m for seed in range(9) if (m := many_cases(seed, "rows", 20)) and any(m.expected.values())
+    )
+    number = next(n for n, rows in many.expected.items() if rows)
+    fewer = dict(many.expected) | {number: many.expected[number][1:]}
+    (fault,) = disagreements(replace(many, expected=fewer), "frame", 0)
+    assert f"case {number}:" in fault
