@@ -96,6 +96,14 @@ class Archive:
 
     It shows the generation that was the latest when it was opened, or last written through it;
     `refresh` takes notice of what others have written since.
+
+    >>> import tempfile, piestream as ps
+    >>> query = ps.query("FROM s ORDER BY ts DEFINE a AS x > 6 PATTERN a WITHIN 9")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lake = ps.archive(folder, time="ts")
+    ...     added = lake.append([{"ts": 1, "x": 5}, {"ts": 2, "x": 7}])
+    ...     query.run(lake).rows()
+    [(2, 2, None)]
     """
 
     def __init__(self, path: Path, store: Store | None) -> None:
@@ -457,7 +465,7 @@ def _to_merge(files: Sequence[DataFile], file_rows: int) -> list[list[DataFile]]
     """Groups of files that follow each other in time and are to become new ones."""
     groups: list[list[DataFile]] = []
     last = None
-    for file in files:
+    for file in sorted(files, key=lambda file: (file.first, file.last)):
         rows = sum(one.rows for one in groups[-1]) if groups else 0
         overlaps = last is not None and file.first <= last
         if overlaps or (groups and 2 * rows < file_rows and 2 * file.rows < file_rows):

@@ -56,7 +56,7 @@ class Manifest:
     generation: int = 0
     next_number: int = 0
     schema: str | None = None  # of an empty frame as Arrow has it; None before the first rows
-    files: tuple[DataFile, ...] = ()  # by the order of their times
+    files: tuple[DataFile, ...] = ()  # by their numbers
     batches: tuple[BatchId, ...] = ()
 
     @property
@@ -86,7 +86,7 @@ class Manifest:
         """The next generation."""
         gone = {file.name for file in removed}
         files = [*(file for file in self.files if file.name not in gone), *added]
-        files.sort(key=lambda file: (file.first, file.last, file.number))
+        files.sort(key=lambda file: file.number)
         batches = self.batches if batch is None else (*self.batches, batch)[-_BATCHES:]
         number = max([self.next_number, *(file.number + 1 for file in files)])
         return replace(

@@ -52,9 +52,9 @@ def plain_pages(paths: Sequence[Path]) -> Pages:
 def _column(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
     """A column of statistics; where they do not fit their type nothing is known."""
     try:
-        if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
-            plain = pl.Series(name, values, dtype=pl.Datetime(dtype.time_unit, "UTC"))
-            return plain.dt.convert_time_zone(dtype.time_zone)
+        if dtype.is_temporal():
+            ticks = pl.Int32 if dtype == pl.Date else pl.Int64
+            return pl.Series(name, values, dtype=ticks, strict=True).cast(dtype)
         return pl.Series(name, values, dtype=dtype, strict=True)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         return pl.Series(name, [None] * len(values), dtype=dtype)
@@ -95,9 +95,24 @@ def _bounds(column: Any, dtype: pl.DataType) -> dict[str, Any]:
         if statistics.has_null_count and not (dtype.is_float() or isinstance(dtype, pl.Decimal)):
             found[MISSING + name] = statistics.null_count  # of floats a NaN is missing too
         if statistics.has_min_max:
-            low, high = statistics.min, statistics.max
+            low, high = _ends(statistics, dtype)
             if low == low and high == high:  # else there is a NaN, and they say nothing
                 found |= {LOWEST + name: low, HIGHEST + name: high}
     except (ValueError, OverflowError, ArithmeticError, NotImplementedError):
         return {}
     return found
+
+
+def _ends(statistics: Any, dtype: pl.DataType) -> tuple[Any, Any]:
+    """The least and the largest value; of times in ticks, of which datetimes of Python lose some."""
+    if not dtype.is_temporal():
+        return statistics.min, statistics.max
+    kind = str(statistics.logical_type)
+    unit = _UNITS.get(dtype.time_unit) if isinstance(dtype, pl.Datetime) else "Date"
+    if unit is None or unit not in kind:
+        return None, None
+    return statistics.min_raw, statistics.max_raw
+
+
+#: How Parquet calls the units of times.
+_UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}

@@ -19,6 +19,8 @@ from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.inputs import Inputs
 from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.terminal import printable
+from piestream.archives.run import ArchiveRun
+from piestream.archives.source import ArchiveSource, directory_archive, source_of
 from piestream.cli.output import Output, TableOutput, open_output
 from piestream.cli.process import DeferredSignals
 from piestream.engine.statistics import Statistics
@@ -101,6 +103,9 @@ def opened(
     if not data:
         raise UsageError("there is no data: name files after the query, or write FROM 'path'")
     try:
+        found = directory_archive(data[0]) if len(data) == 1 else None
+        if found is not None:
+            return source_of(found)
         return open_source(data, format=wanted.format, live=live, options=wanted.options, idle=idle)
     except FileError:
         raise
@@ -133,13 +138,22 @@ def work(query: Query, request: RunRequest) -> None:
 
     with closing(opened(query, request.input, request.live, idle)) as source:
         _work(
-            FileRun(query, source, request.input.options, sort=request.sort),
+            _file_run(query, source, request),
             source,
             request,
             format,
             signals,
             ticks,
         )
+
+
+def _file_run(query: Query, source: Source, request: RunRequest) -> FileRun | ArchiveRun:
+    """The run over one source; of an archive only what can be part of a match is read."""
+    options = request.input.options
+    if isinstance(source, ArchiveSource):
+        select = request.status is None  # a status tells of the stream of all rows
+        return ArchiveRun(query, source, options, sort=request.sort, select=select)
+    return FileRun(query, source, options, sort=request.sort)
 
 
 def named_files(query: Query, data: Sequence[str]) -> dict[str, list[str]]:
@@ -178,7 +192,7 @@ def check_inputs(query: Query, wanted: Input) -> None:
 
 
 def _work(
-    run: FileRun | InputsRun,
+    run: FileRun | ArchiveRun | InputsRun,
     source: Source | None,
     request: RunRequest,
     format: OutputFormat,
@@ -214,7 +228,7 @@ def _work(
 
 @contextmanager
 def _status(
-    run: FileRun | InputsRun, request: RunRequest, ticks: list[Callable[[], None]]
+    run: FileRun | ArchiveRun | InputsRun, request: RunRequest, ticks: list[Callable[[], None]]
 ) -> Iterator[None]:
     """The status of a run, if it is asked for, is written about once a second."""
     if request.status is None:
@@ -231,14 +245,16 @@ def _status(
         yield
 
 
-def _check_export(run: FileRun | InputsRun, format: ExportFormat) -> None:
+def _check_export(run: FileRun | ArchiveRun | InputsRun, format: ExportFormat) -> None:
     try:
         check_export(run.binding.query, format, run.binding.time.dtype)
     except ValueError as error:
         raise UsageError(f"--output-format {format}: {error}") from None
 
 
-def _sum_up(run: FileRun | InputsRun, request: RunRequest, output: Output, seconds: float) -> None:
+def _sum_up(
+    run: FileRun | ArchiveRun | InputsRun, request: RunRequest, output: Output, seconds: float
+) -> None:
     if (
         isinstance(output, TableOutput)
         and request.table_rows is not None
@@ -259,7 +275,9 @@ def _sum_up(run: FileRun | InputsRun, request: RunRequest, output: Output, secon
         print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
-def _output(run: FileRun | InputsRun, request: RunRequest, format: OutputFormat) -> Output:
+def _output(
+    run: FileRun | ArchiveRun | InputsRun, request: RunRequest, format: OutputFormat
+) -> Output:
     schema = run.binding.result_schema
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

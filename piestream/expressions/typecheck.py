@@ -79,7 +79,7 @@ def lowered(
     subtract dates and timestamps besides. ``ticks`` tells how many ticks a duration has; without it
     the lengths of windows are not known.
     """
-    lowering = _Lowering(schema, of_match, ticks)
+    lowering = _Lowering(schema, "WHERE" if of_match else None, ticks)
     expression = lowering.lower(node)
     what = "WHERE" if of_match else "a predicate"
     expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
@@ -89,13 +89,18 @@ def lowered(
 
 
 def lowered_value(
-    node: syntax.Node, schema: Mapping[str, Any] | None
+    node: syntax.Node, schema: Mapping[str, Any] | None, clause: str | None = None
 ) -> tuple[Expression, list[Diagnostic]]:
-    """As `lowered`, of an expression that may give a value of any type."""
-    lowering = _Lowering(schema, of_match=False, ticks=None)
+    """As `lowered`, of an expression that may give a value of any type.
+
+    In a ``clause`` on matches of intervals, dates and timestamps may be subtracted.
+    """
+    lowering = _Lowering(schema, clause, ticks=None)
     expression = lowering.lower(node)
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
+    if clause is not None:
+        return expression, lowering.diagnostics
     hint = "give both times, and subtract the columns of the result"
     return expression, [
         replace(d, hint=hint) if d.message.endswith("subtract from") else d
@@ -107,11 +112,11 @@ class _Lowering:
     """One walk over the tree as written; diagnostics are collected on the way."""
 
     def __init__(
-        self, schema: Mapping[str, Any] | None, of_match: bool, ticks: TicksOf | None
+        self, schema: Mapping[str, Any] | None, clause: str | None, ticks: TicksOf | None
     ) -> None:
         self.schema = schema
         self.ticks = ticks
-        self.of_match = of_match
+        self.clause = clause  # that is about matches, not about events
         self.diagnostics: list[Diagnostic] = []
         self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
 
@@ -138,7 +143,7 @@ class _Lowering:
         if message.startswith("||"):
             hint = "|| joins texts; conditions are joined by OR"
         elif (column := column_in(expression)) is not None:
-            named = "" if self.of_match else "the column "
+            named = "the column " if self.clause is None else ""
             hint = f"{named}{column.name} holds {kind.value}"
         return self.fault(node, message, hint)
 
@@ -168,7 +173,7 @@ class _Lowering:
     def _named(self, diagnostic: Diagnostic, operands: Sequence[Expression]) -> Diagnostic:
         """A fault of a condition on a match, which has no columns: their names are their texts."""
         hint = diagnostic.hint
-        if hint is None or not self.of_match:
+        if hint is None or self.clause is None:
             return diagnostic
         for operand in operands:
             if isinstance(operand, Field):
@@ -287,8 +292,8 @@ class _Lowering:
                 listing = "the input has no columns at all"
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
-        if type is None and self.of_match:
-            message = f"WHERE cannot use {name}: its type is {self.schema[name]}"
+        if type is None and self.clause is not None:
+            message = f"{self.clause} cannot use {name}: its type is {self.schema[name]}"
             return self.fault(node, message)
         if type is None:
             message = f"a predicate cannot use the column {name}: its type is {self.schema[name]}"
@@ -298,7 +303,7 @@ class _Lowering:
     def _arithmetic(
         self, operator: ArithmeticOperator, left: syntax.Node, right: syntax.Node
     ) -> Expression:
-        if operator == "-" and self.of_match:
+        if operator == "-" and self.clause is not None:
             times = [self.lower(left), self.lower(right)]
             if all(one.type.kind in (Kind.DATE, Kind.DATETIME) for one in times):
                 since, until = (Convert(one, _LENGTH) for one in times)
@@ -309,6 +314,8 @@ class _Lowering:
                 "how long a silence between two events may be is written MAX GAP 5 s, and how long "
                 "a situation lasts AT LEAST 5 s"
             )
+            if self.clause == "RETURN":
+                hint = "of two times the difference can be given: d.ts - a.te AS lag"
             span = left.span.joined(right.span)
             self.diagnostics.append(Diagnostic(span, what, hint))
             return Const(None, Type(Kind.UNKNOWN))

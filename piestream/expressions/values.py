@@ -13,6 +13,7 @@ from piestream.expressions.parse import Names, read_predicate
 from piestream.expressions.syntax import Column, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered_value
+from piestream.expressions.typed import Expression
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +32,7 @@ class ValueExpression:
     tree: Node = field(compare=False, repr=False)
     source: str = field(compare=False, repr=False)
     offset: int = field(compare=False, repr=False)
+    clause: str | None = field(default=None, compare=False, repr=False)  # of a match's values
 
     @classmethod
     def read(
@@ -40,23 +42,26 @@ class ValueExpression:
         offset: int,
         leaves: Sequence[Token],
         parameters: Mapping[str, Any] | None = None,
+        clause: str | None = None,
     ) -> tuple[ValueExpression | None, list[Diagnostic]]:
         """The expression of a text at ``offset`` in a query's source, or what is wrong with it.
 
-        The leaves, in the text, are the values that it may name.
+        The leaves, in the text, are the values that it may name. Those of a ``clause`` on matches of
+        intervals may be times, and lengths of time.
         """
         tree, diagnostics = read_predicate(text, Names(), parameters, leaves)
         try:
             if tree is not None and is_too_large(tree, children):
                 diagnostics = [Diagnostic(None, TOO_LARGE)]
             elif tree is not None:
-                diagnostics = lowered_value(tree, None)[1]
+                diagnostics = lowered_value(tree, None, clause)[1]
         except RecursionError:
             diagnostics = [Diagnostic(None, TOO_DEEP)]
         if tree is None or diagnostics:
             whole = Span(0, len(text))
             return None, [replace(d, span=d.span or whole).moved(offset) for d in diagnostics]
-        return cls(canonical_text(tree, names_are_text=True), tree, source, offset), []
+        canonical = canonical_text(tree, names_are_text=True)
+        return cls(canonical, tree, source, offset, clause), []
 
     def __str__(self) -> str:
         return self.text
@@ -71,12 +76,16 @@ class ValueExpression:
         """The one value that it is, if nothing is done with it."""
         return self.tree.name if isinstance(self.tree, Column) else None
 
+    def typed(self, schema: Mapping[str, Any]) -> Expression:
+        """The typed form over a frame that has the values as columns."""
+        expression, diagnostics = lowered_value(self.tree, schema, self.clause)
+        if diagnostics:
+            found = [located(d.moved(self.offset), self.source) for d in diagnostics]
+            raise QueryError(found, self.source)
+        return expression
+
     def to_polars(self, schema: Mapping[str, Any]) -> pl.Expr:
         """The expression over a frame that has the values as columns."""
         from piestream.expressions.backends.polars import value_expression
 
-        expression, diagnostics = lowered_value(self.tree, schema)
-        if diagnostics:
-            found = [located(d.moved(self.offset), self.source) for d in diagnostics]
-            raise QueryError(found, self.source)
-        return value_expression(expression, schema)
+        return value_expression(self.typed(schema), schema)

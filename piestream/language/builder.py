@@ -7,7 +7,7 @@ of the `Query` that it makes: it is equal to it, prints as it, runs, opens and e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import chain
@@ -21,7 +21,8 @@ from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
 from piestream.language.model import Condition, Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
-from piestream.language.returns import names_of
+from piestream.language.return_clause import calculation_of_text
+from piestream.language.returns import Names, names_of
 from piestream.language.stream_builder import StreamBuilder, unit_of_ticks
 from piestream.language.symbols import (
     EndpointBuilder,
@@ -89,7 +90,7 @@ class QueryBuilder:
 
     _pairs: tuple[Pair, ...]
     _within: Duration | None = None
-    _returns: tuple[Return, ...] = ()
+    _returns: tuple[Return | _Text, ...] = ()
     _first: StreamBuilder = _UNNAMED
     _partition_by: tuple[str, ...] = ()
     _emit: Emit = Emit.TRIGGER
@@ -246,18 +247,31 @@ class QueryBuilder:
         return self._with(_first=replace(self._first, name=name, path=path))
 
     def returning(
-        self, *items: ReturnBuilder | EndpointBuilder, **named: ReturnBuilder | EndpointBuilder
+        self,
+        *items: ReturnBuilder | EndpointBuilder,
+        **named: ReturnBuilder | EndpointBuilder | str,
     ) -> QueryBuilder:
         """What a match returns: positional items under their default names, then named ones.
+
+        A text is a calculation on what a match gives, as RETURN has it.
 
         >>> import piestream as ps
         >>> a = ps.define("a", "x > 1")
         >>> one = ps.pattern(a).within(60).returning(a.ts, top=a.max("x"))
         >>> [item.alias for item in one.query.returns]
         ['a_ts', 'top']
+        >>> print(one.returning(rise="MAX(a.x) - MIN(a.x)"))
+        FROM stream
+        DEFINE a AS x > 1
+        PATTERN a
+        WITHIN 60
+        RETURN MAX(a.x) - MIN(a.x) AS rise
         """
-        returns = [_as_return(item) for item in items]
-        returns += [replace(_as_return(item), alias=alias) for alias, item in named.items()]
+        returns: list[Return | _Text] = [_as_return(item) for item in items]
+        returns += [
+            _Text(alias, item) if isinstance(item, str) else replace(_as_return(item), alias=alias)
+            for alias, item in named.items()
+        ]
         return self._with(_returns=tuple(returns))
 
     @cached_property
@@ -293,17 +307,29 @@ class QueryBuilder:
                 for pair in self._pairs
             ],
             within=self._within,
-            returns=[(item, None) for item in self._returns],
+            returns=[(item, None) for item in self._returns if not isinstance(item, _Text)],
             streams=[stream.draft(self._partition_by) for stream in streams],
             partition_by=list(self._partition_by),
             emit=self._emit,
             limits=self._limits,
         )
         draft.where = self._condition(draft)
+        draft.returns = [(item, None) for item in self._given(names_of(draft))]
         query = validated(draft, diagnostics)
         if query is None:
             raise QueryError([located(diagnostic, None) for diagnostic in diagnostics])
         return query
+
+    def _given(self, names: Names) -> Iterator[Return]:
+        """What RETURN has, calculations read."""
+        for item in self._returns:
+            if not isinstance(item, _Text):
+                yield item
+                continue
+            read, faults = calculation_of_text(item.text, names, item.alias)
+            if read is None:
+                raise QueryError([located(fault, item.text) for fault in faults], item.text)
+            yield read
 
     def _condition(self, draft: QueryDraft) -> Condition | None:
         """The conditions of WHERE as one."""
@@ -348,6 +374,14 @@ class QueryBuilder:
 
     def __hash__(self) -> int:
         return hash(self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A calculation that is read when the symbols are known."""
+
+    alias: str
+    text: str
 
 
 def _as_return(item: ReturnBuilder | EndpointBuilder) -> Return:

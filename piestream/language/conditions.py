@@ -6,21 +6,15 @@ is read as RETURN reads it, and is one column to whoever reads the expression.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import replace
 
-from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
-from piestream.expressions.durations import Duration, duration_of, rewritten, unit_named
-from piestream.expressions.keywords import EXPRESSION_WORDS
-from piestream.expressions.parameters import values_of
-from piestream.expressions.parse import ALLOWED_FUNCTIONS, BEFORE_BRACKETS
+from piestream.expressions.diagnostics import Diagnostic, Span
 from piestream.expressions.predicate import Predicate
-from piestream.expressions.syntax import Column, columns_of
-from piestream.expressions.tokens import Kind, Token, tokenize
+from piestream.expressions.tokens import tokenize
 from piestream.language.cursor import Cursor
-from piestream.language.model import Condition, Return, Where
-from piestream.language.printer import item_text
-from piestream.language.returns import FUNCTIONS, Names, bare_name_fault, read_item
+from piestream.language.match_items import read_items
+from piestream.language.model import Condition, Where
+from piestream.language.returns import Names
 
 __all__ = ["condition_of_text", "read_condition"]
 
@@ -45,150 +39,18 @@ def read_condition(
     if cursor.at_end:
         cursor.report(cursor.peek(), "WHERE is empty", "write WHERE AVG(s.speed) > 70")
         return None
-    before = len(cursor.diagnostics)
-    leaves = _Leaves(replace(names, clause="WHERE"), spans)
-    whole = cursor.span()
-    others: list[Token] = []
-    while not cursor.at_end:
-        others += leaves.read(cursor)
-    if len(cursor.diagnostics) > before:
+    found = read_items(cursor, replace(names, clause="WHERE"), spans)
+    if found is None:
         return None
-    start = whole.start
-    moved = [
-        replace(token, span=Span(token.span.start - start, token.span.end - start))
-        for token in leaves.tokens
-    ]
     predicate, faults = Predicate.read(
-        text[start : whole.end], text, start, parameters=values_of(others), leaves=moved
-    )
+        found.of(text), text, found.place.start,
+        parameters=found.parameters, leaves=found.leaves,
+    )  # fmt: skip
     cursor.diagnostics.extend(
-        Diagnostic(fault.span or whole, fault.message, fault.hint) for fault in faults
+        Diagnostic(fault.span or found.place, fault.message, fault.hint) for fault in faults
     )
     if predicate is None or predicate.tree is None:
         return None
-    for column in columns_of(predicate.tree):
-        _check_column(column, start, leaves, cursor)
-    if len(cursor.diagnostics) > before:
+    if not found.check_names(predicate.tree, cursor):
         return None
-    return Condition(predicate, tuple(leaves.items.values()), tuple(leaves.lengths.items()))
-
-
-@dataclass(slots=True)
-class _Leaves:
-    """The items and lengths of time of a condition, as they come up."""
-
-    names: Names
-    spans: dict[Where, Span]
-    tokens: list[Token] = field(default_factory=list)  # each in the place of what it was read from
-    items: dict[str, Return] = field(default_factory=dict)
-    lengths: dict[str, Duration] = field(default_factory=dict)
-
-    def read(self, cursor: Cursor) -> list[Token]:
-        """Read an item or a length of time where one comes next, else the token that does."""
-        start = cursor.position
-        before = len(self.tokens)
-        self._read_next(cursor)
-        return cursor.tokens[start : cursor.position] if len(self.tokens) == before else []
-
-    def _read_next(self, cursor: Cursor) -> None:
-        token, after = cursor.peek(), cursor.peek(1)
-        before = cursor.tokens[cursor.position - 1] if cursor.position else None
-        is_name = token.kind is Kind.QUOTED or token.kind is Kind.WORD
-        if is_name and after.is_sign("("):
-            self._read_call(cursor)
-        elif is_name and after.is_sign(".") and not (before and before.is_sign(".")):
-            self._read_item(cursor, 3)
-        elif token.upper == "INTERVAL" and after.kind in (Kind.STRING, Kind.NUMBER):
-            self._read_interval(cursor)
-        elif token.kind is Kind.PARAMETER and isinstance(token.value, timedelta):
-            self._read_length(cursor, 1)
-        elif (
-            token.kind in (Kind.NUMBER, Kind.PARAMETER)
-            and after.upper
-            and after.upper not in EXPRESSION_WORDS
-        ):
-            self._read_length(cursor, 2)
-        else:
-            cursor.take()
-
-    def _read_call(self, cursor: Cursor) -> None:
-        function = cursor.peek()
-        name = function.text.upper()
-        if name in BEFORE_BRACKETS and name not in (*FUNCTIONS, "PREV"):
-            cursor.take()  # its operands are read one by one
-            return
-        near = did_you_mean(name, ALLOWED_FUNCTIONS)
-        if name == "PREV":
-            near = "a condition on a match sees the values at its report"
-        if near is None or name in FUNCTIONS or did_you_mean(name, FUNCTIONS):
-            self._read_item(cursor, _call_length(cursor))
-            return
-        cursor.report(function, f"WHERE has no function {function.text}", near)
-        cursor.position += _call_length(cursor)
-
-    def _read_item(self, cursor: Cursor, count: int) -> None:
-        """Read so many tokens as an item of RETURN."""
-        tokens = cursor.tokens[cursor.position : cursor.position + count]
-        end = cursor.peek(len(tokens))
-        cursor.position += len(tokens)
-        before = len(cursor.diagnostics)
-        places: dict[Where, Span] = {}
-        item = read_item(Cursor(tokens, end.span, cursor.diagnostics), places, self.names)
-        if item is None or len(cursor.diagnostics) > before:
-            return
-        text = item_text(item)
-        span = tokens[0].span.joined(tokens[-1].span)
-        self.items.setdefault(text, replace(item, alias=text))
-        self.spans.setdefault(("where", text), span)
-        self.spans.setdefault(("column", text), next(iter(places.values()), span))
-        self.tokens.append(Token(Kind.WORD, text, span))
-
-    def _read_length(self, cursor: Cursor, count: int) -> None:
-        """Read ``5 min``, of so many tokens."""
-        tokens = cursor.tokens[cursor.position : cursor.position + count]
-        end = cursor.peek(count)
-        if count == 2 and unit_named(tokens[1].text) is None and end.is_sign("(", "."):
-            cursor.take()  # something is missing between a number and what follows
-            return
-        cursor.position += count
-        length = Cursor(tokens, end.span, cursor.diagnostics).take_duration("WHERE")
-        if length is not None:
-            self._add_length(length, tokens[0].span.joined(tokens[-1].span))
-
-    def _read_interval(self, cursor: Cursor) -> None:
-        """Read ``INTERVAL '30' SECOND``."""
-        first, number, unit = cursor.take(), cursor.take(), cursor.peek()
-        written = number.text
-        last = number
-        if unit_named(unit.text) is not None:
-            written += f" {unit.text}"
-            last = cursor.take()
-        text = rewritten(written)
-        span = first.span.joined(last.span)
-        length = duration_of(*text.split()) if text is not None else "this is not a length of time"
-        if isinstance(length, str):
-            cursor.report(span, length, "write it like 5 s or 5 minutes")
-        else:
-            self._add_length(length, span)
-
-    def _add_length(self, length: Duration, span: Span) -> None:
-        self.lengths[str(length)] = length
-        self.tokens.append(Token(Kind.WORD, str(length), span))
-
-
-def _call_length(cursor: Cursor) -> int:
-    """How many tokens a call has, up to the bracket that closes it."""
-    depth = 0
-    for count, token in enumerate(cursor.tokens[cursor.position :], 1):
-        depth += token.is_sign("(") - token.is_sign(")")
-        if token.is_sign(")") and not depth:
-            return count
-    return len(cursor.tokens) - cursor.position
-
-
-def _check_column(column: Column, start: int, leaves: _Leaves, cursor: Cursor) -> None:
-    """Refuse a name that is no item of RETURN."""
-    if column.name in leaves.items or column.name in leaves.lengths:
-        return
-    span = Span(column.span.start + start, column.span.end + start)
-    cursor.report(span, *bare_name_fault(column.name, leaves.names))
+    return Condition(predicate, found.items, found.lengths)

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["AnyFrame", "Event", "Events", "Frame", "SparkFrame", "has_spark", "is_spark"]
+__all__ = [
+    "AnyFrame",
+    "Event",
+    "Events",
+    "Frame",
+    "SparkFrame",
+    "has_spark",
+    "is_archive",
+    "is_spark",
+    "rows_of_archives",
+]
 
 #: One event: a value for each column.
 Event = Mapping[str, Any]
@@ -70,6 +80,18 @@ SparkFrame = TypeVar("SparkFrame", bound=_Spark)
 def is_spark(frame: object) -> bool:
     """Whether something is a Spark frame, of a classic session or of Spark Connect."""
     return type(frame).__module__.startswith("pyspark.sql")
+
+
+def is_archive(frame: object) -> bool:
+    """Whether something is an archive, without loading what archives are made of."""
+    return type(frame).__module__.startswith("piestream.archives")
+
+
+def rows_of_archives(given: Any) -> Any:
+    """What a query of several streams was given, with all rows of an archive in its place."""
+    if isinstance(given, Mapping):
+        return {name: rows_of_archives(rows) for name, rows in given.items()}
+    return given.scan().collect() if is_archive(given) else given
 
 
 def has_spark(given: object) -> bool:

@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
+from piestream.expressions.values import ValueExpression
 from piestream.language.emission import NO_LIMITS, EmissionLimits
-from piestream.language.inputs import Events, Frame, SparkFrame, has_spark
+from piestream.language.inputs import (
+    Events,
+    Frame,
+    SparkFrame,
+    has_spark,
+    is_archive,
+    rows_of_archives,
+)
 from piestream.language.options import (
     AnyKeywords,
     BoundedKeywords,
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
 
     from piestream import show
     from piestream.adapters.session import Session
+    from piestream.archives.archive import Archive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
@@ -195,7 +204,33 @@ class Value:
     alias: str
 
 
-Return = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+#: What a match gives.
+MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculated:
+    """``MAX(a.x) - MIN(a.x) AS rise``: an expression over what a match gives.
+
+    The names in it are what a match gives, by the text that names it.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN max(a.x)-MIN(a.x) AS rise"
+    ... )
+    >>> print(query.returns[0].expression)
+    MAX(a.x) - MIN(a.x)
+    >>> [item.alias for item in query.returns[0].items]
+    ['MAX(a.x)', 'MIN(a.x)']
+    """
+
+    expression: ValueExpression
+    items: tuple[MatchItem, ...] = field(compare=False)  # each named by its text
+    lengths: tuple[tuple[str, Duration], ...] = field(compare=False)  # ``5 s``
+    alias: str
+
+
+Return = Union[MatchItem, Calculated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +250,7 @@ class Condition:
     """
 
     predicate: Predicate
-    items: tuple[Return, ...] = field(compare=False)  # each named by its text
+    items: tuple[MatchItem, ...] = field(compare=False)  # each named by its text
     lengths: tuple[tuple[str, Duration], ...] = field(default=(), compare=False)  # ``5 s``
 
     def __str__(self) -> str:
@@ -288,15 +323,18 @@ class Query:
         return tuple(found.values())
 
     @property
-    def items(self) -> tuple[Return, ...]:
-        """All that is calculated of a match: what RETURN gives, and what WHERE reads.
+    def items(self) -> tuple[MatchItem, ...]:
+        """All that is read of a match: by RETURN, its calculations included, and by WHERE.
 
         >>> import piestream as ps
         >>> query = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 WHERE a.te > 5")
         >>> [item.alias for item in query.items]
         ['a_ts', 'a_te', 'a.te']
         """
-        return self.returns + (() if self.where is None else self.where.items)
+        found = list(() if self.where is None else self.where.items)
+        for item in reversed(self.returns):
+            found[:0] = item.items if isinstance(item, Calculated) else (item,)
+        return tuple(found)
 
     @property
     def is_combined(self) -> bool:
@@ -452,6 +490,8 @@ class Query:
     @overload
     def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
     @overload
+    def run(self, frame: Archive, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
     def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
     @overload
     def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
@@ -467,8 +507,8 @@ class Query:
         ----------
         frame
             A Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
-            relation, a Spark DataFrame, or a list of dicts, one for each event. Rows may be in any
-            order. Left out, the files that FROM names are read. For a query of several streams a
+            relation, a Spark DataFrame, a list of dicts, one for each event, or an `Archive`, of
+            which only the pages are read where a match can be. Rows may be in any order. Left out, the files that FROM names are read. For a query of several streams a
             dict of their names and such frames, whose kinds may differ: the first one's comes
             back.
         ties
@@ -523,8 +563,19 @@ class Query:
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files, run_inputs
 
+        if is_archive(frame) and not self.is_combined:
+            from piestream.archives.run import run_archive
+
+            return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            return run_inputs(self, frame, FileOptions.of(options))
+            return run_inputs(self, rows_of_archives(frame), FileOptions.of(options))
+        path = self.streams[0].path
+        if frame is None and path is not None and Path(path).is_dir():
+            from piestream.archives.run import run_directory
+
+            found = run_directory(self, path, FileOptions.of(options))
+            if found is not None:
+                return found
         if frame is None:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))

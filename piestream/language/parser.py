@@ -28,7 +28,8 @@ from piestream.language.emission import read_limit, read_no_overlap, read_once_p
 from piestream.language.lets import Lets, read_lets
 from piestream.language.model import Emit, Query, part_of
 from piestream.language.patterns import read_pattern
-from piestream.language.returns import names_of, read_returns
+from piestream.language.return_clause import read_returns
+from piestream.language.returns import names_of
 from piestream.language.row_clause import read_row_query
 from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
 from piestream.language.validate import validated
@@ -429,7 +430,7 @@ class _Parser:
 
     def returns(self, cursor: Cursor) -> None:
         draft = self.draft
-        draft.returns = read_returns(cursor, draft.spans, names_of(draft))
+        draft.returns = read_returns(cursor, self.text, draft.spans, names_of(draft))
 
 
 #: Clauses that name a stream, and those that belong to the one that they follow.

@@ -9,6 +9,7 @@ from piestream.language.emission import limits_text
 from piestream.language.lets import names_in
 from piestream.language.model import (
     Aggregate,
+    Calculated,
     DurationOf,
     Emit,
     Endpoint,
@@ -205,6 +206,8 @@ def _text_and_default(item: Return) -> tuple[str, str]:
             return f"{name(symbol)}.{name(column)}", f"{symbol}_{column}"
         case RelationOf(x, y):
             return f"RELATION({name(x)}, {name(y)})", alias_of("RELATION", x, y)
+        case Calculated(expression):
+            return str(expression), ""  # it has no name by default
 
 
 def _return(item: Return) -> str:

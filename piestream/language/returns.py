@@ -1,4 +1,4 @@
-"""RETURN: what a match puts into its row."""
+"""The items of RETURN and WHERE: what a match gives."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from piestream.expressions.tokens import Token
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.cursor import Cursor
 from piestream.language.draft import QueryDraft
-from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return, Value
+from piestream.language.model import (
+    Aggregate,
+    DurationOf,
+    Endpoint,
+    MatchItem,
+    RelationOf,
+    Value,
+)
 from piestream.language.printer import alias_of, item_text
 
-__all__ = ["FUNCTIONS", "Names", "bare_name_fault", "names_of", "read_item", "read_returns"]
+__all__ = ["FUNCTIONS", "Names", "bare_name_fault", "names_of", "read_item"]
 
 FUNCTIONS = (*AGGREGATES, "DURATION", "RELATION")
 
@@ -60,27 +67,9 @@ def names_of(draft: QueryDraft) -> Names:
     )
 
 
-def read_returns(
-    cursor: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names
-) -> list[tuple[Return, Span | None]]:
-    """The items of a RETURN clause with their places; faults go to the cursor's list."""
-    if cursor.at_end:
-        cursor.report(cursor.peek(), "RETURN is empty", "leave it out, or write RETURN a.ts, a.te")
-        return []
-    found: list[tuple[Return, Span | None]] = []
-    for item in cursor.split(","):
-        if not item.tokens:
-            cursor.report(item.end, "an item is missing here")
-            continue
-        read = read_item(item, column_spans, names)
-        if read is not None:
-            found.append((read, item.span()))
-    return found
-
-
 def read_item(
     item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names
-) -> Return | None:
+) -> MatchItem | None:
     """One item; what is wrong with it goes to the cursor's list."""
     first = item.peek()
     if first.is_sign("*"):
@@ -164,7 +153,9 @@ def bare_name_fault(name: str, names: Names) -> tuple[str, str]:
     )
 
 
-def _call(item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names) -> Return | None:
+def _call(
+    item: Cursor, column_spans: dict[tuple[str, ...], Span], names: Names
+) -> MatchItem | None:
     function = item.take()
     name = function.upper
     if name not in FUNCTIONS:
@@ -259,11 +250,5 @@ def _alias(item: Cursor, default: str) -> str | None:
         token = item.take_name("the name of a column")
         alias = None if token is None else token.text
     if alias is not None:
-        more = item.peek()
-        if more.is_sign("+", "-", "*", "/", "%"):
-            item.report(
-                more, "RETURN takes no calculations", "calculate with the columns of the result"
-            )
-            return None
         item.expect_end("this")
     return alias

@@ -8,7 +8,16 @@ from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft, SymbolSpec
 from piestream.language.lets import names_in
-from piestream.language.model import Aggregate, Emit, Query, RelationOf, Return, Symbol, Value
+from piestream.language.model import (
+    Aggregate,
+    Calculated,
+    Emit,
+    Query,
+    RelationOf,
+    Return,
+    Symbol,
+    Value,
+)
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
 from piestream.language.validate_streams import validate_streams
@@ -223,6 +232,11 @@ def _validate_returns(validation: Validation) -> None:
 
 def _validate_item(validation: Validation, item: Return, span: Span | None) -> None:
     """Its symbols are defined, and what is asked of them is there."""
+    if isinstance(item, Calculated):
+        for part in item.items:
+            place = validation.draft.spans.get(("return", part.alias), span)
+            _validate_item(validation, part, place)
+        return
     for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
         validation.is_defined(symbol, span)
     if isinstance(item, Value):

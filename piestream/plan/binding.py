@@ -19,9 +19,10 @@ from piestream.language.model import Query, Source, Where
 from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
-from piestream.plan.outputs import Output, match_bounds, report_columns, returned_columns
+from piestream.plan.outputs import Output, match_bounds, report_columns
 from piestream.plan.past import PastColumn, past_columns
 from piestream.plan.program import CompiledQuery, Ticks
+from piestream.plan.returned import returned_columns
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from piestream.plan.outputs import (
     MATCH_START,
     match_bounds,
     report_columns,
-    returned_columns,
 )
 from piestream.plan.past import PastColumn, past_columns
+from piestream.plan.returned import returned_columns
 
 __all__ = ["InputReader", "Schemas", "bind_combined", "input_columns", "input_readers", "unified"]
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from piestream.expressions import syntax
-from piestream.expressions.types import TickLength
 from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Condition, Emit, Query
 from piestream.plan.aggregates import Selection
 from piestream.plan.columns import CODE, FLOAT, INTEGER, Errors, TimeColumn
-from piestream.plan.outputs import IntervalDuration, Output, ResultRows, SelectedValue, of_type
+from piestream.plan.match_values import MatchValues, lengths_in_ticks
+from piestream.plan.outputs import Output, ResultRows, SelectedValue
 from piestream.plan.program import Cell, JoinKey, OutputWord
 
 Words = NDArray[np.int64]
@@ -35,16 +34,11 @@ __all__ = [
 ]
 
 
-#: A column that a frame has also where the condition reads nothing.
-_ROW = ""
-
-
 @dataclass(frozen=True)
 class MatchCondition:
     """The condition of a bound query."""
 
-    outputs: tuple[Output, ...]  # what it reads, each by its text
-    lengths: Mapping[str, int]  # the lengths of time in it, in ticks
+    values: MatchValues  # what it reads
     expression: pl.Expr
     at_trigger: bool  # whether a match has rows after the one at which it is judged
     keys: tuple[JoinKey, ...] = ()  # its equalities of values that are known from the start
@@ -53,18 +47,14 @@ class MatchCondition:
     @property
     def words(self) -> tuple[OutputWord, ...]:
         """The words that result rows must have for it."""
-        words = (word for output in self.outputs for word in output.words)
+        words = self.values.words
         judged = () if self.judged is None else self.judged.words
         return (*(replace(word, at_trigger=self.at_trigger) for word in words), *judged)
 
     def holds(self, found: ResultRows) -> NDArray[np.bool_]:
         """Of which result rows it is true; NULL is false."""
         known = replace(found, at_trigger=self.at_trigger)
-        columns = {_ROW: pl.Series(found.times)}
-        columns |= {output.name: _values(output, known) for output in self.outputs}
-        lengths = [pl.lit(ticks, dtype=pl.Int64).alias(n) for n, ticks in self.lengths.items()]
-        frame = pl.DataFrame(columns).with_columns(lengths)
-        return frame.select(self.expression).to_series().to_numpy()
+        return self.values.frame(known).select(self.expression).to_series().to_numpy()
 
 
 @dataclass(frozen=True)
@@ -112,26 +102,15 @@ def match_condition(
     where = query.where
     if where is None:
         return None
-    length: Any = TickLength if time.needs_units else pl.Int64()
-    schema: dict[str, Any] = {
-        output.name: length if isinstance(output, IntervalDuration) else output.dtype
-        for output in outputs
-    }
-    schema |= {text: length for text, _ in where.lengths}
     errors = Errors()
-    lengths = {
-        text: errors.attempt(
-            query.ticks, ("where",), duration, time.nanoseconds_per_tick, time.needs_units
-        )
-        for text, duration in where.lengths
-    }
-    expression = errors.attempt(where.predicate.to_polars, schema)
+    lengths = errors.attempt(lengths_in_ticks, query, ("where",), where.lengths, time)
+    values = MatchValues(outputs, lengths or dict.fromkeys((text for text, _ in where.lengths), 0))
+    expression = errors.attempt(where.predicate.to_polars, values.schema(time))
     errors.raise_all()
     assert expression is not None
-    ticks = {text: found for text, found in lengths.items() if found is not None}
     keys = tuple(_join_keys(where, {output.name: output for output in outputs}))
     at_trigger = query.emit is Emit.BOTH
-    return MatchCondition(outputs, ticks, expression, at_trigger, keys, _judged(query))
+    return MatchCondition(values, expression, at_trigger, keys, _judged(query))
 
 
 def join_keys(condition: MatchCondition | None) -> tuple[JoinKey, ...]:
@@ -141,7 +120,7 @@ def join_keys(condition: MatchCondition | None) -> tuple[JoinKey, ...]:
 
 def join_key_texts(where: Condition, condition: MatchCondition) -> list[str]:
     """The equalities of a condition that are join keys, as explanations show them."""
-    outputs = {output.name: output for output in condition.outputs}
+    outputs = {output.name: output for output in condition.values.outputs}
     return [
         f"{x} = {y}"
         for _, x, y in equalities(where)
@@ -189,10 +168,3 @@ def _join_key(x: Output, y: Output) -> JoinKey | None:
         return None
     cells = [Cell(one.symbol, CellKind.FIRST, one.number) for one in (x, y)]
     return JoinKey(*cells)
-
-
-def _values(output: Output, found: ResultRows) -> pl.Series:
-    """What WHERE reads of an output: lengths of time in ticks."""
-    if isinstance(output, IntervalDuration):
-        return output.ticks(found)
-    return of_type(output.column(found), output.dtype)

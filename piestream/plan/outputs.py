@@ -7,10 +7,10 @@ the loops write their words (`Output.words`), a row a match; `Output.column` rea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,16 +19,7 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import OPEN
 from piestream.intervals.aggregates import CellKind
 from piestream.joins import records
-from piestream.language.model import (
-    Aggregate,
-    DurationOf,
-    Emit,
-    Endpoint,
-    Query,
-    RelationOf,
-    Return,
-    Value,
-)
+from piestream.language.model import Aggregate, Emit, Query
 from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
 from piestream.plan.columns import (
     CODE,
@@ -36,19 +27,16 @@ from piestream.plan.columns import (
     INTEGER,
     ROW,
     Attribute,
-    Errors,
     InputColumns,
     TimeColumn,
 )
 from piestream.plan.program import Cell, OutputWord
 from piestream.relations import (
-    ANY,
     ENDPOINT_ORDER,
     PRECISE_FORM,
     RELATIONS_BY_ORDER,
     EndpointOrder,
     Relation,
-    inverse,
     names,
 )
 
@@ -390,67 +378,11 @@ def match_bounds(query: Query, time: TimeColumn) -> tuple[Output, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Returned:
-    """What a query gives of a match."""
-
-    outputs: tuple[Output, ...]  # the columns of RETURN
-    tested: tuple[Output, ...]  # what WHERE reads, each by its text
-    attributes: tuple[Attribute, ...]  # that they aggregate
-
-
-def returned_columns(query: Query, streams: Sequence[InputColumns], time: TimeColumn) -> Returned:
-    """The columns of RETURN, those that WHERE reads, and the attributes that they aggregate."""
-    returns = _Returns(query, streams, time)
-    errors = Errors()
-    attempted = [errors.attempt(returns.output, item) for item in query.items]
-    errors.raise_all()
-    outputs = tuple(output for output in attempted if output is not None)
-    count = len(query.returns)
-    return Returned(outputs[:count], outputs[count:], tuple(returns.attributes))
-
-
 def result_frame(outputs: tuple[Output, ...], found: ResultRows) -> pl.DataFrame:
     """Result rows as a frame of the result's columns."""
     if not len(found.rows):
         return pl.DataFrame(schema={output.name: output.dtype for output in outputs})
     return pl.DataFrame([of_type(o.column(found), o.dtype).alias(o.name) for o in outputs])
-
-
-class _Returns:
-    """Finds the output of each item of RETURN; numbers the attributes as they come up."""
-
-    def __init__(self, query: Query, streams: Sequence[InputColumns], time: TimeColumn) -> None:
-        self.query = query
-        self.streams = streams
-        self.time = time
-        self.symbols = {symbol.name: n for n, symbol in enumerate(query.symbols)}
-        self.attributes: dict[Attribute, int] = {}
-
-    def output(self, item: Return) -> Output:
-        time, symbols = self.time, self.symbols
-        match item:
-            case Endpoint(symbol, which, alias):
-                return EndpointTime(alias, time.dtype, time, symbols[symbol], which)
-            case DurationOf(symbol, alias):
-                return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
-            case RelationOf(x, y, alias):
-                allowed = _allowed(self.query, x, y)
-                bridged = frozenset(
-                    symbols[s.name] for s in self.query.symbols if s.bridging is not None
-                )
-                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed, bridged)
-            case Aggregate():
-                return self.aggregate(item)
-            case Value(symbol, column, alias):
-                return self.aggregate(Aggregate("FIRST", symbol, column, alias), f"{symbol}.")
-            case _:
-                assert_never(item)
-
-    def aggregate(self, item: Aggregate, clause: str | None = None) -> Output:
-        symbol = self.symbols[item.symbol]
-        columns = self.streams[self.query.symbols[symbol].stream]
-        return aggregate_output(self.query, columns, item, symbol, self.attributes, clause)
 
 
 def aggregate_output(
@@ -494,16 +426,6 @@ def aggregate_output(
     if isinstance(computation, Selection):
         return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
     return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
-
-
-def _allowed(query: Query, x: str, y: str) -> Relation:
-    """What the pattern allows between two symbols; every Allen relation if it says nothing."""
-    for constraint in query.constraints:
-        if (constraint.x, constraint.y) == (x, y):
-            return constraint.relations
-        if (constraint.x, constraint.y) == (y, x):
-            return inverse(constraint.relations)
-    return ANY
 
 
 def _endpoints(symbol: int) -> tuple[OutputWord, OutputWord]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.syntax import And, Literal
-from piestream.language.model import Aggregate, Condition, Query, Source, Symbol, Value
+from piestream.language.model import Aggregate, Calculated, Condition, Query, Source, Symbol, Value
 from piestream.plan.binding import Binding, bind, input_key
 from piestream.plan.combined import bind_combined, unified
 from piestream.plan.conditions import equalities
@@ -55,7 +55,13 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
             schemas[key] = {**schemas.get(key, {}), **columns}
     symbols = tuple(_symbol(query, symbol) for symbol in query.symbols)
     where = None if query.where is None else _equalities_of(query.where)
-    return replace(query, symbols=symbols, streams=tuple(streams), where=where), schemas
+    returns = tuple(
+        item for one in query.returns for item in (one.items if isinstance(one, Calculated) else (one,))
+    )  # fmt: skip
+    return (
+        replace(query, symbols=symbols, streams=tuple(streams), where=where, returns=returns),
+        schemas,
+    )
 
 
 def _equalities_of(where: Condition) -> Condition:

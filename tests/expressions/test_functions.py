@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from piestream.expressions.functions import FUNCTIONS, Function, call_text
-from piestream.expressions.functions.record import Operand, registry
+from piestream.expressions.functions.record import Operand, Order, registry
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.syntax import Call, Is
 from piestream.expressions.types import INT
@@ -24,7 +24,7 @@ def test_a_function_without_a_back_end_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="spark"):
         Function(  # type: ignore[call-arg]
             name="TWICE", node="Twice", meaning="", takes=(Operand.NUMBER,), gives=INT,
-            polars=lambda x: x * 2, python=lambda x: x * 2,
+            order=Order.ANY, polars=lambda x: x * 2, python=lambda x: x * 2,
         )  # fmt: skip
 
 

@@ -43,7 +43,13 @@ from piestream.expressions.typed import (
 )
 from piestream.expressions.types import LEAST_WIDE, MOST_WIDE, Kind, Type
 
-__all__ = ["for_every_row", "polars_expression", "polars_value", "value_expression"]
+__all__ = [
+    "constant_expression",
+    "for_every_row",
+    "polars_expression",
+    "polars_value",
+    "value_expression",
+]
 
 
 def polars_expression(
@@ -69,6 +75,11 @@ def polars_value(expression: Expression, past_prefix: str, schema: Mapping[str, 
 def _operands(expression: Expression) -> tuple[Expression, ...]:
     """The operands that are written; those of what reads the past are evaluated before."""
     return () if isinstance(expression, _PAST) else children(expression)
+
+
+def constant_expression(value: Any, type: Type) -> pl.Expr:
+    """A constant of a type."""
+    return _Writer("", {})._const(value, type)
 
 
 def value_expression(expression: Expression, schema: Mapping[str, Any]) -> pl.Expr:

@@ -10,6 +10,7 @@ from piestream.expressions.functions.record import (
     Implementation,
     Inline,
     Operand,
+    Order,
     WholeNumber,
 )
 from piestream.expressions.types import FLOAT, INT, LEAST_WIDE, MOST_WIDE, NUMBER
@@ -161,15 +162,18 @@ NUMBER_FUNCTIONS = (
         meaning="the absolute value",
         takes=(Operand.NUMBER,),
         gives=NUMBER,
+        order=Order.VALLEY,
         polars=lambda x: x.abs(),
         python=Inline(lambda x: f"abs({x})"),
         spark=lambda x: f"abs({x})",
         of_whole_numbers=Implementation(
+            order=Order.VALLEY,
             polars=_whole_polars,
             python=_absolute_whole,
             spark=lambda x: f"(CASE WHEN {x} < 0L THEN try_subtract(0L, {x}) ELSE {x} END)",
         ),
         of_wide_numbers=Implementation(
+            order=Order.ANY,
             polars=_wide_polars,
             python=_absolute_wide,
             spark=lambda x: f"abs({x})",
@@ -182,6 +186,7 @@ NUMBER_FUNCTIONS = (
         meaning="the nearest whole number that is not smaller",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
+        order=Order.RISING,
         polars=lambda x: x.ceil(),
         python=_ceil,
         # Spark's ceil gives a BIGINT.
@@ -194,6 +199,7 @@ NUMBER_FUNCTIONS = (
         meaning="e to the power of x",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
+        order=Order.ANY,
         polars=lambda x: x.exp(),
         python=_exponential,
         spark=lambda x: f"exp({x})",
@@ -204,6 +210,7 @@ NUMBER_FUNCTIONS = (
         meaning="the nearest whole number that is not larger",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
+        order=Order.RISING,
         polars=lambda x: x.floor(),
         python=_floor,
         # Spark's floor gives a BIGINT.
@@ -216,6 +223,7 @@ NUMBER_FUNCTIONS = (
         meaning="the natural logarithm; NULL unless x is positive",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
+        order=Order.ANY,
         polars=lambda x: _only_where(x > 0, x).log(),
         python=lambda x: math.log(x) if x > 0 else None,
         # NULL unless its operand is positive.
@@ -227,6 +235,7 @@ NUMBER_FUNCTIONS = (
         meaning="the decimal logarithm; NULL unless x is positive",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
+        order=Order.ANY,
         polars=_log10_polars,
         python=_log10,
         spark=_log10_spark,
@@ -238,6 +247,7 @@ NUMBER_FUNCTIONS = (
         meaning="x to the power of y; NULL where that is not a real number",
         takes=(Operand.FLOAT, Operand.FLOAT),
         gives=FLOAT,
+        order=Order.ANY,
         polars=_power_polars,
         python=_power,
         spark=_power_spark,
@@ -249,6 +259,7 @@ NUMBER_FUNCTIONS = (
         takes=(Operand.FLOAT,),
         numbers=(WholeNumber("number of digits", "n", 0, 15),),
         gives=FLOAT,
+        order=Order.RISING,
         polars=_rounded_polars,
         python=_rounded,
         spark=_rounded_spark,
@@ -261,6 +272,7 @@ NUMBER_FUNCTIONS = (
         meaning="-1, 0 or 1",
         takes=(Operand.NUMBER,),
         gives=INT,
+        order=Order.RISING,
         polars=lambda x: x.sign(),
         python=lambda x: None if x != x else (x > 0) - (x < 0),
         spark=lambda x: f"CAST(sign({x}) AS BIGINT)",
@@ -271,6 +283,7 @@ NUMBER_FUNCTIONS = (
         meaning="the square root; NULL if x is negative",
         takes=(Operand.FLOAT,),
         gives=FLOAT,
+        order=Order.RISING,
         polars=lambda x: x.sqrt(),  # a NaN of a negative, which counts as NULL
         python=lambda x: math.sqrt(x) if x >= 0 else None,
         spark=lambda x: f"sqrt({x})",

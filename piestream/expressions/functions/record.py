@@ -18,6 +18,7 @@ __all__ = [
     "Implementation",
     "Inline",
     "Operand",
+    "Order",
     "WholeNumber",
     "call_text",
     "registry",
@@ -35,6 +36,14 @@ class Operand(Enum):
     TEXT = "a string"
     DATE_OR_TIMESTAMP = "a timestamp or date"
     TIMESTAMP = "a timestamp"
+
+
+class Order(Enum):
+    """How the value of a function of numbers follows its only operand, rounding included."""
+
+    RISING = "a larger operand never gives a smaller value"
+    VALLEY = "it falls to 0 at 0, and rises from there"
+    ANY = "nothing is said"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,8 @@ class Implementation:
     was calculated in Python; where an operand is NULL, so is the result.
     """
 
+    #: What bounds of the operand say of the value.
+    order: Order
     #: Of Polars expressions. A result of whole numbers may have any integer type.
     polars: Callable[..., pl.Expr]
     #: Of Python values, None for NULL; or as source.
@@ -158,7 +169,11 @@ def registry(functions: Iterable[Function]) -> dict[str, Function]:
 
 
 def _check_complete(name: str, implementation: Implementation) -> None:
+    if not isinstance(implementation.order, Order):
+        raise TypeError(f"{name} does not say how its value follows its operand")
     for backend in fields(Implementation):
+        if backend.name == "order":
+            continue
         value = getattr(implementation, backend.name)
         if not callable(value) and not isinstance(value, Inline):
             raise TypeError(f"{name} has no implementation for {backend.name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from piestream.expressions.functions.record import Function, Inline, Operand, WholeNumber
+from piestream.expressions.functions.record import Function, Inline, Operand, Order, WholeNumber
 from piestream.expressions.types import BOOL, INT, STRING
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ TEXT_FUNCTIONS = (
         takes=(Operand.TEXT,),
         variadic=True,
         gives=STRING,
+        order=Order.ANY,
         polars=_concat_polars,
         python=Inline(lambda *texts: f"({' + '.join(texts)})"),
         spark=lambda *texts: f"concat({', '.join(texts)})",
@@ -46,6 +47,7 @@ TEXT_FUNCTIONS = (
         meaning="the number of characters",
         takes=(Operand.TEXT,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda text: text.str.len_chars(),
         python=Inline(lambda text: f"len({text})"),
         spark=lambda text: f"length({text})",
@@ -57,6 +59,7 @@ TEXT_FUNCTIONS = (
         meaning="the text in lower case",
         takes=(Operand.TEXT,),
         gives=STRING,
+        order=Order.ANY,
         polars=lambda text: text.str.to_lowercase(),
         python=Inline(lambda text: f"{text}.lower()"),
         spark=lambda text: f"lower({text})",
@@ -67,6 +70,7 @@ TEXT_FUNCTIONS = (
         meaning="the text without blanks at its start",
         takes=(Operand.TEXT,),
         gives=STRING,
+        order=Order.ANY,
         polars=lambda text: text.str.strip_chars_start(" "),
         python=Inline(lambda text: f"{text}.lstrip(' ')"),
         spark=lambda text: f"ltrim({text})",
@@ -78,6 +82,7 @@ TEXT_FUNCTIONS = (
         takes=(Operand.TEXT,),
         gives=STRING,
         # Polars' own reverse keeps grapheme clusters together; Python and Spark do not.
+        order=Order.ANY,
         polars=lambda text: text.str.split("").list.reverse().list.join(""),
         python=Inline(lambda text: f"{text}[::-1]"),
         spark=lambda text: f"reverse({text})",
@@ -88,6 +93,7 @@ TEXT_FUNCTIONS = (
         meaning="the text without blanks at its end",
         takes=(Operand.TEXT,),
         gives=STRING,
+        order=Order.ANY,
         polars=lambda text: text.str.strip_chars_end(" "),
         python=Inline(lambda text: f"{text}.rstrip(' ')"),
         spark=lambda text: f"rtrim({text})",
@@ -99,6 +105,7 @@ TEXT_FUNCTIONS = (
         meaning="whether s begins with t; NULL if one of them is NULL",
         takes=(Operand.TEXT, Operand.TEXT),
         gives=BOOL,
+        order=Order.ANY,
         polars=lambda text, prefix: text.str.starts_with(prefix),
         python=Inline(lambda text, prefix: f"{text}.startswith({prefix})"),
         spark=lambda text, prefix: f"startswith({text}, {prefix})",
@@ -114,6 +121,7 @@ TEXT_FUNCTIONS = (
             WholeNumber("length", "n", 0, 2**31 - 1),
         ),
         gives=STRING,
+        order=Order.ANY,
         polars=lambda text, start, length=None: text.str.slice(start - 1, length),
         python=Inline(_slice),
         spark=_substring_spark,
@@ -124,6 +132,7 @@ TEXT_FUNCTIONS = (
         meaning="the text without blanks at both ends",
         takes=(Operand.TEXT,),
         gives=STRING,
+        order=Order.ANY,
         polars=lambda text: text.str.strip_chars(" "),
         python=Inline(lambda text: f"{text}.strip(' ')"),
         spark=lambda text: f"trim({text})",
@@ -135,6 +144,7 @@ TEXT_FUNCTIONS = (
         meaning="the text in upper case",
         takes=(Operand.TEXT,),
         gives=STRING,
+        order=Order.ANY,
         polars=lambda text: text.str.to_uppercase(),
         python=Inline(lambda text: f"{text}.upper()"),
         spark=lambda text: f"upper({text})",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from piestream.expressions.functions.record import EXTRACT, Function, Inline, Operand
+from piestream.expressions.functions.record import EXTRACT, Function, Inline, Operand, Order
 from piestream.expressions.types import INT
 
 __all__ = ["TIME_FUNCTIONS"]
@@ -14,6 +14,7 @@ TIME_FUNCTIONS = (
         meaning="the year",
         takes=(Operand.DATE_OR_TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.year(),
         python=Inline(lambda time: f"{time}.year"),
         spark=lambda time: f"year({time})",
@@ -24,6 +25,7 @@ TIME_FUNCTIONS = (
         meaning="the month, from 1 to 12",
         takes=(Operand.DATE_OR_TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.month(),
         python=Inline(lambda time: f"{time}.month"),
         spark=lambda time: f"month({time})",
@@ -34,6 +36,7 @@ TIME_FUNCTIONS = (
         meaning="the day of the month, from 1 on",
         takes=(Operand.DATE_OR_TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.day(),
         python=Inline(lambda time: f"{time}.day"),
         spark=lambda time: f"day({time})",
@@ -44,6 +47,7 @@ TIME_FUNCTIONS = (
         meaning="the hour, from 0 to 23",
         takes=(Operand.TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.hour(),
         python=Inline(lambda time: f"{time}.hour"),
         spark=lambda time: f"hour({time})",
@@ -54,6 +58,7 @@ TIME_FUNCTIONS = (
         meaning="the minute, from 0 to 59",
         takes=(Operand.TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.minute(),
         python=Inline(lambda time: f"{time}.minute"),
         spark=lambda time: f"minute({time})",
@@ -64,6 +69,7 @@ TIME_FUNCTIONS = (
         meaning="the whole second, from 0 to 59",
         takes=(Operand.TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.second(),
         python=Inline(lambda time: f"{time}.second"),
         spark=lambda time: f"second({time})",
@@ -74,6 +80,7 @@ TIME_FUNCTIONS = (
         meaning="the day of the week, from 0 for Sunday to 6",
         takes=(Operand.DATE_OR_TIMESTAMP,),
         gives=INT,
+        order=Order.ANY,
         polars=lambda time: time.dt.weekday() % 7,
         python=Inline(lambda time: f"({time}.isoweekday() % 7)"),
         spark=lambda time: f"(dayofweek({time}) - 1)",

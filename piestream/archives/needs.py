@@ -1,0 +1,160 @@
+"""What is needed of partitions before the rows of their cores: has it been read, and where may it be?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.cores import Flags, later
+from piestream.archives.pages import Pages, Words
+from piestream.archives.reach import Reach
+from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, MISSING, ROWS
+from piestream.compiled.constants import INT64_MIN
+
+__all__ = ["Needs", "PartitionRows"]
+
+#: So many pairs of a partition and a page are looked at together.
+_CASES = 1 << 22
+
+
+class PartitionRows:
+    """Rows by partition and time, to be searched. Those of no partition of interest have -1."""
+
+    def __init__(self, partitions: Words, times: Words) -> None:
+        self.order = np.lexsort((times, partitions))
+        self.partitions = partitions[self.order]
+        self.times = times[self.order]
+        self._distinct = np.unique(times)
+        self._words = self._word(self.partitions, self.times)
+
+    def _word(self, partitions: Words, times: Words) -> Words:
+        """A number for a partition and a time, in their order."""
+        return partitions * (1 << 32) + np.searchsorted(self._distinct, times)
+
+    def before(self, partitions: Words, times: Words) -> Words:
+        """Behind which place in `order` the rows of partitions before some times lie."""
+        return np.searchsorted(self._words, self._word(partitions, times))
+
+    def first_of(self, partitions: Words) -> Words:
+        """Where the rows of partitions begin in `order`."""
+        return np.searchsorted(self.partitions, partitions)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Partitions of cores, each with the time of its first row there."""
+
+    pages: Pages
+    page_times: tuple[Words, Words]
+    key: str | None
+    reach: Reach
+    rows: PartitionRows
+    cores: pl.Series
+    partitions: Words
+    keys: pl.Series  # of the first key column, as statistics have it
+    firsts: Words
+    starts: Words  # of their cores
+
+    @cached_property
+    def _bounds(self) -> tuple[Words, Flags]:
+        """From which time on all rows before the cores are needed; and whether that is known.
+
+        It is not where fewer rows have been read than are needed: then any earlier one counts.
+        """
+        place = self.rows.before(self.partitions, self.starts)
+        begin = self.rows.first_of(self.partitions)
+        bounds = self.starts.copy()
+        known = np.ones(len(bounds), np.bool_)
+        for _ in range(self.reach.rows):  # rows of one time count as one
+            known &= place > begin
+            at = np.where(known, place - 1, 0)
+            bounds = np.where(known, self.rows.times[at] if len(self.rows.times) else 0, bounds)
+            place = np.where(known, self.rows.before(self.partitions, bounds), place)
+        return np.where(known, later(bounds, -self.reach.ticks), INT64_MIN), known
+
+    @cached_property
+    def _horizons(self) -> Words:
+        """The earliest time at which a row still counts: behind a silence all begins anew."""
+        bounds, _ = self._bounds
+        gap = self.reach.max_gap
+        if gap is None or self.reach.reads_the_past:
+            return bounds
+        return np.maximum(bounds, later(self.firsts, -gap))
+
+    def missing_pages(self, unread: Flags) -> Flags:
+        """Of each partition of which rows may be missing the latest page that may have one."""
+        found = np.zeros(len(self.pages), np.bool_)
+        pages = np.flatnonzero(unread)
+        if not len(pages) or not len(self.starts):
+            return found
+        listed = None if self.key is None else KEYS + self.key
+        table = self.pages.table
+        if listed is not None and listed in table.columns:
+            has_list = table[listed].is_not_null().to_numpy()[pages]
+            found |= self._of_pairs(*self._listed_pairs(pages[has_list], listed))
+            pages = pages[~has_list]
+        step = max(1, _CASES // max(1, len(pages)))
+        for first in range(0, len(self.starts) if len(pages) else 0, step):
+            some = np.arange(first, min(first + step, len(self.starts)))
+            needs, places = np.nonzero(self._may_have_key(some, pages))
+            found |= self._of_pairs(some[needs], pages[places])
+        return found
+
+    def _listed_pairs(self, pages: Words, listed: str) -> tuple[Words, Words]:
+        """The needs and the pages whose lists have their keys."""
+        own = pl.DataFrame({"need": np.arange(len(self.keys)), "key": self.keys})
+        pairs = (
+            pl.DataFrame({"page": pages, "key": self.pages.table[listed].gather(pages)})
+            .explode("key")
+            .join(own, on="key", nulls_equal=True)
+        )
+        return pairs["need"].to_numpy(), pairs["page"].to_numpy()
+
+    def _may_have_key(self, needs: Words, pages: Words) -> Flags:
+        """Whether pages may have rows of the partitions in need."""
+        shape = (len(needs), len(pages))
+        table = self.pages.table
+        if self.key is None or LOWEST + self.key not in table.columns:
+            return np.ones(shape, np.bool_)
+        keys, chosen = self.keys.gather(needs), table[pages]
+        low, high = chosen[LOWEST + self.key], chosen[HIGHEST + self.key]
+        ranks = pl.concat([keys, low, high]).rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
+        own, low_rank, high_rank = np.split(ranks, [len(keys), len(keys) + len(low)])
+        some = (chosen[MISSING + self.key] < chosen[ROWS]).fill_null(True).to_numpy()
+        null = (chosen[MISSING + self.key] > 0).fill_null(True).to_numpy()
+        most = np.where(high_rank == 0, ranks.max(initial=0) + 1, high_rank)
+        within = (own[:, None] >= low_rank) & (own[:, None] <= most) & some
+        return np.where((own == 0)[:, None], np.broadcast_to(null, shape), within)
+
+    def _of_pairs(self, needs: Words, pages: Words) -> Flags:
+        """The latest page of each need among pairs of both, if it may have what is missing."""
+        firsts, lasts = self.page_times
+        may = (firsts[pages] < self.starts[needs]) & (lasts[pages] >= self._horizons[needs])
+        needs, pages = needs[may], pages[may]
+        found = np.zeros(len(self.pages), np.bool_)
+        order = np.lexsort((lasts[pages], needs))
+        needs, pages = needs[order], pages[order]
+        latest = np.append(needs[1:] != needs[:-1], True) if len(needs) else np.zeros(0, np.bool_)
+        found[pages[latest]] = True
+        return found
+
+    @cached_property
+    def _stretches(self) -> tuple[Words, Words]:
+        """For each row that is needed, its place in `PartitionRows.order` and the number of its need."""
+        bounds, _ = self._bounds
+        lows = self.rows.before(self.partitions, bounds)
+        counts = self.rows.before(self.partitions, self.starts) - lows
+        needs = np.repeat(np.arange(len(counts)), counts)
+        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return places + lows[needs], needs
+
+    def places_before(self) -> Words:
+        """The places of the rows that are needed, among those that have been read."""
+        return self.rows.order[self._stretches[0]]
+
+    def cores_before(self) -> pl.Series:
+        """The number of the core for which each of them is needed."""
+        return self.cores.gather(self._stretches[1])

@@ -1,0 +1,80 @@
+"""An archive as a source of rows in chunks: all of them, in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.archive import Archive, archive
+from piestream.archives.pages import Pages, Words
+from piestream.archives.plain import parquet_files
+from piestream.archives.store import Store
+
+__all__ = ["ArchiveSource", "directory_archive", "source_of"]
+
+
+def directory_archive(path: str | Path) -> Archive | None:
+    """The archive, or the Parquet files, in a directory; None if it has neither."""
+    place = Path(path)
+    if not place.is_dir() or not (Store(place).exists or parquet_files(place)):
+        return None
+    return archive(place)
+
+
+def source_of(found: Archive) -> ArchiveSource:
+    """The rows of an archive."""
+    return ArchiveSource(str(found.path), found.pages, found.time)
+
+
+class ArchiveSource:
+    """All rows of an archive, as `piestream.adapters.files.Source` has them.
+
+    Files that overlap in time are one chunk, so that rows of one partition come in order.
+    """
+
+    def __init__(self, name: str, pages: Pages, time: str | None) -> None:
+        self.name = name
+        self.done = 0
+        self.total: int | None = pages.n_rows
+        self.advice: dict[str, str] = {}
+        self.pages = pages
+        self.time = time  # the column by which files are put in order
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns and their types."""
+        return dict(self.pages.schema)
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows, of these columns only."""
+        self.done = 0
+        for files in self._groups():
+            pages = np.flatnonzero(np.isin(self.pages.files, files))
+            frames = self.pages.read(pages, columns)
+            self.done += sum(map(len, frames))
+            if frames:
+                yield pl.concat(frames)
+
+    def _groups(self) -> list[Words]:
+        """Files that overlap, in order of time; without times each is alone."""
+        files = np.unique(self.pages.files)
+        times = None if self.time is None else self.pages.times(self.time)
+        if times is None or not len(files):
+            return [files[i : i + 1] for i in range(len(files))]
+        starts = np.searchsorted(self.pages.files, files)
+        firsts = np.minimum.reduceat(times[0], starts)
+        lasts = np.maximum.reduceat(times[1], starts)
+        order = np.argsort(firsts, kind="stable")
+        reached = np.maximum.accumulate(lasts[order])
+        begins = np.flatnonzero(firsts[order][1:] > reached[:-1]) + 1
+        return [files[np.sort(group)] for group in np.split(order, begins)]
+
+    def fault_in_row(self, row: int, fault: str) -> str:
+        """A fault in the archive; rows have no numbers in it."""
+        return f"{self.name}: {fault}"
+
+    def close(self) -> None:
+        """No more is read."""

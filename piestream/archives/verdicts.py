@@ -1,0 +1,62 @@
+"""What statistics say of predicates: of each page whether it is true of all rows, of none, or of some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS
+from piestream.expressions.backends.bounds import Bounds, truth_of
+from piestream.expressions.predicate import Predicate
+
+__all__ = ["Verdict", "verdicts"]
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of one predicate, for each page."""
+
+    can_hold: Flags  # else it is true of none of the rows
+    always_holds: Flags  # it is true of all of them
+
+
+def verdicts(
+    predicates: Sequence[Predicate], schema: Mapping[str, pl.DataType], table: pl.DataFrame
+) -> list[Verdict]:
+    """What statistics, a row a page, say of some predicates over columns of these types."""
+    return [_verdict(predicate, schema, table) for predicate in predicates]
+
+
+def _verdict(
+    predicate: Predicate, schema: Mapping[str, pl.DataType], table: pl.DataFrame
+) -> Verdict:
+    nothing = Verdict(np.ones(len(table), np.bool_), np.zeros(len(table), np.bool_))
+    if predicate.is_polars:
+        return nothing
+
+    def column(name: str) -> Bounds | None:
+        if LOWEST + name not in table.columns:
+            return None
+        missing = pl.col(MISSING + name)
+        return Bounds(
+            pl.col(LOWEST + name), pl.col(HIGHEST + name),
+            (missing < pl.col(ROWS)).fill_null(True), (missing > 0).fill_null(True),
+        )  # fmt: skip
+
+    truth = truth_of(predicate.typed(schema), column)
+    judged = [truth.true.alias("true"), (truth.false | truth.null).alias("other")]
+    try:
+        found = table.with_columns(judged).select("true", "other")
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        # a bound that a value may be, but need not: what its row would say, no row says
+        return nothing
+    return Verdict(
+        found["true"].fill_null(True).to_numpy().copy(),
+        ~found["other"].fill_null(True).to_numpy(),
+    )

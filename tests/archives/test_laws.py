@@ -1,0 +1,118 @@
+"""A query over an archive gives what it gives on the whole as a frame, however little is read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives import cores, run
+from piestream.archives.run import ArchiveRun
+from piestream.archives.source import source_of
+from piestream.language.options import FileOptions
+from tests.engines import difference, parse, plain
+from tests.randoms import scenario
+from tests.scenario import Scenario
+
+#: How many seeds are tried.
+_SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "60")))
+
+
+@pytest.fixture(autouse=True)
+def _select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Select however much is to be read, and in small batches: these archives are small."""
+    monkeypatch.setattr(run, "_MOST_SHARE", 2.0)
+    monkeypatch.setattr(run, "_BATCH_ROWS", 30)
+    monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
+
+
+def _tiled(drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
+    """The events of a scenario again and again; in most repetitions nothing but time and keys."""
+    if not drawn.rows:
+        return []
+    times = [row["ts"] for row in drawn.rows]
+    length = max(times) - min(times) + drawn.clock.beats(1)
+    quiet = [name for name in drawn.schema if name not in (*drawn.keys, "ts")]
+    rows: list[dict[str, Any]] = []
+    offset = 0
+    for _ in range(rng.randint(1, 8)):
+        is_quiet = rng.random() < 0.6
+        dropped = rng.choice([0.0, 0.0, 0.3, 0.9])
+        for row in drawn.rows:
+            if rng.random() >= dropped:
+                changed = dict.fromkeys(quiet) if is_quiet else {}
+                rows.append({**row, **changed, "ts": row["ts"] + offset})
+        offset += length + drawn.clock.beats(rng.choice([0, 1, 5, 50, 500]))
+    return rows or [dict(row) for row in drawn.rows]
+
+
+def _frame(drawn: Scenario, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    try:
+        found = drawn.stream.frame(rows)
+        str(found["ts"].to_list())  # not all that fits into 64 bits is a time
+    except (pl.exceptions.PolarsError, OverflowError, ValueError):
+        found = drawn.stream.frame()
+    return found
+
+
+def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) -> ps.Archive:
+    """The rows as an archive of some kind, appended in pieces of which some are late."""
+    if len(frame) and rng.random() < 0.25:
+        size = rng.choice([3, 11, 1000])
+        for number, first in enumerate(range(0, len(frame), size)):
+            piece = frame[first : first + size]
+            piece.write_parquet(
+                Path(folder, f"{number:04d}.parquet"), row_group_size=rng.choice([2, 7])
+            )
+        return ps.archive(folder)
+    key = list(drawn.keys) if rng.random() < 0.7 else []
+    page = rng.choice([1, 2, 3, 5, 9, 40])
+    lake = ps.archive(
+        folder, time="ts", key=key, page_rows=page, file_rows=page * rng.choice([1, 3, 8])
+    )
+    size = rng.choice([7, 30, 1000])
+    for first in range(0, len(frame) or 1, size):
+        lake.append(frame[first : first + size])
+    if rng.random() < 0.5:
+        lake.compact()
+    return lake
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
+    selected = less = 0
+    for seed in _SEEDS[start::4]:
+        rng = Random(f"archive {seed}")
+        drawn = scenario(seed)
+        frame = _frame(drawn, _tiled(drawn, rng))
+        query = parse(drawn.text())
+        try:
+            expected = query.run(frame, ties=drawn.ties)
+        except ps.TieError:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            lake = _archived(frame, drawn, rng, folder)
+            where = f"seed {seed}: {lake}\n{drawn}"
+            try:
+                work = ArchiveRun(query, source_of(lake), FileOptions(ties=drawn.ties))
+                selected += work.plan.cores is not None
+                found = query.run(lake, ties=drawn.ties)
+                if work.plan.cores is not None:
+                    list(work.results())
+                    less += work.read_rows < len(frame)
+            except Exception as error:
+                error.add_note(where)
+                raise
+        assert found.schema == expected.schema, where
+        why = difference(plain(expected, drawn.stream), plain(found, drawn.stream), drawn.keys)
+        if why is not None:
+            pytest.fail(f"{where}\n{why}", pytrace=False)
+    assert selected > len(_SEEDS) // 20
+    assert less > 0

@@ -1,0 +1,203 @@
+"""Queries over archives: what is read of them, and the ways to name one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives.run import ArchiveRun
+from piestream.archives.source import source_of
+from piestream.language.options import FileOptions
+
+_BRAKING = """
+    FROM cars PARTITION BY car ORDER BY ts
+    DEFINE b AS braking, s AS speed > 60 PATTERN b during; overlaps; meets; before s
+    WITHIN 300
+"""
+
+
+def _rows(n: int = 40_000, cars: int = 4) -> pl.DataFrame:
+    draw = np.random.default_rng(1)
+    ts = np.arange(n)
+    return pl.DataFrame(
+        {
+            "ts": ts,
+            "car": ts % cars,
+            "speed": draw.normal(60, 5, n).round(2),
+            "braking": (ts >= 20_000) & (ts < 20_040),
+        }
+    )
+
+
+def _lake(path: Path, rows: pl.DataFrame, key: str | None = "car", **settings: Any) -> ps.Archive:
+    settings = {"page_rows": 100, "file_rows": 2000, **settings}
+    lake = ps.archive(path, time="ts", key=key, **settings)
+    lake.append(rows)
+    return lake
+
+
+def _read(query: ps.Query, lake: ps.Archive) -> int:
+    """How many rows are read for a query."""
+    work = ArchiveRun(query, source_of(lake), FileOptions())
+    for _ in work.results():
+        pass
+    return work.read_rows
+
+
+def _same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
+    assert found.schema == expected.schema
+    assert found.sort(found.columns).equals(expected.sort(expected.columns))
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_only_what_lies_around_the_rarest_symbol_is_read(tmp_path: Path, key: str | None) -> None:
+    rows = _rows()
+    lake = _lake(tmp_path, rows, key)
+    query = ps.query(_BRAKING)
+    found = query.run(lake)
+    assert len(found) > 50
+    _same(found, query.run(rows))
+    assert _read(query, lake) < (5000 if key else 2000)
+
+
+def test_of_one_key_only_its_pages_are_read(tmp_path: Path) -> None:
+    rows = _rows(cars=20).with_columns(braking=(pl.col("braking") & (pl.col("car") == 7)))
+    lake = _lake(tmp_path, rows)
+    query = ps.query(_BRAKING)
+    _same(query.run(lake), query.run(rows))
+    assert _read(query, lake) < 600
+
+
+def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
+    lake = _lake(tmp_path, _rows())
+    query = ps.query(_BRAKING.replace("speed > 60", "speed > 1000 AND NOT braking"))
+    assert len(query.run(lake)) == 0
+    assert query.run(lake).schema == query.run(_rows()).schema
+    assert _read(query, lake) == 0
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "speed > PREV(speed, 3)",
+        "AVG(speed) OVER 20 EVENTS > 60",
+        "AVG(speed) OVER 100 > 60",
+        "PREV(AVG(speed) OVER 4 EVENTS) > 60",
+    ],
+)
+@pytest.mark.parametrize("key", ["car", None])
+def test_what_predicates_read_of_earlier_rows_is_read_too(
+    tmp_path: Path, predicate: str, key: str | None
+) -> None:
+    rows = _rows()
+    lake = _lake(tmp_path, rows, key, page_rows=10)
+    query = ps.query(_BRAKING.replace("speed > 60", predicate).replace("WITHIN 300", "WITHIN 30"))
+    _same(query.run(lake), query.run(rows))
+    assert _read(query, lake) < 5000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _BRAKING + " EMIT ON BOTH",
+        _BRAKING + " ONCE PER b",
+        _BRAKING + " LIMIT 1",
+        _BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50"),
+        _BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
+    ],
+)
+def test_what_depends_on_rows_far_away_is_found_by_reading_all(tmp_path: Path, text: str) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake = _lake(tmp_path, rows)
+    query = ps.query(text)
+    _same(query.run(lake), query.run(rows))
+    assert _read(query, lake) == len(rows)
+    _same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
+
+
+def test_a_run_that_began_long_before_the_pages_that_are_read_is_none_of_theirs(
+    tmp_path: Path,
+) -> None:
+    rows = _rows().with_columns(speed=pl.lit(70.0))
+    lake = _lake(tmp_path, rows)
+    query = ps.query(_BRAKING)
+    assert len(query.run(rows)) == len(query.run(lake)) == 0
+    assert _read(query, lake) < 20_000
+
+
+def test_a_silence_ends_a_run_though_nothing_follows_where_it_is_read(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"ts": range(5000), "car": [1] * 5000})
+    rows = rows.with_columns(
+        x=pl.col("ts") == 1000, car=pl.when(pl.col("ts") == 1000).then(2).otherwise(1)
+    )
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts MAX GAP 5 DEFINE a AS x PATTERN a WITHIN 50 EMIT ON COMPLETION"
+    )  # fmt: skip
+    lake = _lake(tmp_path, rows)
+    assert query.run(lake).rows() == query.run(rows).rows() == [(2, 1005, 1000, 1005)]
+    assert _read(query, lake) < 2500
+
+
+def test_a_limit_stops_and_says_so(tmp_path: Path) -> None:
+    lake = _lake(tmp_path, _rows())
+    with pytest.warns(ps.ResultWarning, match="stopped at limit=3"):
+        assert len(ps.query(_BRAKING).run(lake, limit=3)) == 3
+
+
+def test_two_rows_of_one_time_are_an_error_as_in_a_frame(tmp_path: Path) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    rows = pl.concat([rows, rows.filter(pl.col("ts") == 3010)])
+    lake = _lake(tmp_path, rows)
+    with pytest.raises(ps.TieError, match=r"the event car = \d, ts = 3010"):
+        ps.query(_BRAKING).run(lake)
+    for ties in ("first", "last"):
+        _same(ps.query(_BRAKING).run(lake, ties=ties), ps.query(_BRAKING).run(rows, ties=ties))
+
+
+def test_files_that_others_replace_meanwhile_are_looked_for_again(tmp_path: Path) -> None:
+    rows = _rows(6000)
+    lake = _lake(tmp_path, rows[:3000])
+    lake.append(rows[3000:].with_columns(ts=pl.col("ts") - 2000))
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts DEFINE s AS speed > 60 PATTERN s WITHIN 9"
+    )
+    before = query.run(lake, ties="first")
+    assert ps.archive(tmp_path).compact() > 0
+    _same(query.run(lake, ties="first"), before)
+
+
+def test_a_directory_is_named_by_from_and_on_the_command_line(tmp_path: Path) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    _lake(tmp_path / "lake", rows)
+    (tmp_path / "plain").mkdir()
+    rows.write_parquet(tmp_path / "plain" / "rows.parquet", row_group_size=100)
+    expected = ps.query(_BRAKING).run(rows)
+    assert len(expected)
+    for name in ("lake", "plain"):
+        path = tmp_path / name
+        _same(ps.query(_BRAKING.replace("FROM cars", f"FROM '{path}'")).run(), expected)
+        target = tmp_path / "found.parquet"
+        command = [
+            sys.executable, "-m", "piestream", "run", "-q", _BRAKING, str(path), "-o", str(target),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        _same(pl.read_parquet(target), expected)
+        events = int(done.stderr.split(" events")[0].replace(",", ""))
+        assert 0 < events < len(rows)
+
+
+def test_several_streams_may_be_archives(tmp_path: Path) -> None:
+    rows = _rows(2000)
+    lake = _lake(tmp_path, rows)
+    query = ps.query("""
+        FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
+        DEFINE a AS one.speed > 65, b AS two.speed < 55 PATTERN a overlaps; before b WITHIN 20
+    """)
+    _same(query.run({"one": lake, "two": rows}), query.run({"one": rows, "two": rows}))
