@@ -24,7 +24,13 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.arrivals import apply_rows
-from piestream.joins.bridges import held_before, lasting, latest_ceased
+from piestream.joins.bridges import (
+    follow_bridges,
+    held_before,
+    lasting,
+    latest_ceased,
+    note_interrupted,
+)
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
@@ -89,6 +95,7 @@ class _EventCursor(Record):
     time: int
     mask: int  # which predicates hold
     is_row: int  # 0: it is the end of a silence, 1: a row
+    interrupted: int  # symbols (as bits) whose intervals may go on though they do not hold
 
 
 class _IntervalRows(Record):
@@ -151,7 +158,7 @@ def _pass_silence(cursor: _EventCursor, rows: _BatchRows, partition: Partition) 
     row = rows.change_rows[cursor.change]
     cursor.row = row
     gap = partition.program.gap
-    if gap == NONE or not held_before(partition):
+    if gap == NONE or not partition.mask & ~cursor.interrupted:
         return False
     last = rows.times[row - 1] if row > cursor.row_begin else partition.last_time
     if np.uint64(rows.times[row]) - np.uint64(last) <= np.uint64(gap):
@@ -172,7 +179,7 @@ def _take_change(
     cursor.mask = rows.change_masks[cursor.change]
     cursor.is_row = 1
     cursor.change += 1
-    if cursor.mask != held_before(partition) or partition.due <= cursor.time:
+    if cursor.mask != partition.mask & ~cursor.interrupted or partition.due <= cursor.time:
         return True
     if partition.due_event <= scratch.event_origin + cursor.row:
         row = cursor.row
@@ -227,7 +234,8 @@ def _next_instant(
     cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
     """Go to the next event among the rows, or to the deadline of a bridge that comes before it."""
-    if not partition.program.bridged or partition.bridges().due == INT64_MAX:
+    cursor.interrupted = partition.bridges().interrupted
+    if partition.bridges().due == INT64_MAX:
         return _next_event(cursor, rows, partition, columns, scratch)
     stage = cursor.stage
     row = cursor.row
@@ -336,6 +344,7 @@ def _start_partition(
     """Put the cursor before the rows of the g-th partition."""
     cursor.stage = _Stage.SILENCE
     cursor.is_row = 0
+    cursor.interrupted = 0
     cursor.row = row_offsets[g]
     cursor.row_begin = row_offsets[g]
     cursor.row_end = row_offsets[g + 1]
@@ -377,6 +386,7 @@ def detect(
     scratch_array, matches_array, results_array = room
     program = Program(pointer(program_array))
     n = program.n_symbols
+    bridged = program.bridged
     n_columns = _OUTPUTS + program.n_outputs
     rows = _BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
@@ -431,7 +441,11 @@ def detect(
                     break
                 left -= 1
                 resumes = Paused.NO
-                if not _next_instant(cursor, rows, partition, columns, scratch):
+                if bridged:
+                    found = _next_instant(cursor, rows, partition, columns, scratch)
+                else:
+                    found = _next_event(cursor, rows, partition, columns, scratch)
+                if not found:
                     if cursor.stage == _Stage.NOW:
                         _finish_rows(cursor, rows, partition, columns, scratch)
                         cursor.stage = _Stage.PAST
@@ -443,14 +457,18 @@ def detect(
                 time = cursor.time
                 mask = cursor.mask
                 scratch.holds = mask
-                if program.bridged:
+                if bridged:
                     mask = lasting(partition, mask, time, scratch.closing != 0)
                 started = mask & ~partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.window)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
+                if bridged:
+                    follow_bridges(partition, scratch, columns, mask, time, cursor.row)
                 ended = apply_event(partition, scratch, columns, time, mask, cursor.row)
+                if bridged:
+                    note_interrupted(partition, scratch, time)
                 if scratch.closing:
                     delay_ends(partition, ended & ~scratch.ended_earlier)
                 if program.finds_pairs:
@@ -474,7 +492,7 @@ def detect(
                 if begins:
                     scratch.item = 0
                     scratch.depth = DONE
-                floor = partition.floor_at(time)
+                floor = partition.floor_at(time) if bridged else minus(time, program.window)
                 if program.judges:
                     floor = earliest_given(partition, floor)
                     scratch.barred = is_barred(partition, time)

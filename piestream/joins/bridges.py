@@ -12,6 +12,7 @@ from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import plus
+from piestream.joins.counters import note_counts
 from piestream.joins.partition import Partition
 from piestream.joins.records import BridgedSlot, Scratch, Symbol
 from piestream.joins.slots import update_aggregates
@@ -85,6 +86,8 @@ def follow_bridges(
     scratch.ended_earlier = bridges.interrupted & ~lasts
     if program.has_cells:
         update_aggregates(partition, columns, resumed | ceased, row, scratch)
+        if not scratch.waits:
+            note_counts(partition, scratch, columns, row)
     rest = resumed | ceased
     while rest:
         s = trailing_zeros(rest)

@@ -13,7 +13,6 @@ from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.boxes import box_in
-from piestream.joins.bridges import events_before, follow_bridges, note_interrupted
 from piestream.joins.counters import note_counts
 from piestream.joins.extend import DONE, extend
 from piestream.joins.first import extend_to_first
@@ -132,10 +131,17 @@ def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
 
 
 @kernel
-def _has_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
-    """Whether an interval that has ended before the event of this number has as many as allowed."""
+def _has_allowed_count(
+    partition: Partition, symbol: Symbol, slot: Slot, event: int, counted: bool
+) -> bool:
+    """Whether an interval that has ended before the event of this number has as many as allowed.
+
+    It is ``counted`` if it is one of the symbol's own events, where there are several streams.
+    """
     if symbol.first_event == NONE:
         return True
+    if symbol.counter != NONE and not counted:
+        event = partition[partition.program.counters[symbol.counter].before]
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
     return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
@@ -154,17 +160,17 @@ def _end_intervals(
         s = trailing_zeros(ended)
         ended &= ended - 1
         slot = partition.ring(s).latest()
-        symbol = partition.program.symbols[s]
-        if interrupted >> s & 1:
+        slot.end = time
+        before = event
+        is_interrupted = interrupted >> s & 1 != 0
+        if is_interrupted:
             bridged = BridgedSlot(slot)
             slot.end = bridged.since
             bridged.since = OPEN
-            count = bridged.events
-        else:
-            slot.end = time
-            count = events_before(partition, symbol, event)
+            before = bridged.events
+        symbol = partition.program.symbols[s]
         if _has_allowed_length(symbol, slot.start, slot.end) and _has_allowed_count(
-            symbol, slot, count
+            partition, symbol, slot, before, is_interrupted
         ):
             kept |= 1 << s
         else:
@@ -185,7 +191,7 @@ def _reach_at_cease(partition: Partition, symbols: int, time: int) -> int:
         if (
             bridged.since == time
             and lasts(slot.start, time, symbol.at_least)
-            and _has_allowed_count(symbol, slot, bridged.events)
+            and _has_allowed_count(partition, symbol, slot, bridged.events, True)
         ):
             reached |= 1 << s
     return reached
@@ -252,8 +258,6 @@ def apply_event(
         update_aggregates(partition, columns, ended, row, scratch)
         if not scratch.waits:
             note_counts(partition, scratch, columns, row)
-    if program.bridged:
-        follow_bridges(partition, scratch, columns, mask, time, row)
     partition.mask = mask
     kept = _end_intervals(partition, ended, time, event, scratch.ended_earlier)
     rest = started
@@ -283,8 +287,6 @@ def apply_event(
     rest = kept & ~partition.valid
     if not scratch.waits:
         rest |= _reach_lengths(partition, mask, scratch.holds, time, latest)
-    if program.bridged:
-        note_interrupted(partition, scratch, time)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:
