@@ -8,8 +8,10 @@ can come next. It is slow and meant to be obviously right.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -42,6 +44,16 @@ _LETTERS: tuple[Letter, ...] = ((False, False), (False, True), (True, False), (T
 #: told apart by the words O, I O and Z O, so two letters are enough; three leave room for being
 #: wrong about that (a longer word only repeats a letter, which moves no endpoint's order).
 _FUTURE = 3
+
+#: How long it may be until the next event: time is dense (SPEC 7), and a silence may last for ever.
+#: A distance is a bound on a difference, which is least and greatest at these.
+_SOON, _FAR = Fraction(1, 8), Fraction(10**18)
+
+Time = Fraction | int
+#: Where x starts and ends, where y starts and ends.
+Endpoints = tuple[Time, Time, Time, Time]
+
+_COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 _INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
 
@@ -229,6 +241,11 @@ class _Partition:
             )
             self.allowed[constraint.x, constraint.y] = names
             self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
+        self.distances = {
+            pair: constraint.distances
+            for constraint in query.constraints
+            for pair in ((constraint.x, constraint.y), (constraint.y, constraint.x))
+        }
         self._decided: dict[tuple[str, str, int, int], int | None] = {}
 
     def _truths(self, predicate: Expression) -> list[bool]:
@@ -394,16 +411,23 @@ class _Partition:
 
     def _outlooks(
         self, x: str, y: str, xi: Interval, yi: Interval, now: int
-    ) -> Iterator[frozenset[str]]:
-        """For everything that can come after an event: the relations that then hold."""
+    ) -> Iterator[tuple[frozenset[str], Endpoints]]:
+        """For everything that can come after an event: the relations that then hold, and the ends."""
+        times: list[Time] = [moment.endpoint for moment in self.moments[: now + 1]]
         x_known, y_known = xi.known, yi.known
         if x_known is not None and y_known is not None and max(x_known, y_known) <= now:
+            assert xi.end is not None
+            assert yi.end is not None
             past = zip(self.true[x][: now + 1], self.true[y][: now + 1], strict=True)
-            yield _holding(list(past), xi.start, xi.end or 0, yi.start, yi.end or 0)
-            return
+            ends = times[xi.start], times[xi.end], times[yi.start], times[yi.end]
+            yield _holding(list(past), xi.start, xi.end, yi.start, yi.end), ends
+            return  # nothing can change it
         letters = _LETTERS
         if self._same(x, y):
             letters = tuple(letter for letter in _LETTERS if letter[0] == letter[1])
+        timed = bool(self.distances.get((x, y)))
+        gaps = list(product((_SOON, _FAR), repeat=_FUTURE)) if timed else [(_SOON,) * _FUTURE]
+        latest = self.moments[now].time
         for (x_past, x_next), (y_past, y_next) in product(self._pasts(x, now), self._pasts(y, now)):
             past = list(zip(x_past, y_past, strict=True))
             if self._same(x, y) and x_past != y_past:
@@ -414,8 +438,12 @@ class _Partition:
                 word = [*past, *future]
                 x_end = _end([letter[0] for letter in word], xi.start)
                 y_end = _end([letter[1] for letter in word], yi.start)
-                if x_end is not None and y_end is not None:
-                    yield _holding(word, xi.start, x_end, yi.start, y_end)
+                if x_end is None or y_end is None:
+                    continue
+                holding = _holding(word, xi.start, x_end, yi.start, y_end)
+                for passing in gaps:
+                    at = [*times, *(latest + sum(passing[: k + 1]) for k in range(_FUTURE))]
+                    yield holding, (at[xi.start], at[x_end], at[yi.start], at[y_end])
 
     def _pasts(self, name: str, now: int) -> Iterator[tuple[list[bool], bool]]:
         """What a symbol's intervals may have been up to a moment; and whether one must go on."""
@@ -430,14 +458,27 @@ class _Partition:
         """Whether two symbols have the same intervals."""
         return self.truth[x] == self.truth[y] and self.bridging[x] == self.bridging[y]
 
+    def _fits(self, x: str, y: str, outlook: tuple[frozenset[str], Endpoints]) -> bool:
+        """Whether a pair keeps its constraint if this comes: its relations, and its distances."""
+        holding, (xs, xe, ys, ye) = outlook
+        at = {(x, "ts"): xs, (x, "te"): xe, (y, "ts"): ys, (y, "te"): ye}
+        return bool(holding & self.allowed[x, y]) and all(
+            _COMPARED[d.comparison](
+                at[d.symbol, d.which] - at[d.other, d.other_which], self.clock.ticks(d.length)
+            )
+            for d in self.distances[x, y]
+        )
+
     def decided(self, x: str, y: str, xi: Interval, yi: Interval) -> int | None:
-        """The first event from which the relation is in the constraint, whatever comes next."""
+        """The first event from which the pair keeps its constraint, whatever comes next."""
         key = x, y, xi.start, yi.start
         if key not in self._decided:
-            allowed = self.allowed[x, y]
             self._decided[key] = None
             for now in range(max(xi.start, yi.start), len(self.moments)):
-                if all(outlook & allowed for outlook in self._outlooks(x, y, xi, yi, now)):
+                comes = self._is_event(now) or self.moments[now].at is not None
+                if not comes and now not in (xi.known, yi.known):
+                    continue  # distances are decided at events
+                if all(self._fits(x, y, one) for one in self._outlooks(x, y, xi, yi, now)):
                     self._decided[key] = now
                     break
                 ends = xi.known, yi.known
@@ -448,7 +489,7 @@ class _Partition:
     def relation(self, x: str, y: str, match: Match, now: int) -> str | None:
         """``RELATION(x, y)``: the one name that is still possible, None if there are several."""
         names = set()
-        for outlook in self._outlooks(x, y, match.intervals[x], match.intervals[y], now):
+        for outlook, _ in self._outlooks(x, y, match.intervals[x], match.intervals[y], now):
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None

@@ -115,6 +115,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
     drawn = drawn.having(limits=_limits(copy(rng), drawn))
     drawn = drawn.having(definitions=_bridged(copy(rng), definitions))
+    drawn = drawn.having(clauses=_with_distances(copy(rng), drawn, planted))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
         # Long enough for intervals to leave the window and for room to be used again.
@@ -142,6 +143,43 @@ def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definiti
         replace(d, bridging=lengths[d.predicate.text] if rng.random() < 0.9 else None)
         for d in definitions
     )
+
+
+def _with_distances(
+    rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]
+) -> tuple[Clause, ...]:
+    """The clauses, some of them with distances that the planted match keeps, or replaced by these."""
+    rng.random()
+    starts = [start for start, _ in planted.values()]
+    lasting = all(
+        (d.at_least or 0) <= planted[d.name][1] - planted[d.name][0] <= (d.at_most or _PLANTED)
+        for d in drawn.definitions
+    )
+    if rng.random() < 0.76 or not lasting or max(starts) - min(starts) > drawn.within:
+        return drawn.clauses
+    found: list[Clause] = []
+    for clause in drawn.clauses:
+        count = rng.choices((0, 1, 2), (3, 4, 1))[0]
+        if not count or rng.random() < 0.7:
+            found.append(clause)
+        for _ in range(count):
+            x, y = rng.choice(((clause.x, clause.y), (clause.y, clause.x)))
+            of_x, of_y = rng.choice(("ts", "te")), rng.choice(("ts", "te"))
+            holds = planted[y][of_y == "te"] - planted[x][of_x == "te"]
+            slack, more = rng.choice((1, 4, 15, 30)), rng.choice((2, 9, 30))
+            sign = rng.choice(("<", "<=", "<=", ">", ">", ">=", ">=", "BETWEEN", "BETWEEN", "="))
+            beats = {
+                "<": (holds + slack + 1,),
+                "<=": (holds + slack,),
+                ">": (holds - slack - 1,),
+                ">=": (holds - slack,),
+                "=": (holds,),
+                "BETWEEN": (holds - slack, holds + more),
+            }[sign]
+            written, turned = rng.choice(("; ", "full")), rng.random() < 0.3
+            distance = of_x, of_y, sign, beats
+            found.append(Clause(x, y, distance=distance, written=written, turned=turned))
+    return tuple(found)
 
 
 def _limits(rng: Random, drawn: Scenario) -> Limits:

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.language.distances import Distance
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import (
     Constraint,
@@ -50,6 +51,8 @@ _EXAMPLES = {
     "after": (2, 3, 0, 1),
 }
 
+
+_TURNED = str.maketrans("<>", "><")
 
 _COMPARISON = re.compile(r"\w+ (?:[<>]=?|=|<>) \S+")
 
@@ -99,19 +102,25 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A constraint: relation names, or comparisons of endpoints like ``("ts", "<", "te")``."""
+    """A constraint: relation names, or comparisons of endpoints like ``("ts", "<", "te")``.
+
+    Or a distance: ``("te", "ts", "<=", 5)`` is ``y.ts - x.te <= 5`` beats, with BETWEEN two of them.
+    """
 
     x: str
     y: str
     names: tuple[str, ...] = ()
     comparison: tuple[str, str, str] | None = None
+    distance: tuple[str, str, str, tuple[int, ...]] | None = None
     written: str = "; "  # how alternatives are separated; "full": each written out
     turned: bool = False
 
     def relations(self) -> Relation:
         """What it allows between x and y."""
         names: Sequence[str] = self.names
-        if self.comparison is not None:
+        if self.distance is not None:
+            names = list(_EXAMPLES)
+        elif self.comparison is not None:
             names = [name for name, ends in _EXAMPLES.items() if self._compares(ends)]
         flags = Relation(0)
         for name in names:
@@ -125,8 +134,37 @@ class Clause:
         right = ends[2] if of_y == "ts" else ends[3]
         return {"<": left < right, "<=": left <= right, "=": left == right}[sign]
 
-    def text(self) -> str:
+    def distances(self, clock: Clock) -> tuple[Distance, ...]:
+        """What it says of how far the two lie apart; lengths are never negative."""
+        if self.distance is None:
+            return ()
+        of_x, of_y, sign, beats = self.distance
+        signs = {"BETWEEN": (">=", "<="), "=": (">=", "<=")}.get(sign, (sign,))
+        found = []
+        for one, number in zip(signs, (beats * 2)[: len(signs)], strict=True):
+            x, y = (self.x, of_x), (self.y, of_y)
+            if number < 0:
+                x, y, one = y, x, one.translate(_TURNED)
+            found.append(Distance(*y, *x, one, clock.duration(abs(number))))
+        return tuple(found)
+
+    def _distance_text(self, clock: Clock) -> str:
+        assert self.distance is not None
+        of_x, of_y, sign, beats = self.distance
+        x, y = f"{self.x}.{of_x}", f"{self.y}.{of_y}"
+        if self.turned and sign != "BETWEEN":
+            x, y, sign, beats = y, x, sign.translate(_TURNED), tuple(-number for number in beats)
+        lengths = [("-" * (number < 0)) + clock.text(abs(number)) for number in beats]
+        if sign == "BETWEEN":
+            return f"{y} - {x} BETWEEN {lengths[0]} AND {lengths[1]}"
+        if self.written == "full":
+            return f"{y} {sign} {x} + {lengths[0]}".replace("+ -", "- ")
+        return f"{y} - {x} {sign} {lengths[0]}"
+
+    def text(self, clock: Clock) -> str:
         """The clause as a query writes it, the pair turned round if it says so."""
+        if self.distance is not None:
+            return self._distance_text(clock)
         if self.comparison is not None:
             of_x, sign, of_y = self.comparison
             left, right = f"{self.x}.{of_x}", f"{self.y}.{of_y}"
@@ -248,7 +286,7 @@ class Scenario:
             head += f" UNIT {self.clock.declared_unit}"
         if self.max_gap is not None:
             head += f" MAX GAP {self.clock.text(self.max_gap)}"
-        pattern = "\n    AND ".join(clause.text() for clause in self.clauses)
+        pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
         lines = [
             head,
             "DEFINE " + ",\n       ".join(d.text(self.clock) for d in self.definitions),
@@ -267,12 +305,14 @@ class Scenario:
     def query(self) -> Query:
         """The query as a value, made without the parser."""
         allowed: dict[tuple[str, str], Relation] = {}
+        distances: dict[tuple[str, str], tuple[Distance, ...]] = {}
         for clause in self.clauses:
             pair, relations = (clause.x, clause.y), clause.relations()
             if self.symbols.index(clause.x) > self.symbols.index(clause.y):
                 pair, relations = (clause.y, clause.x), inverse(relations)
             held = allowed.get(pair)
             allowed[pair] = relations if held is None else intersect(held, relations)
+            distances[pair] = distances.get(pair, ()) + clause.distances(self.clock)
         symbols = []
         for one in self.definitions:
             least = None if one.at_least is None else self.clock.duration(one.at_least)
@@ -295,7 +335,7 @@ class Scenario:
         )
         return Query(
             symbols=tuple(symbols),
-            constraints=tuple(Constraint(x, y, set_) for (x, y), set_ in allowed.items()),
+            constraints=tuple(Constraint(*p, set_, distances[p]) for p, set_ in allowed.items()),
             within=self.clock.duration(self.within),
             returns=self.returns or tuple(default),
             streams=(

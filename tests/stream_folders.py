@@ -153,6 +153,9 @@ def _instant(query: ps.Query, name: str, row: Mapping[str, Any]) -> int:
 
 def _truth(query: ps.Query, text: str) -> dict[str, Any]:
     """The predicates of the symbols, as the oracle reads them, and those of the queries inside."""
+    if query.rows is not None:
+        conditions = text[text.index("DEFINE") : text.rindex(")")] + " PATTERN"
+        return {n: parsed(one) for n, one in folders.predicates(conditions).items()}
     outside, inside = _apart(text)
     names = [str(stream.name) for stream in query.streams]
     found: dict[str, Any] = {}
@@ -173,19 +176,30 @@ def _expression(names: Sequence[str], predicate: str) -> Expression:
 def _apart(text: str) -> tuple[str, dict[str, str]]:
     """A query's text without the queries in brackets, and these by the names they are given.
 
+    Row patterns are queries too, whether they stand in brackets or behind the name of a stream.
+
     >>> _apart("FROM (FROM x DEFINE a AS (p) PATTERN a WITHIN 1) AS q DEFINE b AS q PATTERN b")
     ('FROM  DEFINE b AS q PATTERN b', {'q': 'FROM x DEFINE a AS (p) PATTERN a WITHIN 1'})
     """
     text = re.sub(r"--[^\n]*", " ", text)
     inside: dict[str, str] = {}
-    while (found := re.search(r"\(\s*FROM\b", text, re.IGNORECASE)) is not None:
-        depth, at = 1, found.start() + 1
+    begins = r"\(\s*FROM\b", r"\w+\s+MATCH_RECOGNIZE\s*\("
+    while (found := _first(begins, text)) is not None:
+        is_bare = text[found.start()] != "("
+        depth, at = 1, found.end() if is_bare else found.start() + 1
         while depth:
             depth += {"(": 1, ")": -1}.get(text[at], 0)
             at += 1
         named = re.compile(r"\s*AS\s+(\w+)", re.IGNORECASE).match(text, at)
         if named is None:
             raise ValueError(f"a query in brackets has no name: {text[found.start() : at]}")
-        inside[named[1]] = text[found.start() + 1 : at - 1]
+        whole = text[found.start() : at]
+        inside[named[1]] = f"FROM {whole}" if is_bare else whole[1:-1]
         text = text[: found.start()] + text[named.end() :]
     return text, inside
+
+
+def _first(patterns: Sequence[str], text: str) -> re.Match[str] | None:
+    """Where the first of the patterns is found that is there at all."""
+    found = (re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
+    return next((one for one in found if one is not None), None)

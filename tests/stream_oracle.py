@@ -27,7 +27,8 @@ from piestream.language.model import (
 )
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
-from tests.oracle import _AGGREGATES, Row, TieError, TooManyMatchesError, _missing
+from tests.oracle import _AGGREGATES, _COMPARED, Row, TieError, TooManyMatchesError, _missing
+from tests.row_patterns.oracle import item_value, known_matches
 from tests.truth import Expression, Past
 
 __all__ = ["Known", "matches"]
@@ -96,18 +97,59 @@ def _reports(
             yield prefix | row, start, end
 
 
-#: Columns of the rows that stand for the matches of a query.
-_START, _END = "start:", "end:"
+#: Columns of the rows that stand for the matches of a query, and when such a row becomes known.
+_START, _END, _KNOWN = "start:", "end:", "known:"
 
 
 def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]:
     if source.query is None:
         return list(inputs.rows[str(source.name)])
     inner = truth[str(source.name)]
+    if source.query.rows is not None:
+        return list(_row_matches(source.query, inputs, inner))
     return [
-        {**row, _START: start, _END: end}
+        {**row, _START: start, _END: end, _KNOWN: max(end, row["completed_at"])}
         for row, start, end in _reports(source.query, inputs, inner)
     ]
+
+
+def _row_matches(query: Query, inputs: Inputs, truth: Mapping[str, Any]) -> Iterator[Row]:
+    """The matches of a row pattern with their measures, each a plain item."""
+    pattern, (source,) = query.rows, query.streams
+    assert pattern is not None
+    within = None if pattern.within is None else inputs.clock.ticks(pattern.within)
+    all_rows = inputs.rows[str(source.name)]
+    for key in dict.fromkeys(tuple(row[n] for n in query.partition_by) for row in all_rows):
+        own = [row for row in all_rows if tuple(row[n] for n in query.partition_by) == key]
+        events = list(_untied(own, source.order_by or "ts", inputs.ties).items())
+        rows = tuple({**row, "": time, "t": time} for time, row in events)
+        past = Past(rows, inputs.clock, "")
+        for number, row in enumerate(rows):
+            row["holds"] = frozenset(
+                name
+                for name in pattern.variables
+                if name not in truth or truth[name].holds(row, past.up_to(number))
+            )
+        closes = inputs.at_end == "close"
+        for one in known_matches(pattern, rows, within, inputs.until, closes):
+            values = {
+                measure.alias: item_value(pattern, rows, one.match, len(one.match.path), item)
+                for measure in pattern.measures
+                for _, item in measure.items
+            }
+            keys = dict(zip(query.partition_by, key, strict=True))
+            yield {**keys, **values, _START: one.start, _END: one.end, _KNOWN: one.since}
+
+
+def _untied(rows: list[Row], time: str, ties: str) -> dict[int, Row]:
+    """One row for each time, in order."""
+    chosen: dict[int, Row] = {}
+    for row in rows:
+        if row[time] in chosen and ties == "error":
+            raise TieError(f"two events at {row[time]}")
+        if row[time] not in chosen or ties == "last":
+            chosen[row[time]] = row
+    return dict(sorted(chosen.items()))
 
 
 class _Partition:
@@ -121,7 +163,8 @@ class _Partition:
         instants: set[Time] = set()
         for number, source in enumerate(query.streams):
             if source.kind is StreamKind.EVENTS:
-                self.events[number] = self._untied(streams[number], source.order_by or "ts")
+                rows = _untied(streams[number], source.order_by or "ts", inputs.ties)
+                self.events[number] = rows
                 instants |= set(self.events[number])
             else:
                 self.ready[number] = list(_announced(source, streams[number]))
@@ -155,6 +198,11 @@ class _Partition:
         }
         self._decisions: dict[tuple[str, str, int, int, int, int], Time | None] = {}
         self._tried = 0
+        self.distances = {
+            pair: constraint.distances
+            for constraint in query.constraints
+            for pair in ((constraint.x, constraint.y), (constraint.y, constraint.x))
+        }
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         for constraint in query.constraints:
             names = frozenset(
@@ -164,15 +212,6 @@ class _Partition:
             self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
 
     # Streams of events
-
-    def _untied(self, rows: list[Row], time: str) -> dict[int, Row]:
-        chosen: dict[int, Row] = {}
-        for row in rows:
-            if row[time] in chosen and self.inputs.ties == "error":
-                raise TieError(f"two events at {row[time]}")
-            if row[time] not in chosen or self.inputs.ties == "last":
-                chosen[row[time]] = row
-        return dict(sorted(chosen.items()))
 
     def _truths(self, stream: int, predicate: Expression) -> dict[int, bool]:
         gap = self.query.streams[stream].max_gap
@@ -332,15 +371,36 @@ class _Partition:
 
     def _outlooks(
         self, x: str, y: str, xi: Known, yi: Known, now: Time
-    ) -> Iterator[frozenset[str]]:
-        """For everything that may come after an instant: the relations that then hold."""
+    ) -> Iterator[tuple[frozenset[str], tuple[Time, Time]]]:
+        """For everything that may come after an instant: the relations that then hold, and the ends."""
         precise = bool(self.allowed.get((x, y), frozenset()) & _PRECISE)
-        for xe, ye in product(*(self._ends(one, (xi, yi), now) for one in (xi, yi))):
+        timed = bool(self.distances.get((x, y)))
+        for xe, ye in product(*(self._ends(one, (xi, yi), now, timed) for one in (xi, yi))):
             quiet = precise and self._quiet(x, y, xi, yi, xe if xi.start <= yi.start else ye)
-            yield _holding(xi.start, xe, yi.start, ye, quiet)
+            yield _holding(xi.start, xe, yi.start, ye, quiet), (xe, ye)
+
+    def _fits(
+        self, x: str, y: str, xi: Known, yi: Known, outlook: tuple[frozenset[str], Any]
+    ) -> bool:
+        """Whether a pair keeps its constraint if this comes: its relations, and its distances."""
+        holding, (xe, ye) = outlook
+        if not holding & self.allowed[x, y]:
+            return False
+        at = {(x, "ts"): xi.start, (y, "ts"): yi.start}
+        # an end behind the last instant has its time
+        at |= {(n, "te"): self._shown_end(one, end) for n, one, end in ((x, xi, xe), (y, yi, ye))}
+        return all(
+            _COMPARED[d.comparison](
+                at[d.symbol, d.which] - at[d.other, d.other_which], self.clock.ticks(d.length)
+            )
+            for d in self.distances[x, y]
+        )
+
+    def _shown_end(self, one: Known, end: Time) -> Time:
+        return self._shown(end) if end == one.end else end
 
     @staticmethod
-    def _ends(one: Known, both: tuple[Known, Known], now: Time) -> list[Time]:
+    def _ends(one: Known, both: tuple[Known, Known], now: Time, timed: bool) -> list[Time]:
         """The ends that an interval may have: the one that is known, or any that is to come."""
         end = one.end_at(now)
         if end is not None:
@@ -352,6 +412,8 @@ class _Partition:
             high = min((p for p in points if p > low), default=low + 3)
             step = Fraction(high - low, 3)
             found += [low + step, low + 2 * step]
+        if timed:  # a difference is least and greatest if an end comes soon, or late
+            found += [now + Fraction(1, 16), now + Fraction(1, 8), now + 10**18, now + 10**19]
         ceased = one.ceased_at(now)
         return found if ceased is None else [*found, ceased]
 
@@ -378,11 +440,13 @@ class _Partition:
         return self._decisions[key]
 
     def _first_decision(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:
-        allowed = self.allowed[x, y]
         for now in self.instants:
             if now < max(xi.since, yi.since):
                 continue
-            if all(outlook & allowed for outlook in self._outlooks(x, y, xi, yi, now)):
+            comes = now in self.coming or now in self.shown
+            if not comes and now not in (xi.end_since, yi.end_since):
+                continue  # distances are decided at events
+            if all(self._fits(x, y, xi, yi, one) for one in self._outlooks(x, y, xi, yi, now)):
                 return now
         return None
 
@@ -485,7 +549,7 @@ class _Partition:
 
     def _relation(self, x: str, y: str, bound: dict[str, Known], at: Time) -> str | None:
         names = set()
-        for outlook in self._outlooks(x, y, bound[x], bound[y], at):
+        for outlook, _ in self._outlooks(x, y, bound[x], bound[y], at):
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None
@@ -510,6 +574,8 @@ def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
             continue
         elif source.known_at_start:
             yield Known(s, e, s, s, number, row)
+        elif source.query is not None:
+            yield Known(s, e, row[_KNOWN], row[_KNOWN], number, row)
         else:
             yield Known(s, e, e, e, number, row)
 

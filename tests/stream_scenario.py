@@ -19,8 +19,9 @@ from piestream.language.model import Emit, Query, Return
 from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
+from tests.row_scenario import RowScenario, row_scenario
 from tests.scenario import Clause, Definition, Scenario, _written
-from tests.truth import Expression, Past, literal
+from tests.truth import Expression, Past, binary, column, literal
 
 __all__ = [
     "ENGINES",
@@ -41,6 +42,7 @@ KINDS = {
     "known": ("known",),
     "queries": ("query", "events"),
     "all": ("events", "rows", "identified", "known", "query"),
+    "patterns": ("pattern", "pattern", "events", "rows", "known", "query"),
 }
 
 _COLUMN = re.compile(r"\b(b[0-5]|n[0-2]|f0|w0|k)\b")
@@ -51,15 +53,17 @@ class StreamSpec:
     """A stream: its kind, and its rows with times in ticks."""
 
     name: str
-    kind: str = "events"  # or "rows", "identified", "known", "query"
+    kind: str = "events"  # or "rows", "identified", "known", "query", "pattern"
     rows: tuple[Mapping[str, Any], ...] = ()
     max_gap: int | None = None
-    query: CombinedScenario | None = None
+    query: CombinedScenario | RowScenario | None = None
 
     def text(self, scenario: CombinedScenario) -> str:
         """The stream as FROM or WITH has it."""
         clock = scenario.clock
         unit = f" UNIT {clock.declared_unit}" if clock.declared_unit is not None else ""
+        if isinstance(self.query, RowScenario):
+            return self.query.as_stream(self.name)
         if self.query is not None:
             return f"({self.query.text()}) AS {self.name}"
         if self.kind == "events":
@@ -105,7 +109,7 @@ class CombinedScenario:
             lines.append("PARTITION BY " + ", ".join(self.keys))
         defined = [_qualified(self.streams, n, d).text(self.clock) for n, d in self.definitions]
         lines.append("DEFINE " + ",\n       ".join(defined))
-        pattern = "\n    AND ".join(clause.text() for clause in self.clauses)
+        pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
         lines.append(f"PATTERN {pattern or self.definitions[0][1].name}")
         lines.append(f"WITHIN {self.clock.text(self.within)}")
         if self.emit is not Emit.TRIGGER:
@@ -195,6 +199,8 @@ def combined_scenario(seed: int, kinds: tuple[str, ...] = ("events",)) -> Combin
             continue
         try:
             found = _apart(rng, base, kinds)
+            if "pattern" in kinds and not found.expected() and rng.random() < 0.9:
+                continue
             if len(found.expected()) <= 400:
                 return found.having(name=f"combined_scenario({seed}, {kinds})")
         except stream_oracle.TooManyMatchesError:
@@ -205,6 +211,8 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     """The streams that a scenario of one stream is told apart into."""
     count = rng.choice((1, 2, 2, 3)) if set(kinds) != {"events"} else rng.choice((2, 2, 3))
     chosen = [rng.choice(kinds) for _ in range(count)]
+    if "pattern" in kinds and "pattern" not in chosen:
+        chosen[0] = "pattern"
     if count == 1 and chosen == ["events"]:
         chosen = ["events", "events"]
     definitions = [(rng.randrange(len(chosen)), d) for d in base.definitions]
@@ -281,7 +289,7 @@ def _uncounted(definition: Definition) -> Definition:
 
 
 #: Kinds of streams whose rows may come at their ends only.
-_LATE = ("rows", "identified", "query")
+_LATE = ("rows", "identified", "query", "pattern")
 
 
 def _without_gaps(clause: Clause, late: set[str]) -> Clause:
@@ -294,7 +302,9 @@ def _without_gaps(clause: Clause, late: set[str]) -> Clause:
 
 def _of_row(rng: Random, definition: Definition, kind: str) -> Definition:
     """A definition over rows of intervals: all of them, or those for which a condition holds."""
-    if kind == "query" or definition.predicate.reads_the_past or rng.random() < 0.3:
+    if kind == "pattern" and rng.random() < 0.3:
+        return replace(definition, predicate=binary(">", column("n1"), literal(1)))
+    if kind in ("query", "pattern") or definition.predicate.reads_the_past or rng.random() < 0.3:
         return replace(definition, predicate=literal(True))
     return definition
 
@@ -304,6 +314,12 @@ def _stream(
 ) -> StreamSpec:
     if kind == "query":
         return _query_stream(rng, base, name, definitions)
+    if kind == "pattern":
+        rows = tuple(row for row in base.rows if rng.random() < 0.9)
+        read = StreamSpec(f"{name}_in", "events", rows)
+        predicates = [definition.predicate for definition in definitions]
+        pattern = row_scenario(rng, read, base.clock, base.keys, predicates)
+        return StreamSpec(name, kind, query=pattern)
     if kind == "events":
         rows = [row for row in base.rows if rng.random() < 0.7]
         gap = rng.randint(1, 6) if rng.random() < 0.4 else None

@@ -11,6 +11,7 @@ from piestream.language.model import Emit, RelationOf, Return
 from tests.clock import Clock
 from tests.engines import Rows, by_partition, difference
 from tests.oracle import TieError, TooManyMatchesError
+from tests.row_scenario import RowScenario
 from tests.stream_scenario import ENGINES, CombinedScenario, StreamSpec, sorted_rows
 
 __all__ = ["disagreement", "expected_of", "fails", "smaller"]
@@ -94,7 +95,10 @@ def _smaller_stream(stream: StreamSpec) -> Iterator[StreamSpec]:
         size //= 2
     if stream.max_gap is not None:
         yield replace(stream, max_gap=None)
-    if stream.query is not None:
+    if isinstance(stream.query, RowScenario):
+        for fewer_rows in _smaller_stream(stream.query.streams[0]):
+            yield replace(stream, query=stream.query.having(streams=(fewer_rows,)))
+    elif stream.query is not None:
         for fewer in smaller(stream.query):
             if fewer.clock == stream.query.clock and fewer.keys == stream.query.keys:
                 yield replace(stream, query=fewer)

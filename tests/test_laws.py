@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 
 from piestream.errors import SchemaError
-from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
+from piestream.language.distances import normalized
+from piestream.language.model import Aggregate, Constraint, DurationOf, Emit, Endpoint, RelationOf
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
 from tests.clock import Clock
@@ -87,12 +88,17 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
         ):
             found, expected = getattr(query, part), getattr(wanted, part)
             if part == "constraints":
-                found, expected = set(found), set(expected)
+                found, expected = set(found), {_in_one_form(c) for c in expected}
             assert found == expected, f"{part} of\n{drawn.text()}"
         for one in query.symbols:
             for other in query.symbols:
                 same = drawn.truth[one.name] == drawn.truth[other.name]
                 assert (one.predicate == other.predicate) is same, drawn.text()
+
+
+def _in_one_form(constraint: Constraint) -> Constraint:
+    x, y = constraint.x, constraint.y
+    return replace(constraint, distances=normalized(x, y, constraint.distances))
 
 
 def test_the_scenarios_are_worth_trying() -> None:
@@ -101,6 +107,8 @@ def test_the_scenarios_are_worth_trying() -> None:
     assert sum(bool(one.expected()) for one in drawn) > 120
     counting = [one for one in drawn if any(d.counts_events for d in one.definitions)]
     assert sum(bool(one.expected()) for one in counting) > 20
+    apart = [one for one in drawn if any(clause.distance for clause in one.clauses)]
+    assert sum(bool(one.expected()) for one in apart) > 20
     assert {one.emit for one in drawn} == set(Emit)
     assert {len(one.symbols) for one in drawn} == {1, 2, 3, 4, 5, 6}
     named = {name for one in drawn for clause in one.clauses for name in clause.names}
@@ -202,6 +210,11 @@ def _inverse(clause: Clause) -> Clause:
     """The same constraint, stated of y and x."""
     if clause.comparison is not None:
         return replace(clause, turned=not clause.turned)
+    if clause.distance is not None:
+        of_x, of_y, sign, beats = clause.distance
+        mirrored = sign.translate(str.maketrans("<>", "><"))
+        less = tuple(-number for number in reversed(beats))
+        return replace(clause, x=clause.y, y=clause.x, distance=(of_y, of_x, mirrored, less))
     names = tuple(ALL_NAMES[-1 - ALL_NAMES.index(name)] for name in clause.names)
     return replace(clause, x=clause.y, y=clause.x, names=names)
 

@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 import polars as pl
 
 from piestream.adapters.formats import TABS, Format, format_of, suffix_of
+from piestream.adapters.joined_times import JoinedSource, joined_times
 from piestream.adapters.text_blocks import TextFile, TextPipe
 from piestream.adapters.text_faults import first_line
 from piestream.adapters.text_files import TextSource
@@ -40,7 +41,10 @@ class Source(Protocol):
 
     name: str
     total: int | None  # bytes or rows; None: not known
-    advice: dict[str, str]  # by column: what to say if the query does not fit its type
+
+    @property
+    def advice(self) -> dict[str, str]:
+        """By column: what to say if the query does not fit its type."""
 
     @property
     def done(self) -> int:
@@ -119,8 +123,10 @@ def _standard_input(
     return _text([TextPipe(sys.stdin.buffer, live, idle)], format, options)
 
 
-def _text(parts: Sequence[TextFile | TextPipe], format: Format, options: FileOptions) -> TextSource:
-    return TextSource(parts, format == "csv", given_types(options.types or {}), options)
+def _text(parts: Sequence[TextFile | TextPipe], format: Format, options: FileOptions) -> Source:
+    joined, types = joined_times(options.types or {})
+    source = TextSource(parts, format == "csv", given_types(types), options)
+    return JoinedSource(source, joined) if joined else source
 
 
 def _check_text(format: Format, options: FileOptions) -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from piestream.adapters.event_columns import event_list
-from piestream.adapters.frames import as_polars
+from piestream.archives.incoming import as_frame, fitting
 from piestream.archives.manifest import BatchId, DataFile, Manifest
 from piestream.archives.pages import FILE, Pages
 from piestream.archives.plain import parquet_files, plain_pages
+from piestream.archives.requests import aggregation_of
 from piestream.archives.statistics import statistics_of_nothing
 from piestream.archives.store import Store, in_ticks
-from piestream.errors import ArchiveError, SchemaError, TimeError
-from piestream.expressions.durations import DurationLike, as_duration
-from piestream.plan.columns import TimeColumn, is_moment
+from piestream.archives.times import length_in_ticks, time_in_ticks
+from piestream.errors import ArchiveError
+from piestream.expressions.durations import DurationLike
+from piestream.plan.columns import is_moment
 
 __all__ = ["PAGE_ROWS", "Archive", "archive"]
 
@@ -235,6 +236,64 @@ class Archive:
         order = " and ".join(filter(None, [", ".join(self.key), self.time]))
         return f"<Archive of {self.rows:,} rows in {files}{', by ' if order else ''}{order}>"
 
+    # -- aggregates -------------------------------------------------------------------------------
+
+    def aggregate(
+        self,
+        *aggregates: str,
+        every: DurationLike | None = None,
+        where: str | pl.Expr | None = None,
+        between: tuple[Any, Any] | None = None,
+    ) -> pl.DataFrame:
+        """Aggregates of the rows, from statistics where these are enough.
+
+        Only pages that are not wholly in the range, in one span and in what ``where`` selects are read.
+        Sums are exact; those of floats are rounded once, so that they depend on nothing but the rows.
+
+        Parameters
+        ----------
+        aggregates
+            ``"AVG(speed)"``, ``"MAX(speed) AS top"``, ``"COUNT(*)"``: of COUNT, SUM, AVG, MIN, MAX.
+        every
+            The length of the spans of time that have a row each, if they have rows; they are counted
+            from time 0 (1970-01-01 00:00 UTC) on. Left out, all rows are one span.
+        where
+            A predicate over one row: only rows count of which it is true.
+        between
+            The first time, and the one before which rows still count; either may be None.
+
+        Raises
+        ------
+        QueryError
+            An aggregate or the predicate is wrong, or does not fit the columns.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     added = lake.append([{"ts": ts, "x": ts * 0.1} for ts in range(10)])
+        ...     lake.aggregate("SUM(x)", "COUNT(*)", every=4, where="x > 0.05").rows()
+        [(0, 0.6000000000000001, 3), (4, 2.2, 4), (8, 1.7000000000000002, 2)]
+        """
+        if not aggregates:
+            raise TypeError('aggregate takes at least one aggregate, such as "COUNT(*)"')
+        time = self._time_column()
+        try:
+            return aggregation_of(self.pages, time, aggregates, every, where, between).result()
+        except FileNotFoundError:  # others have replaced files since
+            self.refresh()
+        return aggregation_of(self.pages, time, aggregates, every, where, between).result()
+
+    def _time_column(self) -> str:
+        if self.time is not None:
+            return self.time
+        found = [name for name, dtype in self.schema.items() if is_moment(dtype)]
+        if len(found) != 1:
+            raise ArchiveError(
+                f"{self.path} has {len(found)} date or datetime columns, so it is not known which is its "
+                'time: append its rows to an archive, ps.archive(path, time="ts")'
+            )
+        return found[0]
+
     # -- changes ----------------------------------------------------------------------------------
 
     def append(self, rows: Any, *, batch: BatchId | None = None) -> int:
@@ -271,12 +330,12 @@ class Archive:
         store = self._writable()
         if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int | str)):
             raise TypeError(f"batch is a number or a text, not {batch!r}")
-        frame = _as_frame(rows)
+        frame = as_frame(rows)
         with store.writing() as manifest:
             if batch is not None and batch in manifest.batches:
                 self._become(manifest)
                 return 0
-            frame, manifest = _fitting(frame, manifest)
+            frame, manifest = fitting(frame, manifest)
             if not len(frame) and batch is None and self._manifest == manifest:
                 return 0
             self._become(store.commit(manifest, (), store.slices(manifest, frame), batch))
@@ -360,101 +419,15 @@ class Archive:
         return self._store
 
 
-def _as_frame(rows: Any) -> pl.DataFrame:
-    """Rows of any kind as a Polars frame of all their columns."""
-    if isinstance(rows, pl.LazyFrame):
-        return rows.collect()
-    events = event_list(rows)
-    if events is None:
-        frame, _ = as_polars(rows)
-        return frame
-    if not events:
-        raise ValueError("an empty list has no columns: give a frame without rows instead")
-    if not all(isinstance(event, Mapping) for event in events):
-        raise TypeError("a list of rows is a list of dicts")
-    return pl.DataFrame(events, infer_schema_length=None)
-
-
-def _fitting(frame: pl.DataFrame, manifest: Manifest) -> tuple[pl.DataFrame, Manifest]:
-    """Rows with the columns of the archive, which the first ones decide."""
-    schema = manifest.columns
-    if schema is None:
-        for name in (manifest.time, *manifest.key):
-            if name not in frame.columns:
-                listed = ", ".join(frame.columns)
-                raise SchemaError(f"the rows have no column {name}; their columns are {listed}")
-        dtype = frame.schema[manifest.time]
-        if not (dtype.is_integer() or is_moment(dtype)) or dtype in (pl.Int128, pl.UInt128):
-            raise SchemaError(
-                f"the time column {manifest.time} has type {dtype}; it must be an integer, a date or "
-                "a datetime"
-            )
-        manifest = manifest.with_schema(frame.schema)
-    else:
-        frame = _as_before(frame, schema)
-    missing = frame[manifest.time].null_count()
-    if missing:
-        raise TimeError(
-            f"the time column {manifest.time} is NULL in {missing} of the rows; every row needs a time"
-        )
-    return frame, manifest
-
-
-def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """Rows with the columns of earlier ones, whose types they must have."""
-    for name, dtype in schema.items():
-        if name not in frame.columns:
-            raise SchemaError(f"the rows have no column {name}, which earlier rows had")
-        own = frame.schema[name]
-        if own not in (dtype, pl.Null):
-            raise SchemaError(f"column {name} has type {own}; earlier rows have {dtype}: cast it")
-    unknown = [name for name in frame.columns if name not in schema]
-    if unknown:
-        raise SchemaError(f"the rows have a column {unknown[0]}, which earlier rows did not have")
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
-
-
 def _first_kept(manifest: Manifest, keep: DurationLike | None, since: Any) -> int:
     """The first time that stays, in ticks."""
     schema = manifest.columns
     assert schema is not None
     dtype = schema[manifest.time]
     if keep is not None:
-        unit = {"ns": 1, "us": 1_000, "ms": 1_000_000}.get(getattr(dtype, "time_unit", ""))
-        day = 86_400 * 10**9 if dtype == pl.Date else None
-        column = TimeColumn(manifest.time, dtype, unit or day)
-        length = column.ticks(as_duration(keep, "keep"), "keep")
-        return max(file.last for file in manifest.files) - length
+        last = max(file.last for file in manifest.files)
+        return last - length_in_ticks(keep, manifest.time, dtype, "keep")
     return time_in_ticks(since, manifest.time, dtype)
-
-
-def time_in_ticks(time: Any, name: str, dtype: pl.DataType) -> int:
-    """A time that somebody gave as ticks of a column."""
-    try:
-        value = pl.Series(name, [time]).cast(dtype) if dtype.is_integer() else _moment(time, dtype)
-        found = value.to_frame(name).select(in_ticks(name)).item()
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        found = None
-    if found is None:
-        raise TypeError(f"{time!r} is no time of the column {name}, whose type is {dtype}")
-    return int(found)
-
-
-def _moment(time: Any, dtype: pl.DataType) -> pl.Series:
-    """A date or a datetime, perhaps as text, as a column of a type."""
-    plain = pl.Series([time])
-    if plain.dtype == pl.String:
-        plain = plain.str.to_datetime(time_unit="us") if dtype != pl.Date else plain.str.to_date()
-    elif not is_moment(plain.dtype):
-        raise TypeError
-    zone = getattr(dtype, "time_zone", None)
-    if zone is not None:
-        plain = plain.cast(pl.Datetime("us")) if plain.dtype == pl.Date else plain
-        own = getattr(plain.dtype, "time_zone", None)
-        plain = (
-            plain.dt.replace_time_zone(zone) if own is None else plain.dt.convert_time_zone(zone)
-        )
-    return plain.cast(dtype)
 
 
 def _since(rows: pl.DataFrame, time: str, first: int) -> pl.DataFrame:

@@ -34,6 +34,7 @@ class Pages:
     paths: tuple[Path, ...]
     table: pl.DataFrame
     key: str | None = None  # the column whose values are listed, where they are
+    has_exact_bounds: bool = True  # whether bounds are values that are there
 
     def __len__(self) -> int:
         return len(self.table)

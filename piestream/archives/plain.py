@@ -46,7 +46,7 @@ def plain_pages(paths: Sequence[Path]) -> Pages:
     rows = [row for number, path in enumerate(paths) for row in _row_groups(number, path, schema)]
     columns = {name: [row.get(name) for row in rows] for name in types}
     table = pl.DataFrame([_column(name, columns[name], dtype) for name, dtype in types.items()])
-    return Pages(schema, tuple(paths), table)
+    return Pages(schema, tuple(paths), table, has_exact_bounds=False)
 
 
 def _column(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:

@@ -39,8 +39,6 @@ def _diagnosed(query: Query, request: RunRequest) -> Diagnosis:
 
 def where_they_went(query: Query, request: RunRequest, events: int) -> str:
     """One line for a run that gave no rows: which step left nothing, and how to see all of them."""
-    if query.rows is not None:
-        return "no rows"
     advice = "run it with --why to see each step"
     data = request.input.data
     is_piped = any(name == "-" or name.endswith("=-") for name in data)

@@ -16,6 +16,7 @@ from piestream.diagnosis.intervals import bounds_of
 from piestream.diagnosis.parts import START, duration_of_ticks, forever, without_limits
 from piestream.diagnosis.target import OPEN, Target
 from piestream.expressions.columns import column_named
+from piestream.language.distances import Distance, distances_of, normalized
 from piestream.language.emission import limits_text
 from piestream.language.model import Constraint, Query, Symbol
 from piestream.relations import (
@@ -221,6 +222,45 @@ def relations(target: Target) -> Iterator[Proposal]:
         changed = with_relations(target.rows.query, miss.constraint, more)
         text = f"{miss.text(target)}; with {names(miss.held)[0]} allowed it matches"
         yield Proposal("relation", changed, miss.size, text)
+
+
+def distances(target: Target) -> Iterator[Proposal]:
+    """Another length of a distance."""
+    lengths = target.rows.binding.compiled.ticks.distances
+    for number, constraint in enumerate(target.rows.query.constraints):
+        for place in range(len(constraint.distances)):
+            yield from _other_distance(target, number, place, lengths[number][place])
+
+
+def _other_distance(target: Target, number: int, place: int, bound: int) -> Iterator[Proposal]:
+    query = target.rows.query
+    constraint = query.constraints[number]
+    distance = constraint.distances[place]
+    end, other = (distance.symbol, distance.which), (distance.other, distance.other_which)
+
+    def changed(instead: tuple[Distance, ...]) -> Query:
+        kept = constraint.distances[:place] + instead + constraint.distances[place + 1 :]
+        fitting = replace(constraint, distances=normalized(constraint.x, constraint.y, kept))
+        before, after = query.constraints[:number], query.constraints[number + 1 :]
+        return replace(query, constraints=(*before, fitting, *after))
+
+    def reached(match: dict[str, Any]) -> int:
+        at, since = (target.span(name, match)[which == "te"] for name, which in (end, other))
+        return at - since
+
+    def excess(match: dict[str, Any]) -> float:
+        return abs(reached(match) - bound)
+
+    for match in target.nearest(changed(()), excess):
+        length = reached(match)
+        if abs(length) >= OPEN >> 1:
+            continue
+        new = duration_of_ticks(length, target.rows.time)
+        comparison = "<=" if distance.is_upper else ">="
+        instead = distances_of(end, other, comparison, new.amount, new.in_ticks)
+        shown = cell_text(target.length(length))
+        text = f"{'.'.join(end)} - {'.'.join(other)} is {shown} (needs {distance}); with {instead[0]} it matches"
+        yield Proposal("distance", changed(instead), excess(match) / max(bound, 1), text)
 
 
 def _shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:

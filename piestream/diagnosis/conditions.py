@@ -12,10 +12,11 @@ from piestream.diagnosis import changes, filters
 from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.filters import Filter
 from piestream.diagnosis.moved_endpoints import moved_endpoints
-from piestream.diagnosis.parts import constraint_text, pair, with_inner
+from piestream.diagnosis.parts import pair, with_inner
 from piestream.diagnosis.target import Target
 from piestream.diagnosis.thresholds import thresholds
 from piestream.language.model import Constraint, Query
+from piestream.language.printer import constraint_text
 from piestream.plan.columns import TimeColumn
 
 #: Of each place in a query in brackets so many changes are tried, of which some matter to the whole.
@@ -81,6 +82,7 @@ CONDITIONS = (
     ConditionKind("threshold", changes=thresholds),
     ConditionKind("duration", changes=changes.durations),
     ConditionKind("relation", decided=_pairs, changes=changes.relations),
+    ConditionKind("distance", changes=changes.distances),
     ConditionKind("endpoint", changes=moved_endpoints),
     ConditionKind("window", filter=filters.WINDOW, changes=changes.windows),
     ConditionKind("completion", filter=filters.COMPLETION),

@@ -10,8 +10,8 @@ import polars as pl
 
 from piestream.diagnosis.counting import Count
 from piestream.diagnosis.pairs import Pairs
-from piestream.diagnosis.parts import constraint_text
 from piestream.language.model import Query, Symbol
+from piestream.language.printer import constraint_text
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
 
@@ -139,6 +139,7 @@ class Diagnosis:
         return name if text == "TRUE" else text
 
     def _pairs(self) -> pl.DataFrame:
+        has_distances = any(pairs.constraint.distances for pairs in self.pairs)
         return pl.DataFrame(
             [
                 {
@@ -147,6 +148,7 @@ class Diagnosis:
                     "allowed": pairs.allowed.number,
                     "undecided": pairs.undecided,
                     "instead": ", ".join(f"{n} {c:,}" for n, c in pairs.instead.items()),
+                    **({"too near or far": pairs.at_other_distances} if has_distances else {}),
                 }
                 for pairs in self.pairs
             ]
@@ -303,10 +305,11 @@ def _why(counts: SymbolCounts) -> str:
 
 
 def _no_pair(pairs: Pairs) -> str:
-    constraint = pairs.constraint
-    text = f"no {constraint_text(constraint)}"
+    text = f"no {constraint_text(pairs.constraint)}"
     if not pairs.total.number:
         return f"{text}: their intervals never start within the window"
+    if pairs.at_other_distances:
+        return f"{text}: {_number(pairs.at_other_distances, 'pair')} too near or too far"
     instead = list(pairs.instead.items())[:3]
     if not instead:
         return f"{text}: {_number(pairs.undecided, 'pair')} open at the end"

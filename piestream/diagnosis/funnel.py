@@ -15,8 +15,10 @@ from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import all_runs, bounds_of
 from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
 from piestream.diagnosis.parts import START, endpoints, forever, restricted
+from piestream.diagnosis.row_patterns import diagnose_row_pattern
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
+from piestream.language.distances import Distance
 from piestream.language.model import Constraint, Emit, Query, Symbol
 from piestream.language.options import BoundedOptions
 from piestream.plan.join_order import Step as JoinStep
@@ -38,6 +40,8 @@ def diagnose(query: Query, frame: Any, options: BoundedOptions) -> Diagnosis:
 def diagnose_rows(rows: GivenRows) -> Diagnosis:
     """The funnel of a query in rows."""
     query = rows.query
+    if query.rows is not None:
+        return diagnose_row_pattern(rows)
     every = all_runs(rows)
     found = {symbol.name: _table(rows, symbol, every[symbol.name]) for symbol in query.symbols}
     tables = _numbered(found, rows.keys)
@@ -120,7 +124,17 @@ def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
                 if same_rows is None
                 else (without_same_rows(found, *same_rows))
             )
-        yield found
+        yield replace(found, near=_near(rows, constraint)) if constraint.distances else found
+
+
+def _near(rows: GivenRows, constraint: Constraint) -> Count:
+    """How many pairs keep a constraint with its distances, of those that start within the window."""
+    x, y = constraint.x, constraint.y
+    window = rows.query.within
+    apart = (Distance(x, "ts", y, "ts", "<=", window), Distance(y, "ts", x, "ts", "<=", window))
+    within_window = replace(constraint, distances=constraint.distances + apart)
+    part = restricted(rows.query, [x, y])
+    return count(rows, replace(part, constraints=(within_window,), within=forever(rows.time)))
 
 
 def _same_rows(
@@ -141,7 +155,7 @@ def _same_rows(
         return int(own.join(other, on=by).select(number.sum()).item())
 
     def found(relations: Relation, emit: Emit) -> int:
-        only_these = (replace(constraint, relations=relations),)
+        only_these = (replace(constraint, relations=relations, distances=()),)
         return count(rows, replace(part, constraints=only_these, emit=emit)).number
 
     start_together = pairs(["partition", "ts"], pl.lit(True))

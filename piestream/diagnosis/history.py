@@ -15,6 +15,7 @@ from piestream.diagnosis.intervals import bounds_of, runs
 from piestream.diagnosis.partition import plain, stretch
 from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted
 from piestream.diagnosis.rows import GivenRows
+from piestream.language.distances import distance_texts
 from piestream.language.model import Constraint, Emit, Query, RelationOf
 from piestream.relations import names, relation_of
 
@@ -207,7 +208,10 @@ class History:
             for name in both
             if (self._end(name) if which == "te" else self.spans[name]["ts"]) == at
         )
-        return endpoints or tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
+        # else by time: what is open had been so for long enough
+        by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
+        late = tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
+        return endpoints or by_time or late
 
     def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
         """What the pair read from its first start to its decision, where it changed."""

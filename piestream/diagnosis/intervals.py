@@ -9,6 +9,7 @@ import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of
+from piestream.diagnosis.row_patterns import shown_stretches
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
 from piestream.language.model import Query, Symbol
@@ -36,6 +37,8 @@ def intervals_of(rows: GivenRows) -> pl.DataFrame:
             raise SchemaError(
                 f"the result has a column {name} beside that of PARTITION BY: rename {name}"
             )
+    if rows.query.rows is not None:
+        return shown_stretches(rows)
     tables = all_runs(rows)
     return pl.concat([_shown(rows, s, tables[s.name]) for s in rows.query.symbols])
 

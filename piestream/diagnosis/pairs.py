@@ -39,10 +39,20 @@ class Pairs:
     of: dict[str, int]
     undecided: int = 0
     is_more: bool = False
+    near: Count | None = None  # with distances: those that keep them too
 
     @property
     def allowed(self) -> Count:
-        """Those in a relation that the constraint allows."""
+        """Those in a relation that the constraint allows, and at its distances."""
+        return self.near or self._related
+
+    @property
+    def at_other_distances(self) -> int:
+        """Those in an allowed relation whose distances are not, or not certainly, kept."""
+        return 0 if self.near is None else max(0, self._related.number - self.near.number)
+
+    @property
+    def _related(self) -> Count:
         allowed = (n for name, n in self.of.items() if self.allows(name))
         return Count(sum(allowed), self.is_more)
 

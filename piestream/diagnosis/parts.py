@@ -18,7 +18,6 @@ from piestream.language.model import (
     Value,
 )
 from piestream.plan.columns import TimeColumn
-from piestream.relations import names
 
 __all__ = [
     "COUNT",
@@ -26,7 +25,6 @@ __all__ = [
     "ID",
     "START",
     "any_length",
-    "constraint_text",
     "duration_of_ticks",
     "endpoints",
     "forever",
@@ -64,11 +62,6 @@ def any_length(symbol: Symbol) -> Symbol:
     return replace(
         symbol, at_least=None, at_most=None, at_least_events=None, at_most_events=None
     )  # fmt: skip
-
-
-def constraint_text(constraint: Constraint) -> str:
-    """A constraint as it is written."""
-    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
 
 
 def endpoints(symbols: Collection[str]) -> tuple[Return, ...]:

@@ -299,6 +299,15 @@ def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
     return _bound_rows(query, frame, options, "events")
 
 
+def refuse_row_pattern(query: Query, what: str) -> None:
+    """Refuse a row pattern where there is an answer for patterns of intervals only."""
+    if query.rows is not None:
+        hint = "intervals and diagnose take it"
+        raise query.fault(
+            ("pattern",), f"{what} takes patterns of intervals, no row patterns", hint
+        )
+
+
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:
     """The rows of files or of standard input, all of them in memory."""
     binding = bound_to(query, source)
@@ -311,8 +320,6 @@ def _bound_rows(
     query: Query, frame: pl.DataFrame, options: BoundedOptions, kind: Kind = "polars",
     is_lazy: bool = False,
 ) -> Rows:  # fmt: skip
-    if query.rows is not None:
-        raise query.fault(("pattern",), "a row pattern cannot be looked into yet")
     binding = bound(query, frame.schema)
     stream = replace(query.streams[0], order_by=binding.time.name)
     needed = frame.select(columns_named(binding.columns))

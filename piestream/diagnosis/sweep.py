@@ -12,7 +12,7 @@ import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.parts import START, endpoints
-from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.rows import GivenRows, refuse_row_pattern
 from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named
 from piestream.expressions.durations import Duration, DurationLike, as_duration
@@ -137,6 +137,7 @@ def sweep(
     grid = {name: _values(name, value) for name, value in parameters.items()}
     choices = [dict(zip(grid, chosen, strict=True)) for chosen in product(*grid.values())]
     queries = [parse(text, **choice) for choice in choices]
+    refuse_row_pattern(queries[0], "sweep")
     rows = read_given(queries[0], frame, BoundedOptions(ties=ties, at_end=at_end))
     shared = _Shared(rows, queries)
     measured = _Labels(rows, labels, early) if labels is not None else None

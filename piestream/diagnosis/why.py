@@ -12,6 +12,7 @@ from piestream.adapters.frames import as_polars
 from piestream.diagnosis.history import Decision, History, MatchInterval
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition
+from piestream.diagnosis.rows import refuse_row_pattern
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
@@ -97,6 +98,7 @@ def _cells(column: pl.Series) -> pl.Series:
 def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
     """What `Query.why` gives."""
     row = _row(match)
+    refuse_row_pattern(query, "why")
     rows = of_partition(read_given(query, frame, options), row, "a match")
     told = History.of(rows, row)
     return Why(

@@ -14,7 +14,7 @@ from piestream.diagnosis.changes import MovedEndpoint, Proposal
 from piestream.diagnosis.conditions import CONDITIONS
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition, stretch
-from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.rows import GivenRows, refuse_row_pattern
 from piestream.diagnosis.target import Target
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
@@ -28,7 +28,7 @@ __all__ = ["NearMiss", "WhyNot", "why_not"]
 class NearMiss:
     """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, window, relation, endpoint or limits; ``size`` says how large the
+    ``kind`` is threshold, duration, window, relation, distance, endpoint or limits; ``size`` says how large the
     change is, 0 being none, by which near misses are ranked; ``query`` is the changed query, which
     matches. Where a row of intervals would have to begin or end elsewhere, the query is as it was, and
     ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
@@ -89,6 +89,7 @@ def why_not(
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
+    refuse_row_pattern(query, "why_not")
     rows = of_partition(read_given(query, frame, options), partition, "why_not")
     names = [symbol.name for symbol in query.symbols]
     for name in near:

@@ -420,7 +420,11 @@ def _inner_results(stream: Stream, frames: Frames, seen: int, unordered: bool) -
     if not unordered:
         if stream.lateness is None or frame is None:
             stream.observe_time(seen)
-        return stream.process(nothing if frame is None else frame)
+        found = stream.process(nothing if frame is None else frame)
+        if stream.latest >= seen:
+            return found
+        stream.observe_time(seen)  # it has got there in other streams
+        return pl.concat([found, stream.process(nothing)])
     rows = stream.project(nothing if frame is None else frame)
     found = stream.process_unordered(rows, stream.latest)
     stream.observe_time(seen)

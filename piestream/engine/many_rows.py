@@ -7,8 +7,8 @@ from warnings import warn
 
 from piestream.errors import ResultWarning
 from piestream.language.model import Query
+from piestream.language.printer import constraint_text
 from piestream.plan.join_order import Estimate
-from piestream.relations import names
 
 __all__ = ["MANY_ROWS", "RowCount"]
 
@@ -62,12 +62,11 @@ class RowCount:
             return f"a shorter WITHIN would give fewer; {stops}"
         partners, number, side = max(found)
         constraint = self._query.constraints[number]
-        relations = "; ".join(names(constraint.relations))
         one, other = constraint.x, constraint.y
         if side == 1:
             one, other = other, one
         return (
-            f"in {constraint.x} {relations} {constraint.y}, an interval of {one} has about "
+            f"in {constraint_text(constraint)}, an interval of {one} has about "
             f"{partners:,.0f} of {other} as partners at a time; a shorter WITHIN, AT LEAST on {other}, "
             f"a stricter predicate or fewer relations would narrow it; {stops}"
         )

@@ -100,7 +100,7 @@ class WholePartitions:
     def __init__(self, schema: dict[str, pl.DataType]) -> None:
         self.schema = schema
         self.number_of: dict[Any, int] = {}
-        self._keys = pl.DataFrame()
+        self._keys = pl.DataFrame(schema=schema)
 
     def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
         """The partitions are numbered in the order given."""

@@ -62,6 +62,11 @@ class RowDetector:
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
 
     @property
+    def gives_intervals(self) -> bool:
+        """Whether its matches are intervals of a larger query."""
+        return self._header.as_intervals != 0
+
+    @property
     def _has_window(self) -> bool:
         return self.window != INT64_MAX
 
@@ -112,7 +117,8 @@ class RowDetector:
     ) -> Iterable[Words]:  # fmt: skip
         """Process partitions of which these are all the rows; no state is kept.
 
-        The rows come in the same order whatever the number of threads.
+        The rows come in the same order whatever the number of threads. The partitions end with their
+        last rows; those of a larger query do only if it ``closes``, and time has got to ``now``.
         """
         masks = self._masks(batch)
         edges = batch.shares(threads)
@@ -123,7 +129,7 @@ class RowDetector:
             numbers, offsets, times, columns, known = batch.arrays(*edge)
             _, rows = self._call(
                 words, _empty_pool(), (numbers, offsets, times, columns, known), masks,
-                INT64_MIN, True, True,
+                now if self.gives_intervals else INT64_MIN, closes or not self.gives_intervals, True,
             )  # fmt: skip
             return rows
 

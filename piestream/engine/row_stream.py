@@ -23,15 +23,27 @@ Words = NDArray[np.int64]
 class RowStream(Stream):
     """The state of one row pattern over one stream of many partitions.
 
-    At the end of the input its partitions end, as a table's do: what is left is given then.
+    At the end of the input its partitions end, as a table's do: what is left is given then. As a part
+    of a larger query they end only if what is open is closed.
     """
 
     def _new_detector(self, binding: Binding) -> Detector:
         # it has what a stream asks of a detector
         return cast(Detector, RowDetector(binding.compiled, binding.bit_of_symbol))
 
+    @property
+    def _rows(self) -> RowDetector:
+        return cast(RowDetector, self.detector)
+
+    def portions(self, rows: pl.DataFrame, most_rows: int | None = None) -> Iterator[pl.DataFrame]:
+        """As of any stream; where all rows have come up to now, WITHIN is over for what began before."""
+        yield from super().portions(rows, most_rows)
+        if self._rows.gives_intervals and self.lateness is None and not self._whole:
+            yield self._advance_watermark(self.latest)
+
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
-        yield from map(self._results, self.detector.close(most_rows))
+        if not self._rows.gives_intervals or (at_end or self._at_end) == "close":
+            yield from map(self._results, self.detector.close(most_rows))
 
     @property
     def _incomplete_rows(self) -> int:

@@ -2,7 +2,7 @@
 
 A row has its keys, the instant at which it becomes known, and the number of its stream. Rows of
 intervals also have a start and an end: one whose end is not known yet is known at its start, every
-other at its end.
+other at its end, or later where its stream says when.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import polars as pl
 from piestream.engine.projection import ATTRIBUTE, KEY, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
+from piestream.plan.outputs import MATCH_KNOWN
 
 __all__ = ["END", "ID", "NUMBER", "START", "STREAM", "CombinedProjection", "own_column"]
 
@@ -21,6 +22,8 @@ STREAM = "stream"
 START = "start"
 END = "end"
 ID = "id"
+#: When a row becomes known, as its stream says it.
+_KNOWN = "known"
 #: Rows with one number are of one interval; where an ID says which are, it is NULL.
 NUMBER = "number"
 
@@ -40,9 +43,12 @@ class _IntervalProjection(Projection):
     @cached_property
     def columns(self) -> list[pl.Expr]:
         """The projected columns as expressions over the user's."""
+        times = [(START, self.source.start), (END, self.source.end)]
+        if self.source.is_known_late:
+            times.append((_KNOWN, MATCH_KNOWN))
         ticks = {
             name: pl.col(column).to_physical().cast(pl.Int64).alias(name)
-            for name, column in ((START, self.source.start), (END, self.source.end))
+            for name, column in times
             if column is not None
         }
         columns: list[pl.Expr] = []
@@ -70,8 +76,12 @@ class _IntervalProjection(Projection):
         number = pl.int_range(pl.len(), dtype=pl.Int64)
         if self.source.id is not None:
             number = pl.lit(None, pl.Int64)
-        known = pl.col(START) if self.source.known_at_start else pl.coalesce(END, START)
-        return rows.with_columns(known.alias(TIME), number.alias(NUMBER))
+        if self.source.is_known_late:
+            rows = rows.rename({_KNOWN: TIME})
+        else:
+            known = pl.col(START) if self.source.known_at_start else pl.coalesce(END, START)
+            rows = rows.with_columns(known.alias(TIME))
+        return rows.with_columns(number.alias(NUMBER))
 
     def _check(self, rows: pl.DataFrame) -> None:
         source = self.source

@@ -18,7 +18,9 @@ __all__ = [
     "as_duration",
     "duration_of",
     "event_count",
+    "is_tick",
     "rewritten",
+    "tick_length",
     "tick_unit",
     "unit_named",
 ]
@@ -141,14 +143,42 @@ def unit_named(word: str) -> int | None:
     return UNIT_SPELLINGS.get(word.lower())
 
 
-def tick_unit(word: str) -> str | None:
-    """The canonical name of the unit of a time column's ticks, however it is spelt, or None.
+def tick_unit(written: str) -> str | None:
+    """The canonical name of the unit of a time column's ticks: a unit, or so many of one. Or None.
 
-    >>> tick_unit("Minutes"), tick_unit("weeks")
-    ('min', None)
+    >>> tick_unit("Minutes"), tick_unit("20 milliseconds"), tick_unit("weeks")
+    ('min', '20 ms', None)
     """
-    nanoseconds = unit_named(word)
-    return next((name for name, length in NANOSECONDS.items() if length == nanoseconds), None)
+    known = _WRITTEN.fullmatch(f"1 {written}" if written.strip()[:1].isalpha() else written)
+    if known is None or known[2] is None or unit_named(known[2]) is None:
+        return None
+    length = duration_of(known[1], known[2])
+    if isinstance(length, str) or not is_tick(length):
+        return None
+    number, unit = str(length).split()
+    if unit_named(written) is not None:  # one of the units themselves
+        return unit if number == "1" else None
+    return unit if number == "1" else f"{number} {unit}"
+
+
+def is_tick(length: Duration) -> bool:
+    """Whether a length can be that of a tick: clocks of microseconds must be able to tell it.
+
+    >>> is_tick(Duration(20_000_000)), is_tick(Duration(1_500))
+    (True, False)
+    """
+    nanoseconds = 0 if length.in_ticks else length.amount
+    return nanoseconds > 0 and (nanoseconds % 1_000 == 0 or 1_000 % nanoseconds == 0)
+
+
+def tick_length(unit: str) -> int:
+    """The nanoseconds of a unit that `tick_unit` gave.
+
+    >>> tick_length("ms"), tick_length("20 ms")
+    (1000000, 20000000)
+    """
+    number, _, name = unit.rpartition(" ")
+    return int(number or 1) * NANOSECONDS[name]
 
 
 def duration_of(number: str, unit: str | None) -> Duration | str:

@@ -15,8 +15,9 @@ from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.boxes import box_in
 from piestream.joins.closing import open_row_before
+from piestream.joins.distances import judge_again, next_due, next_reached
 from piestream.joins.keys import drop_keys, index_interval, index_keys
-from piestream.joins.listed import chain_again, drop_pairs, expire_pairs
+from piestream.joins.listed import chain_again, drop_pairs, expire_pairs, is_held, lists_of
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import find_arrived, find_passed, followed_end
@@ -296,6 +297,12 @@ def _find(
         other = constraint.symbols[1 - incident.side]
         pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
         partition = Partition(place, program, pointer(pool_array))
+        if passed and constraint.distance < constraint.distance_end:
+            scratch.visits += judge_again(
+                partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
+            )
+            pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+            partition = Partition(place, program, pointer(pool_array))
         if constraint.uncertain:
             scratch.visits += find_uncertain(
                 partition, scratch, constraint, incident.side, slot_id, passed
@@ -348,6 +355,32 @@ def _find_of_runs(
             begin_given(partition, s)
         if program.symbols[s].has_lists and partition.ring(s).slot(slot_id).start >= scratch.floor:
             pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed)
+    return pool_array
+
+
+@kernel
+def _find_reached(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
+    """Look again at the pairs of which a distance has become certain as time went on."""
+    for c in range(program.n_constraints):
+        constraint = program.constraints[c]
+        for number in range(constraint.distance, constraint.distance_end):
+            distance = program.distances[number]
+            slot_id = NONE
+            while True:
+                partition = Partition(place, program, pointer(pool_array))
+                slot_id, side = next_reached(partition, constraint, distance, slot_id, scratch.time)
+                if slot_id == NONE:
+                    break
+                if not is_held(partition, constraint.symbols[side], slot_id, scratch.floor):
+                    continue
+                if lists_of(partition, constraint, side, slot_id).pending == NONE:
+                    continue
+                other = constraint.symbols[1 - side]
+                pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+                partition = Partition(place, program, pointer(pool_array))
+                scratch.visits += judge_again(
+                    partition, constraint, side, slot_id, scratch.time, scratch.floor
+                )
     return pool_array
 
 
@@ -456,7 +489,7 @@ def apply_rows(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
     rows: Rows[KnownRow], started: int, kept: int,
 ) -> Array:  # fmt: skip
-    """Apply the rows of intervals at an event, whose runs have ended and started already.
+    """Apply the rows of intervals at an event, whose runs have ended and started, and list pairs.
 
     Gives the pool. ``kept`` are the symbols (as bits) whose runs have ended with an allowed duration.
     """
@@ -486,6 +519,10 @@ def apply_rows(
                     row.symbols &= ~(1 << s)
     if scratch.closing:
         _close_rows(partition, scratch)
+        if program.progress_at != NONE:
+            partition.progress().closed = partition.last_time
+    if program.progress_at != NONE and not scratch.waits:
+        pool_array = _find_reached(place, program, pool_array, scratch)
     pool_array = _find_of_passing(place, program, pool_array, scratch)
     runs = ~program.rows
     scratch.changed = kept | scratch.resumed
@@ -505,7 +542,11 @@ def apply_rows(
                 gone_until[0] = max(gone_until[0], row.end)
     partition = Partition(place, program, pointer(pool_array))
     _enqueue_many(partition, scratch)
-    if not scratch.closing:  # what is open then ends before it has another length
+    # what is open at the end of the input ends before it has another length
+    if not scratch.closing and not scratch.waits:
         _reach_lengths(partition, scratch, time)
+        if program.progress_at != NONE:
+            partition.progress().seen = time
+            partition.due = min(partition.due, next_due(partition, time))
     keep_alive(pool_array)
     return pool_array

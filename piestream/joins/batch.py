@@ -135,7 +135,7 @@ def new_scratch(program_array: Array) -> Array:
     tails = aggregated + n
     items = tails + program.n_rings
     n_items = 8 * program.n_automata + 2 * n
-    if program.finds_pairs:
+    if program.has_lists:
         n_items += 3 * n + program.n_constraints
     event = items + n_items * _ITEM_WORDS
     scratch_array = np.zeros(event + _EVENT_WORDS, np.int64)
@@ -471,7 +471,7 @@ def detect(
                     note_interrupted(partition, scratch, time)
                 if scratch.closing:
                     delay_ends(partition, ended & ~scratch.ended_earlier)
-                if program.finds_pairs:
+                if program.has_lists:
                     scratch.time = time
                     if scratch.closing:
                         scratch.time += 1  # where the instant lies: see `Closing`
@@ -506,7 +506,7 @@ def detect(
                 if scratch.steps + scratch.visits >= scratch.pause_at:
                     left = 0
             n_rows = scratch.n_matches
-            if program.emit_both and ended:
+            if program.emit_both and (ended or (program.rows and scratch.n_matches)):
                 n_rows += partition.waiting + scratch.n_matches
             if not n_rows:
                 continue
@@ -527,7 +527,7 @@ def detect(
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
                 report(partition, number, waiting, matches, results, scratch, time, ended)
-            if program.emit_both and ended and partition.waiting:
+            if program.emit_both and (ended or scratch.complete) and partition.waiting:
                 complete(partition, number, waiting, results, scratch, time, ended)
             if scratch.n_rows >= scratch.most_rows:
                 left = 0

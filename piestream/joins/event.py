@@ -14,10 +14,11 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.boxes import box_in
 from piestream.joins.counters import note_counts
+from piestream.joins.distances import Judged, judge_pair
 from piestream.joins.extend import DONE, extend
 from piestream.joins.first import extend_to_first
 from piestream.joins.keys import add_keys, bucket_of, equal_keys, next_with_key
-from piestream.joins.listed import is_held, link, pair_at
+from piestream.joins.listed import is_held, link, pair_at, suspend
 from piestream.joins.matches import Matches
 from piestream.joins.orders import BY_END
 from piestream.joins.pairs import add_partner
@@ -483,6 +484,11 @@ def _insert_listed(
     if not _have_equal_keys(partition, constraint, pair):
         pair.ids[0] = NONE
         return NONE
+    if constraint.distance < constraint.distance_end:
+        judged = judge_pair(partition, constraint, pair_id, scratch.time)
+        if judged != Judged.CERTAIN:  # it was possible when it was found
+            suspend(partition, constraint, pair_id)
+            return NONE
     link(partition, constraint, pair_id, floor)
     for side in range(2):
         scratch.visits += _raise_listed(partition, constraint, pair_id, side, floor)

@@ -4,9 +4,12 @@ Intervals that come as rows may overlap, so an interval's partners are any of th
 decided pair is a record, in the order of decision in a ring, and in a list of either interval. An
 interval has two lists, so that whoever cannot complete a match is passed over: a pair moves to the
 other list when a scan finds its partner to be such, and back when the partner's bound increases.
+Pairs of which a distance is not certain yet are in a third list (distances.py).
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
 
 import numpy as np
 
@@ -17,6 +20,17 @@ from piestream.joins.orders import BY_END, BY_START, scattered
 from piestream.joins.partition import Partition
 from piestream.joins.records import Constraint, Held, Pair, PairLists, RowSlot
 from piestream.joins.rings import Ring
+
+
+class ListKind(IntEnum):
+    """The lists of an interval, as `PairLists` has them."""
+
+    COMPLETING = 0
+    OTHERS = 1
+    PENDING = 2
+
+
+_N_LISTS = len(ListKind)
 
 
 @kernel
@@ -92,7 +106,8 @@ def chain_again(partition: Partition, constraint: Constraint, end: int) -> None:
     for place in range(ring.capacity):
         Pair(ring.slot(place)).bucket = 0
     for pair_id in range(ring.head, end):
-        if Pair(ring.slot(pair_id)).ids[0] != NONE:
+        pair = Pair(ring.slot(pair_id))
+        if pair.ids[0] != NONE and pair.chained != NONE:
             _chain(ring, pair_id)
 
 
@@ -120,22 +135,17 @@ def lists_of(partition: Partition, constraint: Constraint, side: int, slot_id: i
 
 
 @kernel
-def _push(
-    partition: Partition, constraint: Constraint, side: int, pair_id: int, completing: bool
-) -> None:
-    """Put a pair into one of the lists of its interval on one side."""
+def _push(partition: Partition, constraint: Constraint, side: int, pair_id: int, to: int) -> None:
+    """Put a pair into one of the lists (`ListKind`) of its interval on one side."""
     ring = partition.pairs(constraint)
     pair = Pair(ring.slot(pair_id))
     lists = lists_of(partition, constraint, side, pair.ids[side])
-    first = lists.completing if completing else lists.others
+    first = lists[to]
     pair.next[side] = first
     pair.previous[side] = NONE
     if first != NONE:
         Pair(ring.slot(first)).previous[side] = pair_id
-    if completing:
-        lists.completing = pair_id
-    else:
-        lists.others = pair_id
+    lists[to] = pair_id
 
 
 @kernel
@@ -151,17 +161,16 @@ def _pull(partition: Partition, constraint: Constraint, side: int, pair_id: int)
         Pair(ring.slot(previous)).next[side] = following
         return
     lists = lists_of(partition, constraint, side, pair.ids[side])
-    if lists.completing == pair_id:
-        lists.completing = following
-    else:
-        lists.others = following
+    for which in range(_N_LISTS):
+        if lists[which] == pair_id:
+            lists[which] = following
 
 
 @kernel
 def set_aside(partition: Partition, constraint: Constraint, side: int, pair_id: int) -> None:
     """Note that the partner of the interval on one side cannot complete a match as things are."""
     _pull(partition, constraint, side, pair_id)
-    _push(partition, constraint, side, pair_id, False)
+    _push(partition, constraint, side, pair_id, ListKind.OTHERS)
     partner = pair_at(partition, constraint, pair_id).ids[1 - side]
     partition.ring(constraint.symbols[1 - side]).clear_candidate(partner)
 
@@ -205,7 +214,7 @@ def offer(partition: Partition, s: int, slot_id: int, floor: int) -> int:
                 pair = Pair(ring.slot(at))
                 if is_held(partition, constraint.symbols[1 - mine], pair.ids[1 - mine], floor):
                     _pull(partition, constraint, 1 - mine, at)
-                    _push(partition, constraint, 1 - mine, at, True)
+                    _push(partition, constraint, 1 - mine, at, ListKind.COMPLETING)
                 at = pair.next[mine]
     return visits
 
@@ -217,12 +226,31 @@ def link(partition: Partition, constraint: Constraint, pair_id: int, floor: int)
     for side in range(2):
         partner = pair.ids[1 - side]
         s_partner = constraint.symbols[1 - side]
-        completing = can_complete(partition, s_partner, partner, floor)
-        if not completing:
+        to = ListKind.COMPLETING
+        if not can_complete(partition, s_partner, partner, floor):
             partition.ring(s_partner).clear_candidate(partner)
-        _push(partition, constraint, side, pair_id, completing)
+            to = ListKind.OTHERS
+        _push(partition, constraint, side, pair_id, to)
     if constraint.checked:
         _chain(partition.pairs(constraint), pair_id)
+
+
+@kernel
+def suspend(partition: Partition, constraint: Constraint, pair_id: int) -> None:
+    """Keep a pair of which a distance is not certain yet, with both of its intervals."""
+    pair = pair_at(partition, constraint, pair_id)
+    pair.chained = NONE
+    for side in range(2):
+        _push(partition, constraint, side, pair_id, ListKind.PENDING)
+
+
+@kernel
+def _take_back(partition: Partition, constraint: Constraint, pair_id: int) -> None:
+    """Let a pair be no more, which is in no list; out of its bucket."""
+    pair = pair_at(partition, constraint, pair_id)
+    if constraint.checked and pair.chained != NONE:
+        _unchain(partition.pairs(constraint), pair_id)
+    pair.ids[0] = NONE
 
 
 @kernel
@@ -232,9 +260,7 @@ def discard(partition: Partition, constraint: Constraint, pair_id: int, floor: i
     for side in range(2):
         if is_held(partition, constraint.symbols[side], pair.ids[side], floor):
             _pull(partition, constraint, side, pair_id)
-    if constraint.checked:
-        _unchain(partition.pairs(constraint), pair_id)
-    pair.ids[0] = NONE
+    _take_back(partition, constraint, pair_id)
 
 
 @kernel
@@ -248,16 +274,15 @@ def drop_pairs(partition: Partition, s: int, slot_id: int, floor: int) -> None:
         if constraint.listed == NONE:
             continue
         lists = lists_of(partition, constraint, incident.side, slot_id)
-        while lists.completing != NONE or lists.others != NONE:
-            at = lists.completing if lists.completing != NONE else lists.others
-            _pull(partition, constraint, incident.side, at)
-            pair = pair_at(partition, constraint, at)
-            other = 1 - incident.side
-            if is_held(partition, constraint.symbols[other], pair.ids[other], floor):
-                _pull(partition, constraint, other, at)
-            if constraint.checked:
-                _unchain(partition.pairs(constraint), at)
-            pair.ids[0] = NONE
+        for which in range(_N_LISTS):
+            while lists[which] != NONE:
+                at = lists[which]
+                _pull(partition, constraint, incident.side, at)
+                pair = pair_at(partition, constraint, at)
+                other = 1 - incident.side
+                if is_held(partition, constraint.symbols[other], pair.ids[other], floor):
+                    _pull(partition, constraint, other, at)
+                _take_back(partition, constraint, at)
 
 
 @kernel

@@ -146,11 +146,12 @@ def _sorted_waiting(waiting: WaitingStore, completed: Array) -> Array:
 @kernel
 def _await_completion(
     partition: Partition, waiting: WaitingStore, ids: Words, results: ResultColumns, row: int,
-    now: int, ended: int,
+    now: int, ended: int, scratch: Scratch,
 ) -> None:  # fmt: skip
     """Put a triggered match into the lists of those of its intervals that end now or later.
 
-    What triggers a match with all ends known is one of these ends, so there is always one.
+    What triggers a match with all ends known is one of these ends, or an interval that is known late:
+    where there is none, the match is in the scratch's list of those that are complete.
     """
     program = partition.program
     number = waiting.take()
@@ -171,6 +172,9 @@ def _await_completion(
             match.links()[s] = slot[word]
             slot[word] = number
     match.n_open = n_open
+    if n_open == 0:
+        match.links()[0] = scratch.complete
+        scratch.complete = number + 1
     for o in range(program.n_outputs):
         match.outputs()[o] = results.output(o)[row]
     partition.waiting += 1
@@ -219,7 +223,7 @@ def report(
         now = time + (scratch.closing != Closing.NO)
         for k in range(count):
             ids = at_word(matches, places[k])
-            _await_completion(partition, waiting, ids, results, first + k, now, ended)
+            _await_completion(partition, waiting, ids, results, first + k, now, ended, scratch)
     scratch.n_rows += count
 
 
@@ -259,7 +263,7 @@ def complete(
     partition: Partition, number: int, waiting: WaitingStore, results: ResultColumns,
     scratch: Scratch, time: int, ended: int,
 ) -> None:  # fmt: skip
-    """Write the completion rows of waiting matches whose last interval is among ``ended``."""
+    """Write the completion rows of matches whose last interval is among ``ended``, or has ended before."""
     program = partition.program
     completed_array = np.empty(partition.waiting, np.int64)
     completed = pointer(completed_array)
@@ -278,6 +282,10 @@ def complete(
         while slot_id != NONE:
             count = _end_waits(program, waiting, s, ring.slot(slot_id), completed, count)
             slot_id = passed.following(slot_id)[0]
+    while scratch.complete:
+        completed[count] = scratch.complete - 1
+        count += 1
+        scratch.complete = waiting.match(scratch.complete - 1).links()[0]
     ready = completed_array[:count]
     keep_alive(completed_array)
     for waits in _sorted_waiting(waiting, ready):

@@ -17,9 +17,11 @@ from piestream.joins.records import (
     Held,
     Pair,
     Program,
+    Progress,
     RingHeader,
     RowsHeader,
     RowSlot,
+    Slot,
 )
 from piestream.joins.rings import Ring
 
@@ -92,6 +94,21 @@ class Partition(Record):
         if self.program.rows >> s & 1:
             return RowSlot(self.ring(s).slot(slot_id)).number
         return 0
+
+    @method
+    def progress(self) -> Progress:
+        """How far distances have been looked at."""
+        return Progress(at_word(self, self.program.progress_at))
+
+    @method
+    def shown_end(self, s: int, slot: Slot) -> int:
+        """The end of an interval as results show it: of what is closed, before where it lies."""
+        closed = self.progress().closed
+        if closed == NO_MATCH or slot.end == OPEN or slot.end <= closed:
+            return slot.end
+        if self.program.rows >> s & 1 and RowSlot(slot).announced:
+            return slot.end
+        return slot.end - 1
 
     @method
     def given(self) -> Given:

@@ -17,6 +17,7 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.joins.boxes import box_in
+from piestream.joins.distances import Cut, Judged, cut_of, judge
 from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.pairs import compare_times
@@ -47,6 +48,8 @@ _OF_SAME_STARTS = np.array([int(_OF_STARTS[order + 1]) for order in _TS_TS.tolis
 _OF_ORDER = np.array([int(r) for r in RELATIONS_BY_ORDER])
 _FOLLOWS = int(Relation.FOLLOWS)
 _CONTAINS = int(Relation.CONTAINS)
+_BEFORE = int(Relation.BEFORE)
+_AFTER = int(Relation.AFTER)
 _DISJOINT = int(Relation.BEFORE | Relation.AFTER)
 
 
@@ -77,15 +80,31 @@ class Finder(Record):
     end: Carried[int]
     now: Carried[int]
     floor: Carried[int]
+    cut: Carried[Cut]
 
     @method
     def add(self, other: int) -> None:
-        """Note a partner that was found."""
-        add_pair(self.partition, self.constraint, self.side, self.slot_id, other)
+        """Note a partner that was found, unless it is too near or too far."""
+        partition = self.partition
+        constraint = self.constraint
+        if constraint.distance < constraint.distance_end:
+            slot = partition.ring(constraint.symbols[self.side]).slot(self.slot_id)
+            partner = partition.ring(constraint.symbols[1 - self.side]).slot(other)
+            judged = judge(partition, constraint, self.side, slot, partner, self.now)
+            if judged == Judged.IMPOSSIBLE:
+                return
+        add_pair(partition, constraint, self.side, self.slot_id, other)
 
     @method
     def add_all(self, by: int, first: int, last: int, low: int, high: int) -> int:
         """Note all partners in a box; gives how many nodes were looked at."""
+        cut = self.cut
+        if by == BY_START:
+            first, last = max(first, cut.first_start), min(last, cut.last_start)
+            low, high = max(low, cut.first_end), min(high, cut.last_end)
+        else:
+            first, last = max(first, cut.first_end), min(last, cut.last_end)
+            low, high = max(low, cut.first_start), min(high, cut.last_start)
         if first > last or low > high:
             return 0
         partition = self.partition
@@ -211,10 +230,15 @@ class Finder(Record):
         partition = self.partition
         s_other = self.constraint.symbols[1 - self.side]
         ring = partition.ring(s_other)
-        first = ring.first_ending_from(self.start)
-        last = ring.tail - 1
+        first = max(ring.first_ending_from(self.start), self.cut.first_run(ring))
+        last = self.cut.last_run(ring)
+        if self.end < self.now:  # it is known late: runs may have begun since
+            last = min(last, ring.first_starting_from(self.end + 1) - 1)
         looked = 0
         contains = allowed & _CONTAINS != 0
+        of_runs = not partition.program.rows >> self.constraint.symbols[self.side] & 1
+        if of_runs and self.side and last >= first and ring.slot(last).start == self.now:
+            last -= 1  # found from the other side
         run_id = first
         while run_id <= last:
             looked += 1
@@ -226,6 +250,31 @@ class Finder(Record):
             run_id += 1
             if not contains and first < run_id < last:  # all between are contained
                 run_id = last
+        return looked
+
+    @method
+    def arrive_among_apart(self, allowed: int) -> int:
+        """Find the partners that ended before an interval that becomes known, or begin after it."""
+        partition = self.partition
+        s_other = self.constraint.symbols[1 - self.side]
+        looked = 0
+        if partition.program.rows >> s_other & 1:
+            if allowed & _AFTER:
+                looked += self.add_all(BY_END, INT64_MIN, self.start - 1, self.floor, INT64_MAX)
+            if allowed & _BEFORE and self.end < self.now:
+                looked += self.add_all(BY_START, self.end + 1, INT64_MAX, INT64_MIN, OPEN)
+            return looked
+        ring = partition.ring(s_other)
+        first = max(self.cut.first_run(ring), ring.first_starting_from(self.floor))
+        last = self.cut.last_run(ring)
+        if allowed & _AFTER:
+            for run_id in range(first, min(last + 1, ring.first_ending_from(self.start))):
+                looked += 1
+                self.add(run_id)
+        if allowed & _BEFORE and self.end < self.now:
+            for run_id in range(max(first, ring.first_starting_from(self.end + 1)), last + 1):
+                looked += 1
+                self.add(run_id)
         return looked
 
     @method
@@ -294,12 +343,21 @@ def _move_pair(source: Slot, target: Slot) -> None:
 
 
 @kernel
+def finder_of(
+    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+) -> Finder:
+    """What looks for the partners of an interval in a constraint."""
+    slot = partition.ring(constraint.symbols[side]).slot(slot_id)
+    cut = cut_of(partition, constraint, side, slot, now)
+    return Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor, cut)
+
+
+@kernel
 def find_arrived(
     partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
 ) -> int:
     """Find the pairs that are decided as an interval becomes known; gives the work it took."""
-    slot = partition.ring(constraint.symbols[side]).slot(slot_id)
-    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
+    finder = finder_of(partition, constraint, side, slot_id, now, floor)
     allowed = constraint.sides[side].allowed
     looked = 0
     if partition.program.rows >> constraint.symbols[1 - side] & 1:
@@ -308,6 +366,8 @@ def find_arrived(
         looked += finder.arrive_among_runs(allowed)
     if allowed & _FOLLOWS:
         looked += finder.add_followed()
+    if allowed & _DISJOINT:
+        looked += finder.arrive_among_apart(allowed)
     return looked
 
 
@@ -317,11 +377,10 @@ def find_passed(
 ) -> int:
     """Find the pairs that are decided as the end of an interval passes; gives the work it took."""
     s = constraint.symbols[side]
-    slot = partition.ring(s).slot(slot_id)
-    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
+    finder = finder_of(partition, constraint, side, slot_id, now, floor)
     announced = False
     if partition.program.rows >> s & 1:
-        announced = RowSlot(slot).announced != 0
+        announced = RowSlot(partition.ring(s).slot(slot_id)).announced != 0
     allowed = constraint.sides[side].allowed
     if partition.program.rows >> constraint.symbols[1 - side] & 1:
         return finder.pass_among_rows(allowed, announced)
@@ -333,6 +392,4 @@ def followed_end(
     partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
 ) -> int:
     """Where the intervals ended that one which becomes known follows immediately, or NO_MATCH."""
-    slot = partition.ring(constraint.symbols[side]).slot(slot_id)
-    finder = Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor)
-    return finder.followed_end()
+    return finder_of(partition, constraint, side, slot_id, now, floor).followed_end()

@@ -152,15 +152,16 @@ class Pair(Record):
     ids: Annotated[Words, 2]  # of x and of y; NONE: it is no more
     next: Annotated[Words, 2]  # in the list of x, in the list of y
     previous: Annotated[Words, 2]
-    chained: int  # the next pair in its bucket
+    chained: int  # the next pair in its bucket; NONE: it is pending, and in no bucket
     bucket: int  # one more than the first pair whose key falls on this place: not of this pair
 
 
 class PairLists(Record):
-    """The decided pairs of an interval in a listed constraint, by what their partners are."""
+    """The pairs of an interval in a listed constraint, by what their partners are."""
 
     completing: int  # the first one whose partner can complete a match, or could
     others: int
+    pending: int  # those whose distances are not certain yet
 
 
 class KnownRow(Record):
@@ -289,14 +290,37 @@ class Constraint(Record):
     symbols: Annotated[Words, 2]  # x and y
     automaton: int  # its first transition; NONE if the constraint has no automaton
     naming: int  # 1: it only tells followed-by from before, for RELATION
-    #: The number of the ring of its pairs, where intervals of a symbol come as rows, else NONE.
+    #: The number of the ring of its pairs, where intervals of a symbol come as rows or it has
+    #: distances, else NONE.
     listed: int
     checked: int  # 1: its pairs are looked up by their ids
     uncertain: int  # 1: listed, with a symbol whose endpoints become known later than they are
     same: int  # 1: its symbols have the same runs
     number: int  # of the constraint itself
     seed: int  # of a decided pair
+    distance: int  # first of its distances
+    distance_end: int
     sides: Annotated[Rows[Side], 2]  # of x and of y
+
+
+class Distance(Record):
+    """How far an endpoint of one side of a constraint lies behind one of the other side.
+
+    Lengths have no sign: the difference is at least, or at most, so long.
+    """
+
+    side: int  # of the endpoint from which the other one is subtracted
+    ends: Annotated[Words, 2]  # of this side and of the other: 0 for the start, 1 for the end
+    is_upper: int
+    is_strict: int
+    length: int
+
+
+class Progress(Record):
+    """What a partition keeps of time, where distances are decided as it goes on."""
+
+    seen: int  # the last event at which they were looked at
+    closed: int  # the time at which what was open is shown to end; NO_MATCH: it is not closed
 
 
 class Transition(Record):
@@ -372,6 +396,7 @@ class Program(Record):
     n_automata: int  # constraints, with those that only name
     n_rings: int  # one a symbol, one a listed constraint
     rows: int  # symbols (as bits) whose intervals come as rows
+    has_lists: int  # 1: some constraints are listed
     window: int  # ticks
     gap: int  # ticks or NONE
     emit_both: int
@@ -380,6 +405,7 @@ class Program(Record):
     symbols: Table[Symbol]
     incidents: Table[Incident]
     constraints: Table[Constraint]  # then, those that only name
+    distances: Table[Distance]
     transitions: Table[Transition]
     seeds: Table[Seed]
     steps: Table[Step]
@@ -387,7 +413,6 @@ class Program(Record):
     checks: Table[Check]  # of each two symbols: of the first one with all, then of the second
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
-    finds_pairs: int  # 1: constraints are listed, or intervals come as rows
     bridged: int  # symbols (as bits) with BRIDGING
     bridges_at: int  # the partition's words of Bridges; NONE without BRIDGING
     cells: Table[Cell]
@@ -398,6 +423,7 @@ class Program(Record):
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
     automata_at: int  # first of the partition's words with the automata's states
     ended_bounds_at: int  # first of the partition's words of Side.bound_by_ended
+    progress_at: int  # the partition's words of Progress; NONE without distances
     keys: Table[Key]
     n_counters: int
     counters: Table[Counter]
@@ -557,6 +583,9 @@ class Scratch(Record):
     event_origin: int  # the number of the event that row 0 would be
     n_rows: int  # result rows written
     n_matches: int  # found at this event
+    complete: (
+        int  # one more than the first that waits though it was complete when triggered, else 0
+    )
     item: int  # where the search for matches stopped because the buffer was full
     seed: int
     depth: int

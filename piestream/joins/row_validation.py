@@ -12,11 +12,13 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import keep_alive, pointer
 from piestream.compiled.records import Words, kernel
 from piestream.intervals.ticks import minus
-from piestream.joins.listed import bucket_of, is_held, lists_of
+from piestream.joins.listed import ListKind, bucket_of, is_held, lists_of
 from piestream.joins.orders import BY_END, BY_START, Order
 from piestream.joins.partition import Partition
-from piestream.joins.records import Constraint, Held, Pair, RowSlot
+from piestream.joins.records import Constraint, Held, Pair, PairLists, RowSlot
 from piestream.joins.rings import Ring
+
+_N_LISTS = len(ListKind)
 
 
 @kernel
@@ -108,8 +110,12 @@ def orders_are_sound(partition: Partition, s: int) -> bool:
 
 
 @kernel
-def _list_is_sound(ring: Ring, first: int, side: int, owner: int, met: Words) -> bool:
+def _list_is_sound(
+    ring: Ring, lists: PairLists, which: int, side: int, owner: int, met: Words
+) -> bool:
     """Whether a list holds pairs of its interval, none of which was met before; notes them."""
+    first = lists[which]
+    is_pending = which == ListKind.PENDING
     before = NONE
     at = first
     while at != NONE:
@@ -118,6 +124,8 @@ def _list_is_sound(ring: Ring, first: int, side: int, owner: int, met: Words) ->
         pair = Pair(ring.slot(at))
         place = 2 * (at - ring.head) + side
         if pair.ids[0] == NONE or pair.ids[side] != owner or met[place]:
+            return False
+        if (pair.chained == NONE) != is_pending:
             return False
         if pair.previous[side] != before:
             return False
@@ -132,7 +140,8 @@ def _buckets_are_sound(ring: Ring) -> bool:
     """Whether each pair is in its bucket, once."""
     pairs = 0
     for pair_id in range(ring.head, ring.tail):
-        if Pair(ring.slot(pair_id)).ids[0] != NONE:
+        pair = Pair(ring.slot(pair_id))
+        if pair.ids[0] != NONE and pair.chained != NONE:
             pairs += 1
     chained = 0
     for place in range(ring.capacity):
@@ -141,7 +150,9 @@ def _buckets_are_sound(ring: Ring) -> bool:
             if not ring.head < at <= ring.tail or chained == pairs:
                 return False
             pair = Pair(ring.slot(at - 1))
-            if pair.ids[0] == NONE or bucket_of(ring, pair.ids[0], pair.ids[1]) != place:
+            if pair.ids[0] == NONE or pair.chained == NONE:
+                return False
+            if bucket_of(ring, pair.ids[0], pair.ids[1]) != place:
                 return False
             chained += 1
             at = pair.chained
@@ -162,8 +173,8 @@ def pairs_are_sound(partition: Partition, constraint: Constraint) -> bool:
         for slot_id in range(header.head, header.tail):
             if sound and is_held(partition, s, slot_id, floor):
                 lists = lists_of(partition, constraint, side, slot_id)
-                sound = _list_is_sound(ring, lists.completing, side, slot_id, met)
-                sound = sound and _list_is_sound(ring, lists.others, side, slot_id, met)
+                for which in range(_N_LISTS):
+                    sound = sound and _list_is_sound(ring, lists, which, side, slot_id, met)
     for pair_id in range(ring.head, ring.tail):
         pair = Pair(ring.slot(pair_id))
         for side in range(2):

@@ -18,7 +18,7 @@ from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.partners import relations_now
+from piestream.joins.partners import finder_of, relations_now
 from piestream.joins.records import NO_MATCH, BridgedSlot, Constraint, RowSlot, Scratch, Slot
 from piestream.relations import Relation
 
@@ -178,10 +178,19 @@ class Candidate(Record):
     @method
     def add_if_decided(self, slot_id: int, other_id: int, passed: bool) -> None:
         """Note two intervals if they are a pair since this event."""
+        partition = self.partition
         s_other = self.constraint.symbols[1 - self.side]
-        if is_held(self.partition, s_other, other_id, self.scratch.floor) and self.is_decided_now(
-            slot_id, other_id, passed
-        ):
+        if not is_held(partition, s_other, other_id, self.scratch.floor):
+            return
+        if not passed:
+            s = self.constraint.symbols[self.side]
+            slot = partition.ring(s).slot(slot_id)
+            other = partition.ring(s_other).slot(other_id)
+            if is_apart(partition, s, slot, s_other, other):
+                return
+            if is_apart(partition, s_other, other, s, slot):
+                return
+        if self.is_decided_now(slot_id, other_id, passed):
             add_pair(self.partition, self.constraint, self.side, slot_id, other_id)
 
     @method
@@ -290,6 +299,10 @@ def find_uncertain(
         looked += candidate.find_among_rows(slot_id, first_end, passed)
     else:
         looked += candidate.find_among_runs(slot_id, first_end, passed)
+    has_distances = constraint.distance < constraint.distance_end
+    if not passed and has_distances and constraint.sides[side].allowed & (_BEFORE | _AFTER):
+        finder = finder_of(partition, constraint, side, slot_id, scratch.time, scratch.floor)
+        looked += finder.arrive_among_apart(constraint.sides[side].allowed)
     if not passed and constraint.sides[side].allowed & _FOLLOWS:
         looked += _add_followed(candidate, slot_id)
     return looked

@@ -303,7 +303,12 @@ class QueryBuilder:
                 for one in symbols
             ],
             constraints=[
-                ConstraintSpec(pair.x.name, pair.y.name if pair.y else None, pair.relations)
+                ConstraintSpec(
+                    pair.x.name,
+                    pair.y.name if pair.y else None,
+                    pair.relations,
+                    distances=pair.distances,
+                )
                 for pair in self._pairs
             ],
             within=self._within,

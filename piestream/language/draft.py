@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from piestream.expressions.diagnostics import Span
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
+from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Condition, Emit, Query, Return, Source, Where
 from piestream.relations import Relation
@@ -83,7 +84,7 @@ class SymbolSpec:
 class ConstraintSpec:
     """One constraint as it was given, before constraints on one pair are intersected.
 
-    The pattern of a single symbol has ``y`` None.
+    The pattern of a single symbol has ``y`` None; one that only gives distances, all relations.
     """
 
     x: str
@@ -92,6 +93,7 @@ class ConstraintSpec:
     span: Span | None = None
     x_span: Span | None = None
     y_span: Span | None = None
+    distances: tuple[Distance, ...] = ()
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
 from piestream.expressions.values import ValueExpression
+from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.inputs import (
     Events,
@@ -106,7 +107,7 @@ class Source:
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
     order_by: str | None = None  # the time column of events
-    time_unit: str | None = None  # declared unit of integer times: a key of NANOSECONDS
+    time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
     end: str | None = None
@@ -125,6 +126,11 @@ class Source:
     def is_ready_made(self) -> bool:
         """Whether its rows are intervals, rather than events whose runs are."""
         return self.kind is not StreamKind.EVENTS
+
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its intervals may become known later than they end."""
+        return self.query is not None and self.query.is_known_late
 
     @property
     def is_known_at_end(self) -> bool:
@@ -152,11 +158,15 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The relations allowed between two different symbols, at most one constraint a pair."""
+    """The relations allowed between two different symbols, at most one constraint a pair.
+
+    With ``distances``, how far endpoints of the two may lie apart: all of them must hold besides.
+    """
 
     x: str
     y: str
     relations: Relation
+    distances: tuple[Distance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +351,16 @@ class Query:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
 
+    @property
+    def is_known_late(self) -> bool:
+        """Whether its matches may become known later than they end, as those of row patterns do.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
+        False
+        """
+        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
+
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
 
@@ -473,7 +493,9 @@ class Query:
         what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
             where[0], where[0].upper()
         )
-        if len(where) > 1:
+        if where[0] == "distance":
+            what = f"a distance of {where[1]} and {where[2]}"
+        elif len(where) > 1:
             what = f"{what} of {where[1]}"
         try:
             return duration.ticks(nanoseconds_per_tick, what, needs_unit)
@@ -661,7 +683,8 @@ class Query:
         ``ts``, ``te``, ``duration``, ``events``, and whether it is ``valid``: whether it keeps the
         symbol's bounds (NULL where what is still to come decides). ``te`` and ``duration`` are NULL
         of what is open at the end, unless ``at_end="close"`` ends it. Left out, the files that FROM
-        names are read.
+        names are read. Of a row pattern, the rows of matches, put together where they are of one
+        variable.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")

@@ -276,7 +276,8 @@ class FileOptions(RunOptions):
         default=None,
         metadata=_about(
             "The types of columns of CSV or NDJSON: int, float, bool, text, date, datetime; the last "
-            "two with a format: date:%d/%m/%Y.",
+            "two with a format: date:%d/%m/%Y. Of a date and a time in two columns: "
+            "when=datetime(Date,Time).",
             check=_check_types,
             elsewhere="types are for the columns of the text files that FROM names, not for a frame",
         ),

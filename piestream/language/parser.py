@@ -201,26 +201,34 @@ class _Parser:
 
     def is_row_pattern(self) -> bool:
         """Whether the query is nothing but ``FROM t MATCH_RECOGNIZE ( … )``."""
-        rows = [nested for nested in self.nested.values() if nested.source is not None]
-        if not rows:
-            return False
-        if self.outer is None and self.clauses.keys() == {"FROM"}:
+        rows = {number for number, nested in self.nested.items() if nested.source is not None}
+        if rows and self.clauses.keys() == {"FROM"}:
             return True
-        message = "a row pattern as a stream of a larger query is not supported yet"
-        hint = "a query that has MATCH_RECOGNIZE is nothing but FROM … MATCH_RECOGNIZE ( … )"
-        self.diagnostics.append(Diagnostic(rows[0].end, message, hint))
+        for number in sorted(rows):
+            stream = self.draft.streams[number]
+            if stream.name is None:
+                message = "the matches of this row pattern have no name"
+                hint = "write MATCH_RECOGNIZE ( … ) AS name, by which DEFINE reads them"
+                self.diagnostics.append(Diagnostic(stream.span, message, hint))
         return False
 
     def row_query(self, nested: NestedQuery) -> Query | None:
-        """The query of a row pattern."""
+        """The query of a row pattern, which knows the names of the streams around it."""
         source = nested.source
         assert source is not None
         cursor = Cursor(nested.tokens, nested.end, self.diagnostics)
-        if source.start is not None:
+        scope = self.outer if self.is_row_pattern() else self.scope
+        if scope is not None and source.name is not None and source.path is None:
+            known = scope.resolve(source.name, source.span, cursor)
+            source = source if known is None else inherited(source, known)
+        if source.is_ready_made:
             message = "a row pattern reads rows of events, and this is a stream of intervals"
             self.diagnostics.append(Diagnostic(source.span, message))
             return None
-        return read_row_query(cursor, self.text, source)
+        source = replace(source, max_gap=None)  # a silence ends no row
+        return read_row_query(
+            cursor, self.text, source, () if scope is None else scope.partition_by
+        )
 
     def mark(self, cursor: Cursor, *where: str) -> None:
         if cursor.tokens:

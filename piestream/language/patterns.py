@@ -28,8 +28,12 @@ def read_pattern(cursor: Cursor, symbols: Sequence[str]) -> list[ConstraintSpec]
 def _conjuncts(cursor: Cursor) -> list[Cursor]:
     found: list[Cursor] = []
     current: list[Token] = []
+    of_between = False  # the AND that comes next belongs to a BETWEEN
     for token in [*cursor.tokens, cursor.end]:
-        if (token.kind is Kind.END and token is cursor.end) or token.upper == "AND":
+        if of_between and token.upper == "AND":
+            current.append(token)
+            of_between = False
+        elif (token.kind is Kind.END and token is cursor.end) or token.upper == "AND":
             part = Cursor(current, token.span, cursor.diagnostics)
             if not current:
                 cursor.report(token, "a constraint is missing here", "write: a meets b")
@@ -48,6 +52,7 @@ def _conjuncts(cursor: Cursor) -> list[Cursor]:
             current = []
         else:
             current.append(token)
+            of_between |= token.upper == "BETWEEN"
     return found
 
 
@@ -97,7 +102,7 @@ def _report_negation(cursor: Cursor, symbols: Sequence[str]) -> None:
 
 
 def _compares_endpoints(segment: Cursor) -> bool:
-    return any(token.is_sign(*COMPARISONS) for token in segment.tokens)
+    return any(t.is_sign(*COMPARISONS) or t.upper == "BETWEEN" for t in segment.tokens)
 
 
 def _read_with_comparisons(
@@ -115,6 +120,13 @@ def _read_with_comparisons(
                     segment.span(),
                     "one alternative compares two endpoints",
                     "write a chain of comparisons as a constraint of its own, joined with AND",
+                )
+                return []
+            if any(comparison.distances for comparison in comparisons):
+                segment.report(
+                    segment.span(),
+                    "a distance is no alternative",
+                    "a distance holds besides the relations: join it with AND",
                 )
                 return []
             alternatives += comparisons

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from piestream.expressions import canonical
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.expressions.tokens import is_plain_name, quoted
+from piestream.language.distances import distance_texts
 from piestream.language.emission import limits_text
 from piestream.language.lets import names_in
 from piestream.language.model import (
     Aggregate,
     Calculated,
+    Constraint,
     DurationOf,
     Emit,
     Endpoint,
@@ -20,9 +24,16 @@ from piestream.language.model import (
     Symbol,
     Value,
 )
-from piestream.relations import names, relations_named
+from piestream.relations import ANY, names, relations_named
 
-__all__ = ["alias_of", "canonical_text", "default_returns", "item_text"]
+__all__ = [
+    "alias_of",
+    "canonical_text",
+    "constraint_text",
+    "constraint_texts",
+    "default_returns",
+    "item_text",
+]
 
 #: The name of the stream in FROM when a query names none.
 UNNAMED_STREAM = "stream"
@@ -176,11 +187,31 @@ def _event_bounds(symbol: Symbol) -> str:
 def _pattern(query: Query) -> str:
     if not query.constraints:
         return f"PATTERN {name(query.symbols[0].name)}"
-    conjuncts = [
-        f"{name(constraint.x)} {'; '.join(names(constraint.relations))} {name(constraint.y)}"
-        for constraint in query.constraints
-    ]
+    conjuncts = [text for c in query.constraints for text in constraint_texts(c, name)]
     return "PATTERN " + "\n    AND ".join(conjuncts)
+
+
+def constraint_texts(constraint: Constraint, name: Callable[[str], str] = str) -> Iterator[str]:
+    """What a query writes for a pair: its relations, unless all are allowed, and its distances.
+
+    >>> from piestream.relations import Relation
+    >>> list(constraint_texts(Constraint("a", "b", Relation.MEETS | Relation.BEFORE)))
+    ['a before; meets b']
+    """
+    if constraint.relations != ANY or not constraint.distances:
+        allowed = "; ".join(names(constraint.relations))
+        yield f"{name(constraint.x)} {allowed} {name(constraint.y)}"
+    yield from distance_texts(constraint.distances, name)
+
+
+def constraint_text(constraint: Constraint) -> str:
+    """A pair's relations and distances in one line.
+
+    >>> from piestream.relations import Relation
+    >>> constraint_text(Constraint("a", "b", Relation.MEETS))
+    'a meets b'
+    """
+    return " AND ".join(constraint_texts(constraint))
 
 
 def item_text(item: Return) -> str:

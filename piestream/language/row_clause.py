@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span, did_you_mean
@@ -52,11 +52,18 @@ _EMPTY = {
 _TO_ROW = "PAST LAST ROW, TO NEXT ROW, TO FIRST A or TO LAST A"
 
 
-def read_row_query(cursor: Cursor, text: str, source: StreamDraft) -> Query | None:
-    """The query of the clauses in the brackets over a stream; faults go to the cursor's list."""
+def read_row_query(
+    cursor: Cursor, text: str, source: StreamDraft, partition_by: Sequence[str] = ()
+) -> Query | None:
+    """The query of the clauses in the brackets over a stream; faults go to the cursor's list.
+
+    ``partition_by`` are the columns where the brackets have no PARTITION BY.
+    """
     before = len(cursor.diagnostics)
     reader = _Reader(cursor, text, replace(source))
     reader.read()
+    if ("partition",) not in reader.spans:
+        reader.partition_by.extend(partition_by)
     if len(cursor.diagnostics) > before or reader.pattern is None:
         return None
     return reader.query()

@@ -20,7 +20,7 @@ from piestream.language.row_patterns import (
     Variable,
 )
 
-__all__ = ["validate_rows"]
+__all__ = ["endless_part", "validate_rows"]
 
 #: One bit of a word for each variable.
 MOST_VARIABLES = 62
@@ -55,6 +55,20 @@ def validate_rows(
     if rows.all_rows and _has_exclusion(rows.pattern) and rows.empty_matches.value[:4] == "WITH":
         report(("all",), "WITH UNMATCHED ROWS cannot be given with an exclusion {- -}")
     _validate_skip(rows, report)
+
+
+def endless_part(node: PatternNode) -> Repetition | None:
+    """The first part of a pattern that may read any number of rows; None if there is none."""
+    match node:
+        case Variable() | Anchor():
+            return None
+        case Concatenation(parts) | Alternation(parts) | Permutation(parts):
+            return next((found for part in parts if (found := endless_part(part))), None)
+        case Exclusion(part):
+            return endless_part(part)
+        case Repetition(part, _, most):
+            reads_rows = bool(_first_names(part))
+            return node if most is None and reads_rows else endless_part(part)
 
 
 def _has_exclusion(node: PatternNode) -> bool:

@@ -46,7 +46,7 @@ class StreamBuilder:
         if self.query is not None:
             drafted.query = replace(
                 self.query,
-                emit=Emit.COMPLETION,
+                emit=Emit.COMPLETION if self.query.rows is None else self.query.emit,
                 partition_by=self.query.partition_by or tuple(partition_by),
             )
         return drafted
@@ -130,12 +130,14 @@ def stream(
 
 
 def unit_of_ticks(unit: str) -> str:
-    """The unit of an integer time column by any of its names.
+    """The unit of an integer time column by any of its names, or how long a tick lasts.
 
-    >>> unit_of_ticks("milliseconds")
-    'ms'
+    >>> unit_of_ticks("milliseconds"), unit_of_ticks("20 ms")
+    ('ms', '20 ms')
     """
     name = tick_unit(unit)
     if name is None:
-        raise QueryError(f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}")
+        raise QueryError(
+            f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}, or so many of one: 20 ms"
+        )
     return name

@@ -203,9 +203,11 @@ def _endpoints(cursor: Cursor, stream: StreamDraft, number: int, spans: dict[Whe
 
 
 def read_unit(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | None:
-    """``UNIT ms`` of a time column of integers, if it comes next."""
+    """``UNIT ms`` or ``UNIT 20 ms`` of a time column of integers, if it comes next."""
     if not cursor.take_word("UNIT"):
         return None
+    if cursor.peek().kind in (Kind.NUMBER, Kind.PARAMETER):
+        return _read_tick(cursor, where, spans)
     unit = cursor.take()
     name = tick_unit(unit.text) if unit.kind is Kind.WORD else None
     if name is None:
@@ -214,6 +216,26 @@ def read_unit(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | N
         cursor.report(unit, message, hint or f"the units are {', '.join(NANOSECONDS)}")
     else:
         spans[where] = unit.span
+    return name
+
+
+def _read_tick(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | None:
+    """``20 ms``: how long a tick lasts."""
+    first = cursor.peek()
+    length = cursor.take_duration("UNIT")
+    if length is None:
+        return None
+    span = first.span.joined(cursor.tokens[cursor.position - 1].span)
+    name = tick_unit(str(length))
+    if name is None:
+        message = f"a tick cannot last {length}"
+        hint = "a tick is a whole number of microseconds, or a whole part of one: UNIT 20 ms"
+        if length.in_ticks and length.amount:
+            message = f"{length} is not the unit of a time column"
+            hint = f"say what it counts, as in UNIT {length} ms"
+        cursor.report(span, message, hint)
+    else:
+        spans[where] = span
     return name
 
 

@@ -8,7 +8,8 @@ into `piestream.language.builder.pattern`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,20 @@ from piestream.expressions.durations import Duration, DurationLike, as_duration,
 from piestream.expressions.parameters import parameters_in
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
+from piestream.language.distances import Distance, distances_of
 from piestream.language.endpoints import relations_where
 from piestream.language.lets import lets_of_texts
-from piestream.language.model import DurationOf, RelationOf, Value
-from piestream.language.printer import alias_of
+from piestream.language.model import Constraint, DurationOf, RelationOf, Value
+from piestream.language.printer import alias_of, constraint_texts
 from piestream.language.signatures import named_options
 from piestream.language.stream_builder import StreamBuilder
-from piestream.relations import ALL_NAMES, SETS, Relation, inverse, names, relations_named
+from piestream.relations import ALL_NAMES, ANY, SETS, Relation, inverse, relations_named
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "DistanceBuilder",
     "EndpointBuilder",
     "Pair",
     "PatternBuilder",
@@ -311,6 +314,7 @@ class SymbolBuilder(AggregateMethods):
         """Both hold at some instant: each begins before the other ends.
 
         >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> from piestream.relations import names
         >>> len(names(a.intersects(b).pairs[0].relations))
         9
         """
@@ -411,13 +415,15 @@ class SymbolBuilder(AggregateMethods):
 
 
 class EndpointBuilder:
-    """``a.ts`` or ``a.te``; comparing two of them makes a constraint.
+    """``a.ts`` or ``a.te``; comparing two of them, or their difference, makes a constraint.
 
     >>> a, b = define("a", "x > 1"), define("b", "y > 1")
     >>> a.ts < b.ts
     a before; meets; overlaps; finished-by; contains b
     >>> a.te == b.te
     a finished-by; equals; finishes b
+    >>> b.ts - a.te <= "10 s"
+    b.ts - a.te <= 10 s
     """
 
     __slots__ = ("symbol", "which")
@@ -428,6 +434,13 @@ class EndpointBuilder:
 
     def __repr__(self) -> str:
         return f"{self.symbol.name}.{self.which}"
+
+    def __sub__(self, other: EndpointBuilder) -> DistanceBuilder:
+        if not isinstance(other, EndpointBuilder):
+            raise QueryError(
+                f"a distance is from one endpoint to another, not from {other!r} to {self!r}"
+            )
+        return DistanceBuilder(self, other)
 
     def _compared(self, sign: str, other: object) -> PatternBuilder:
         if not isinstance(other, EndpointBuilder):
@@ -458,6 +471,78 @@ class EndpointBuilder:
     __hash__ = None  # type: ignore[assignment]
 
 
+class DistanceBuilder:
+    """``b.ts - a.te``; comparing it with a length makes a constraint.
+
+    A length is text, a timedelta or an int that counts ticks; a negative one turns the difference.
+
+    >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+    >>> a.before(b) & (b.ts - a.te < "10 s")
+    a before b AND b.ts - a.te < 10 s
+    >>> (b.te - a.te).between(-3, 5)
+    a.te - b.te <= 3 AND b.te - a.te <= 5
+    """
+
+    __slots__ = ("end", "since")
+
+    def __init__(self, end: EndpointBuilder, since: EndpointBuilder) -> None:
+        if end.symbol == since.symbol:
+            raise QueryError(
+                f"{end!r} - {since!r} is how long {end.symbol.name} lasts: give its definition "
+                "at_least or at_most"
+            )
+        self.end, self.since = end, since
+
+    def __repr__(self) -> str:
+        return f"{self.end!r} - {self.since!r}"
+
+    def _compared(self, sign: str, length: object) -> PatternBuilder:
+        bound, minus = _signed(length)
+        end, since = self.end, self.since
+        distances = distances_of(
+            (end.symbol.name, end.which),
+            (since.symbol.name, since.which),
+            sign,
+            -bound.amount if minus else bound.amount,
+            bound.in_ticks,
+        )
+        return PatternBuilder((Pair(end.symbol, since.symbol, ANY, distances),))
+
+    def __lt__(self, length: DurationLike) -> PatternBuilder:
+        return self._compared("<", length)
+
+    def __le__(self, length: DurationLike) -> PatternBuilder:
+        return self._compared("<=", length)
+
+    def __gt__(self, length: DurationLike) -> PatternBuilder:
+        return self._compared(">", length)
+
+    def __ge__(self, length: DurationLike) -> PatternBuilder:
+        return self._compared(">=", length)
+
+    def __eq__(self, length: object) -> PatternBuilder:  # type: ignore[override]
+        return self._compared("=", length)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def between(self, least: DurationLike, most: DurationLike) -> PatternBuilder:
+        """At least and at most so long, both inclusive: ``b.ts - a.te BETWEEN 5 s AND 10 s``.
+
+        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+        >>> (b.ts - a.te).between("5 s", "10 s")
+        b.ts - a.te BETWEEN 5 s AND 10 s
+        """
+        (low,), (high,) = self._compared(">=", least).pairs, self._compared("<=", most).pairs
+        return PatternBuilder((replace(low, distances=low.distances + high.distances),))
+
+
+def _signed(length: Any) -> tuple[Duration, bool]:
+    """A length without its sign, and whether that is negative."""
+    minus = length < timedelta(0) if isinstance(length, timedelta) else False
+    minus = length < 0 if isinstance(length, int) else minus
+    return as_duration(-length if minus else length, "the distance"), minus
+
+
 @dataclass(frozen=True)
 class Pair:
     """A constraint on two symbols; the pattern of a single symbol has no ``y``."""
@@ -465,6 +550,14 @@ class Pair:
     x: SymbolBuilder
     y: SymbolBuilder | None
     relations: Relation
+    distances: tuple[Distance, ...] = ()
+
+    def texts(self) -> list[str]:
+        """What a query writes for it."""
+        if self.y is None:
+            return [self.x.name]
+        constraint = Constraint(self.x.name, self.y.name, self.relations, self.distances)
+        return list(constraint_texts(constraint))
 
 
 @dataclass(frozen=True)
@@ -479,12 +572,7 @@ class PatternBuilder:
     pairs: tuple[Pair, ...]
 
     def __repr__(self) -> str:
-        return " AND ".join(
-            pair.x.name
-            if pair.y is None
-            else f"{pair.x.name} {'; '.join(names(pair.relations))} {pair.y.name}"
-            for pair in self.pairs
-        )
+        return " AND ".join(text for pair in self.pairs for text in pair.texts())
 
     def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
         return PatternBuilder(self.pairs + as_pattern(other).pairs)
@@ -495,6 +583,8 @@ class PatternBuilder:
         (left,), (right,) = self.pairs, other.pairs
         if left.y is None or right.y is None:
             raise QueryError("| joins relations between two symbols")
+        if left.distances or right.distances:
+            raise QueryError("a distance holds besides the relations: join it with &")
         relations = right.relations
         if (right.x, right.y) == (left.y, left.x):
             relations = inverse(relations)

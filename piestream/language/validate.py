@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span
-from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.expressions.durations import Duration, tick_length
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft, SymbolSpec
@@ -177,7 +177,7 @@ def _exceeds(validation: Validation, longer: Duration, shorter: Duration) -> boo
     def comparable(duration: Duration) -> tuple[int, bool]:
         unit = next((s.time_unit for s in validation.draft.streams if s.time_unit), None)
         if duration.in_ticks and unit is not None:
-            return duration.amount * NANOSECONDS[unit], False
+            return duration.amount * tick_length(unit), False
         return duration.amount, duration.in_ticks
 
     (amount, in_ticks), (limit, limit_in_ticks) = comparable(longer), comparable(shorter)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 from piestream.expressions.diagnostics import Span
-from piestream.language.draft import ConstraintSpec
-from piestream.language.model import Constraint
+from piestream.language.distances import Distance, normalized
+from piestream.language.draft import ConstraintSpec, QueryDraft
+from piestream.language.model import Constraint, Where
 from piestream.language.validation import Validation
-from piestream.relations import PRECISE_FORM, Relation, intersect, inverse, names
+from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names
 
 __all__ = ["report_unsatisfiable", "validated_constraints"]
 
@@ -35,7 +36,10 @@ def validated_constraints(validation: Validation) -> tuple[Constraint, ...]:
         _report_unconnected(validation, pairs.used, pairs.relations)
     position = validation.position
     ordered = sorted(pairs.relations, key=lambda pair: (position[pair[0]], position[pair[1]]))
-    return tuple(Constraint(x, y, pairs.relations[x, y]) for x, y in ordered)
+    return tuple(
+        Constraint(x, y, pairs.relations[x, y], normalized(x, y, pairs.distances.get((x, y), ())))
+        for x, y in ordered
+    )
 
 
 class _Pairs:
@@ -45,6 +49,7 @@ class _Pairs:
         self.validation = validation
         self.relations: dict[Pair, Relation] = {}
         self.spans: dict[Pair, Span | None] = {}  # of the first constraint on the pair
+        self.distances: dict[Pair, list[Distance]] = {}
         self.used: set[str] = set()
         self.all_defined = True
         self.relates_to_itself = False
@@ -65,9 +70,14 @@ class _Pairs:
         _report_unknown_gap(self.validation, spec)
         position = self.validation.position
         if position[spec.x] < position[spec.y]:
-            self._intersect((spec.x, spec.y), spec.relations, spec.span)
+            pair, relations = (spec.x, spec.y), spec.relations
         else:
-            self._intersect((spec.y, spec.x), inverse(spec.relations), spec.span)
+            pair, relations = (spec.y, spec.x), inverse(spec.relations)
+        self._intersect(pair, relations, spec.span)
+        if spec.distances:
+            self.distances.setdefault(pair, []).extend(spec.distances)
+            if spec.span is not None:
+                self.validation.draft.spans.setdefault(("distance", *pair), spec.span)
 
     def _use(self, name: str, span: Span | None) -> bool:
         is_defined = self.validation.is_defined(name, span)
@@ -167,16 +177,44 @@ def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, 
             )
             return
         network[pair] = allowed
-    clashing = clash([spec.name for spec in draft.symbols], network)
+    clashing: Sequence[Hashable] | None = clash([spec.name for spec in draft.symbols], network)
+    if clashing is None and any(c.distances for c in constraints):
+        clashing = _clash_of_distances(draft, constraints, network)
     if clashing is None:
         return
     listed = []
-    for x, y in clashing:
-        text = f"({x} {'; '.join(names(network[x, y]))} {y})"
-        listed.append(text + " [same predicate]" * ((x, y) in same_predicate))
-    written = [pair for pair in clashing if ("constraint", *pair) in draft.spans]
-    where = ("constraint", *written[-1]) if written else ("pattern",)
+    for part in clashing:
+        if part in network:
+            x, y = part
+            text = f"({x} {'; '.join(names(network[x, y]))} {y})"
+            listed.append(text + " [same predicate]" * (part in same_predicate))
+        else:
+            listed.append(f"({part})")
+    of: dict[Hashable, Where] = {
+        str(d): ("distance", c.x, c.y) for c in constraints for d in c.distances
+    }
+    of |= {pair: ("constraint", *pair) for pair in network}
+    written = [of[part] for part in clashing if part in of and of[part] in draft.spans]
+    where = written[-1] if written else ("pattern",)
     validation.report_at(where, f"no intervals can satisfy together: {' and '.join(listed)}")
+
+
+def _clash_of_distances(
+    draft: QueryDraft, constraints: Iterable[Constraint], network: Mapping[Pair, Relation]
+) -> Sequence[Hashable] | None:
+    """Parts of a query that clash, of which some speak of lengths; None if none are found."""
+    from piestream.automata.differences import clashing_parts
+    from piestream.language.difference_bounds import bounds_of
+
+    assert draft.within is not None
+    unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
+    known = {pair: relations for pair, relations in network.items() if relations != ANY}
+    for in_ticks in (False, True):
+        bounds = bounds_of(draft.symbols, constraints, draft.within, draft.emit, unit, in_ticks)
+        found = clashing_parts([spec.name for spec in draft.symbols], known, bounds)
+        if found is not None:
+            return found
+    return None
 
 
 def _same_predicate_pairs(validation: Validation) -> list[Pair]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from piestream.expressions.diagnostics import Span
 from piestream.language.draft import StreamDraft, SymbolSpec
-from piestream.language.model import part_of
+from piestream.language.model import Query, Where, part_of
+from piestream.language.row_pattern_text import row_pattern_text
+from piestream.language.row_validation import endless_part
 from piestream.language.validation import Validation
 
 __all__ = ["validate_streams"]
@@ -23,6 +28,8 @@ def validate_streams(validation: Validation) -> None:
         if stream.query is not None:
             _validate_partition(validation, stream)
             _report_late_matches(validation, stream)
+            if stream.query.rows is not None:
+                _validate_row_pattern(validation, stream, stream.query)
     _validate_units(validation)
     if len(draft.streams) > 1:
         _report_unread(validation)
@@ -68,6 +75,8 @@ def _validate_partition(validation: Validation, stream: StreamDraft) -> None:
     query = stream.query
     assert query is not None
     columns = {*query.partition_by, *(item.alias for item in query.returns)}
+    if query.rows is not None:
+        columns |= {measure.alias for measure in query.rows.measures}
     for column in validation.draft.partition_by:
         if column not in columns:
             validation.report(
@@ -76,6 +85,26 @@ def _validate_partition(validation: Validation, stream: StreamDraft) -> None:
                 "partitioned",
                 f"partition it by {column} too",
             )
+
+
+def _validate_row_pattern(validation: Validation, stream: StreamDraft, query: Query) -> None:
+    """A match of a row pattern is one interval, and it is known some time whether it is there."""
+    rows, origin = query.rows, query.origin
+    assert rows is not None
+    spans: Mapping[Where, Span] = {}
+    if origin is not None and origin.text == validation.draft.text:
+        spans = origin.spans
+    if rows.all_rows:
+        message = f"ALL ROWS PER MATCH gives more than one row, and a match of {stream.name} is one"
+        validation.report(spans.get(("all",), stream.span), message, "leave it out")
+    endless = endless_part(rows.pattern)
+    if rows.within is None and endless is not None:
+        validation.report(
+            spans.get(("pattern",), stream.span),
+            f"nothing bounds how long a match of {stream.name} may stay open: "
+            f"{row_pattern_text(endless)} can go on for ever",
+            "write WITHIN 5 minutes in the brackets of MATCH_RECOGNIZE, or a number, as in A{1,20}",
+        )
 
 
 def _validate_units(validation: Validation) -> None:

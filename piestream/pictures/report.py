@@ -19,7 +19,7 @@ import polars as pl
 
 from piestream.diagnosis.funnel import diagnose_rows
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.rows import TIME, GivenRows
+from piestream.diagnosis.rows import TIME, GivenRows, refuse_row_pattern
 from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
@@ -43,6 +43,7 @@ _STATES = ("in this match", "in another match that is listed", "in no listed mat
 
 def report(query: Query, frame: Any, path: str | Path | None, options: BoundedOptions) -> str:
     """What `Query.report` gives."""
+    refuse_row_pattern(query, "a report")
     text = report_of_rows(read_given(query, frame, options))
     if path is not None:
         Path(path).write_text(text, "utf-8", newline="\n")

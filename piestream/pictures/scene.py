@@ -16,7 +16,7 @@ import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import intervals_of
-from piestream.diagnosis.rows import TIME, GivenRows
+from piestream.diagnosis.rows import TIME, GivenRows, refuse_row_pattern
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
@@ -130,6 +130,7 @@ def scene_of(
     query: Query, frame: Any, matches: Any, partition: Any, options: BoundedOptions
 ) -> Scene:
     """What there is to see of one partition: by default of the one with the most matches."""
+    refuse_row_pattern(query, "a time line")
     rows = read_given(query, frame, options)
     asked = with_endpoints(rows.query)
     found = rows.run(asked) if matches is None else matches_frame(matches)

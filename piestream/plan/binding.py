@@ -165,7 +165,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             )  # fmt: skip
         plan = None
         if time is not None:
-            plan = errors.attempt(row_plan, query, columns, time, within)
+            plan = errors.attempt(row_plan, query, columns, time, within, as_stream)
         errors.raise_all()
         assert time is not None
         assert plan is not None
@@ -242,6 +242,10 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     cooldown = of(("cooldown",), query.limits.cooldown)
+    distances = tuple(
+        tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
+        for c in query.constraints
+    )
     errors.raise_all()
     assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown, bridging)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, bridging)

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
 from piestream.language.model import Query, Source, Where
 
 P = ParamSpec("P")
@@ -142,7 +142,7 @@ class InputColumns:
         dtype = self._known(name, where, clause)
         if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
             unit = self.source.time_unit
-            return TimeColumn(name, dtype, None if unit is None else NANOSECONDS[unit])
+            return TimeColumn(name, dtype, None if unit is None else tick_length(unit))
         if not is_moment(dtype):
             raise self.query.fault(
                 where,
@@ -189,6 +189,10 @@ class InputColumns:
         return [name for name, dtype in self.schema.items() if is_moment(dtype)]
 
 
+#: What columns are called that hold a date, or a time of day.
+_PARTS_OF_TIMES = frozenset({"date", "day", "time", "hour"})
+
+
 def own_form(dtype: pl.DataType) -> str:
     """The form in which a column's values can be compared and given back exactly."""
     if dtype.is_float():
@@ -207,6 +211,14 @@ def is_moment(dtype: pl.DataType) -> bool:
 
 def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
     """How to make a time column of one that is none."""
+    if dtype == pl.Time or (dtype == pl.String and name.lower() in _PARTS_OF_TIMES):
+        alone = "a time of day comes again every day: add the date; " * (dtype == pl.Time)
+        return (
+            f"{alone}a date and its time of day in two columns are made one: "
+            'pl.concat_str("Date", "Time", separator=" ").str.to_datetime() in Polars, '
+            'pd.to_datetime(frame["Date"] + " " + frame["Time"]) in pandas, '
+            f'--type "when=datetime(Date,Time)" of a file'
+        )
     if dtype == pl.String:
         return (
             f'make times of it: pl.col("{name}").str.to_datetime() in Polars, '
@@ -220,8 +232,6 @@ def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
         )
     if dtype == pl.Null:
         return "every event needs a time"
-    if dtype == pl.Time:
-        return "a time of day comes again every day: add the date"
     if isinstance(dtype, pl.Duration):
         return f'count it from an instant, as datetime(2026, 1, 1) + pl.col("{name}") does'
     if dtype.is_nested():

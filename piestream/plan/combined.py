@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
-from piestream.expressions.durations import NANOSECONDS
+from piestream.expressions.durations import tick_length
 from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks, refuse_reserved
 from piestream.plan.columns import Errors, InputColumns, TimeColumn
@@ -64,7 +64,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
             errors.attempt(c.dtype, name, ("partition_by", name), "PARTITION BY")
     errors.raise_all()
     time = next(t for t in times if t)[0]
-    units = [NANOSECONDS[s.time_unit] for s in query.streams if s.time_unit]
+    units = [tick_length(s.time_unit) for s in query.streams if s.time_unit]
     units += [n for b in inner if b is not None and (n := b.time.nanoseconds_per_tick) is not None]
     unit = units[0] if units else None
     if time.nanoseconds_per_tick is None and unit is not None:

@@ -131,11 +131,17 @@ class _Compiler:
         }
         #: The symbols whose runs go on over gaps; the ends of their intervals are known later.
         self.bridged = {n for n, ticks_ in enumerate(ticks.bridging) if ticks_ is not None}
+        #: Those of them whose rows may be known later than the intervals end.
+        self.late = {s for s in self.rows if query.streams[query.symbols[s].stream].is_known_late}
         self.outputs = tuple(dict.fromkeys(outputs))
         self.symbols = [blank(records.Symbol) for _ in query.symbols]
         number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
         self.edges = [
-            Edge(number[c.x], number[c.y], bool(c.relations & (_BEFORE | _AFTER)))
+            Edge(
+                number[c.x],
+                number[c.y],
+                bool(c.relations & (_BEFORE | _AFTER)) and not c.distances,
+            )
             for c in query.constraints
         ]
         self.join_orders = JoinOrders(
@@ -150,6 +156,7 @@ class _Compiler:
         self.n_gone = 0
         self.constraints: list[ConstraintWords] = []
         self.incidents: list[list[int]] = []
+        self.distances: list[list[int]] = []
         self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
         self.cell_words: dict[Cell, int] = {}
@@ -164,11 +171,7 @@ class _Compiler:
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
-        tree = tuple(
-            number
-            for number in spanning_tree(len(self.symbols), self.edges)
-            if not (self.edges[number].ranged and self._is_uncertain(self.edges[number]))
-        )
+        tree = [c for c in spanning_tree(len(self.symbols), self.edges) if self._has_bounds(c)]
         self.n_ended_bounds = add_bounds(
             self.symbols,
             self.constraints[: len(self.edges)],
@@ -216,12 +219,15 @@ class _Compiler:
         """A constraint of the query."""
         edge = self.edges[number]
         spec = self.query.constraints[number]
-        listed, uncertain = self._is_listed(edge), self._is_uncertain(edge)
-        same_predicate = not self._of_rows(edge) and self._same_predicate(edge.x, edge.y)
-        pairs = read_by_automaton(spec.relations, same_predicate and not listed)
-        if uncertain:
-            pairs |= spec.relations & (_BEFORE | _AFTER)
+        of_rows, uncertain = self._of_rows(edge), self._is_uncertain(edge)
+        same_predicate = not of_rows and self._same_predicate(edge.x, edge.y)
+        pairs = read_by_automaton(spec.relations, same_predicate and not uncertain)
         constraint = ConstraintWords(edge, uncertain=uncertain, same=same_predicate)
+        listed = of_rows or uncertain or bool(spec.distances)
+        if uncertain or spec.distances:  # partners before and after are listed too, if not all
+            pairs |= spec.relations & (_BEFORE | _AFTER)
+        if spec.distances:
+            self._add_distances(number, constraint)
         if listed:
             constraint.listed = self.n_rings
             self.n_rings += 1
@@ -236,21 +242,39 @@ class _Compiler:
             (edge.y, inverse(spec.relations), inverse(pairs)),
         ):
             side = constraint.side_of(symbol)
-            side["partners"] = self.slots.take(symbol, Partners.size)
+            words = records.PairLists.size if listed else Partners.size
+            side["partners"] = self.slots.take(symbol, words)
             side["scan"] = scan_mode(stored)
             side["allowed"] = int(stored)
-            side["allows_later"] = bool(allowed & _BEFORE)
-            side["allows_earlier"] = bool(allowed & _AFTER)
+            apart = allowed & ~stored if spec.distances else allowed
+            side["allows_later"] = bool(apart & _BEFORE)
+            side["allows_earlier"] = bool(apart & _AFTER)
             if listed:
                 self._track_ends(symbol, bool(stored & _PRECISE))
             if symbol in self.rows and uncertain and self.symbols[symbol]["known"] == NONE:
                 self.symbols[symbol]["known"] = self.slots.take(symbol)
             if symbol not in self.rows:
-                if allowed & _BEFORE:
+                if side["allows_later"]:
                     side["first_starting_after"] = self.slots.take(symbol)
-                if allowed & _AFTER:
+                if side["allows_earlier"]:
                     side["last_ended_before"] = self.slots.take(symbol)
         return constraint
+
+    def _add_distances(self, number: int, constraint: ConstraintWords) -> None:
+        """The records of a constraint's distances."""
+        spec = self.query.constraints[number]
+        constraint.distance = len(self.distances)
+        for distance, length in zip(spec.distances, self.ticks.distances[number], strict=True):
+            self.distances.append(
+                records.Distance.packed(
+                    side=0 if distance.symbol == spec.x else 1,
+                    ends=[distance.which == "te", distance.other_which == "te"],
+                    is_upper=distance.is_upper,
+                    is_strict=distance.is_strict,
+                    length=_length(length),
+                )
+            )
+        constraint.distance_end = len(self.distances)
 
     @cached_property
     def _last(self) -> set[int]:
@@ -269,6 +293,11 @@ class _Compiler:
     def _may_complete(self, *symbols: int) -> bool:
         """Whether a match may be completed by intervals of these symbols."""
         return not self._last.isdisjoint(symbols)
+
+    def _has_bounds(self, number: int) -> bool:
+        """Whether a constraint bounds its intervals: of those known late, begun later is not after."""
+        edge = self.edges[number]
+        return not (edge.ranged and {edge.x, edge.y} & (self.late | self.bridged))
 
     def _of_rows(self, edge: Edge) -> bool:
         """Whether intervals of one of the symbols come as rows."""
@@ -362,11 +391,24 @@ class _Compiler:
             fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
         alone = len(self.symbols) == 1
-        completes = fields["validity"] != Validity.AT_START or alone or self._follows_all(symbol)
+        completes = (
+            fields["validity"] != Validity.AT_START or alone or self._comes_after_all(symbol)
+        )
         if completes and self._may_complete(symbol):
             name = self.query.symbols[symbol].name
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
+
+    def _comes_after_all(self, symbol: int) -> bool:
+        """Whether all partners of an interval may be there when it becomes known, none in a pair."""
+        if symbol not in self.late:
+            return self._follows_all(symbol)
+        return all(
+            constraint.side_of(symbol)["allows_earlier"]
+            or constraint.side_of(symbol)["allows_later"]
+            for _, constraint in self._constraints_of(symbol)
+            if not constraint.naming
+        )
 
     def _follows_all(self, symbol: int) -> bool:
         """Whether all constraints of a symbol allow that it begins after the other has ended."""
@@ -541,7 +583,8 @@ class _Compiler:
                 fields["rows"] = (
                     at + self.n_gone + RowsHeader.size * sorted(self.rows).index(symbol)
                 )
-        return at + self.n_gone + RowsHeader.size * len(self.rows)
+        at += self.n_gone + RowsHeader.size * len(self.rows)
+        return at + records.Progress.size * bool(self.distances)
 
     @property
     def _may_begin_with_report(self) -> bool:
@@ -596,6 +639,8 @@ class _Compiler:
             n_automata=len(self.constraints),
             n_rings=self.n_rings,
             rows=_bits(self.rows),
+            has_lists=any(constraint.listed != NONE for constraint in self.constraints)
+            or bool(self.rows),
             window=_length(self.ticks.within),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
@@ -607,6 +652,7 @@ class _Compiler:
                 constraint.packed(number, self.join_orders.is_cyclic)
                 for number, constraint in enumerate(self.constraints)
             ],
+            distances=self.distances,
             transitions=np.concatenate([*self.transitions, np.zeros((0, 2), np.int64)]).ravel(),
             seeds=np.zeros(len(self.join_orders.seeds) * records.Seed.size, np.int64),
             steps=np.zeros(self.join_orders.n_steps * records.Step.size, np.int64),
@@ -616,7 +662,6 @@ class _Compiler:
             checks=self._checks().ravel(),
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
-            finds_pairs=bool(self.rows) or any(c.listed != NONE for c in self.constraints),
             bridged=_bits(self.bridged),
             bridges_at=bridges_at if self.bridged else NONE,
             cells=self.cells,
@@ -629,6 +674,7 @@ class _Compiler:
             all_after=_bits(s for s in symbols if self._follows_all(s)),
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
+            progress_at=given_at - records.Progress.size if self.distances else NONE,
             keys=self.key_rows,
             n_counters=len(self.counted),
             counters=[

@@ -41,6 +41,8 @@ class ConstraintWords:
     uncertain: bool = False
     same: bool = False
     seed: int = NONE
+    distance: int = 0  # the first of its distances, and the end
+    distance_end: int = 0
     sides: tuple[dict[str, int], dict[str, int]] = field(
         default_factory=lambda: (blank(records.Side), blank(records.Side))
     )
@@ -61,5 +63,7 @@ class ConstraintWords:
             same=self.same,
             number=number,
             seed=self.seed,
+            distance=self.distance,
+            distance_end=self.distance_end,
             sides=[records.Side.packed(**side) for side in self.sides],
         )

@@ -44,6 +44,8 @@ Words = NDArray[np.int64]
 
 #: The columns in which a stream of matches has their starts and ends; no RETURN can name them so.
 MATCH_START, MATCH_END = "start:", "end:"
+#: And in which it has the times at which they became known, where these may be later than the ends.
+MATCH_KNOWN = "known:"
 
 #: What looks at one event, whatever the rows of other streams besides.
 _OF_ONE_EVENT = (Selection(CellKind.FIRST), Selection(CellKind.LAST))
@@ -372,9 +374,11 @@ def report_columns(
 def match_bounds(query: Query, time: TimeColumn) -> tuple[Output, ...]:
     """Where a match lies, as the row of a stream of intervals: from its start to its end."""
     symbols = tuple(range(len(query.symbols)))
+    known = (ReportTime(MATCH_KNOWN, time.dtype, time),) if query.is_known_late else ()
     return (
         MatchBound(MATCH_START, time.dtype, time, symbols, "ts"),
         MatchBound(MATCH_END, time.dtype, time, symbols, "te"),
+        *known,
     )
 
 

@@ -37,6 +37,7 @@ class Ticks:
     at_least: tuple[int | None, ...]
     at_most: tuple[int | None, ...]
     cooldown: int | None = None
+    distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
     bridging: tuple[int | None, ...] = ()
 
 

@@ -18,8 +18,12 @@ from piestream.plan.aggregates import Selection
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn, own_form
 from piestream.plan.join_order import JoinOrders
 from piestream.plan.outputs import (
+    MATCH_END,
+    MATCH_KNOWN,
+    MATCH_START,
     Output,
     PartitionKey,
+    ReportTime,
     ResultRows,
     SelectedValue,
     aggregate_output,
@@ -133,8 +137,33 @@ class MeasureValue(Output):
         return pl.DataFrame([rows, *columns]).select(self.expression.alias(self.name)).to_series()
 
 
-def row_plan(query: Query, columns: InputColumns, time: TimeColumn, within: int | None) -> RowPlan:
-    """The plan of a row pattern over columns; all faults found are raised together."""
+@dataclass(frozen=True)
+class IntervalBound(Output):
+    """The start or the end of the interval that a match is in a larger query."""
+
+    time: TimeColumn
+    item: int
+
+    @property
+    def words(self) -> tuple[OutputWord, ...]:
+        return (OutputWord(self.item, "bound"),)
+
+    @property
+    def values_of(self) -> str:
+        return self.time.name
+
+    def column(self, found: ResultRows) -> pl.Series:
+        return self.time.as_times(nullable(found[self.words[0]]))
+
+
+def row_plan(
+    query: Query, columns: InputColumns, time: TimeColumn, within: int | None,
+    as_stream: bool = False,
+) -> RowPlan:  # fmt: skip
+    """The plan of a row pattern over columns; all faults found are raised together.
+
+    ``as_stream``: its matches are intervals of another query.
+    """
     assert query.rows is not None
     automaton = automaton_of(query)
     finder = _Items(query, columns)
@@ -158,7 +187,9 @@ def row_plan(query: Query, columns: InputColumns, time: TimeColumn, within: int 
                 if output is not None:
                     outputs.append(output)
     errors.raise_all()
-    program, places = _program(query, automaton, outputs, finder, within)
+    if as_stream:
+        outputs += finder.bounds(time)
+    program, places = _program(query, automaton, outputs, finder, within, as_stream)
     ticks = Ticks(INT64_MAX if within is None else within, None, (), ())
     compiled = CompiledQuery(program, places, ticks, JoinOrders((), ()))
     return RowPlan(tuple(finder.attributes), tuple(outputs), compiled)
@@ -196,7 +227,7 @@ class _Items:
         self.columns = columns
         self.attributes: dict[Attribute, int] = {}
         #: What each number stands for: an item, or the column of the result's own row.
-        self.numbers: dict[RowItem | str, int] = {}
+        self.numbers: dict[RowItem | str | What, int] = {}
 
     def measure(self, measure: Measure) -> Output:
         items = tuple(self.item(text, item) for text, item in measure.items)
@@ -241,7 +272,16 @@ class _Items:
         place = self.attributes.setdefault(attribute, len(self.attributes))
         return SelectedValue(text, dtype, number, place, attribute, _OF_ROW)
 
-    def _number(self, what: RowItem | str) -> int:
+    def bounds(self, time: TimeColumn) -> list[Output]:
+        """Where a match lies as an interval, and when it becomes known."""
+        start, end = self._number(What.START), self._number(What.END)
+        return [
+            IntervalBound(MATCH_START, time.dtype, time, start),
+            IntervalBound(MATCH_END, time.dtype, time, end),
+            ReportTime(MATCH_KNOWN, time.dtype, time),
+        ]
+
+    def _number(self, what: RowItem | str | What) -> int:
         return self.numbers.setdefault(what, len(self.numbers))
 
 
@@ -258,6 +298,7 @@ def _program(
     outputs: list[Output],
     items: _Items,
     within: int | None,
+    as_stream: bool,
 ) -> tuple[Any, Mapping[OutputWord, int]]:
     """The words of the program, and where each output word stands in a result row."""
     rows = items.rows
@@ -290,7 +331,8 @@ def _program(
         skip_to=_mask(rows, rows.skip.variable) if rows.skip.variable is not None else 0,
         within=INT64_MAX if within is None else within,
         context=max([0, *(-shift for shift in shifts)]),
-        lookahead=max([0, *shifts]),
+        lookahead=max([int(as_stream), *shifts]),
+        as_intervals=as_stream,
         n_attributes=n_attributes,
         values_at=values_at,
         row_words=values_at + n_attributes,
@@ -305,14 +347,16 @@ def _mask(rows: RowPattern, name: str | None) -> int:
 
 
 def _entry(
-    rows: RowPattern, word: OutputWord, of: RowItem | str | None, place: int, size: int
+    rows: RowPattern, word: OutputWord, of: RowItem | str | What | None, place: int, size: int
 ) -> list[int]:
     """What writes a word, and those that belong to it, into a result row."""
     kind, column = CellKind.FIRST, NONE
     if isinstance(word.what, Cell):
         kind, column = word.what.kind, word.what.column
     item = of if isinstance(of, RowItem) else RowItem("FIRST")
-    if isinstance(of, str):
+    if isinstance(of, What):
+        what = of
+    elif isinstance(of, str):
         what = What.CURRENT
     elif item.function in ("FIRST", "LAST"):
         what = What.FIRST if item.function == "FIRST" else What.LAST

@@ -7,10 +7,12 @@ from functools import cmp_to_key
 from itertools import pairwise
 
 from piestream.automata import closure
+from piestream.automata.differences import close
+from piestream.language.difference_bounds import bounds_of
 from piestream.language.model import Query
 from piestream.relations import ANY, ENDPOINT_ORDER, Relation, names
 
-__all__ = ["drawn_examples", "example"]
+__all__ = ["drawn_examples", "example", "possible_relations"]
 
 Pair = tuple[str, str]
 #: An endpoint: the symbol, and whether it is the end.
@@ -36,6 +38,35 @@ def example(query: Query, allowed: Mapping[Pair, Relation]) -> dict[Pair, Relati
                     return found
             return None
     return left
+
+
+def possible_relations(query: Query, allowed: Mapping[Pair, Relation]) -> Mapping[Pair, Relation]:
+    """What these relations leave possible between every two symbols, with the query's distances.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te > 5 WITHIN 9")
+    >>> names(possible_relations(query, {})["a", "b"])
+    ('before',)
+    """
+    symbols = [symbol.name for symbol in query.symbols]
+    found = closure(symbols, allowed) or {}
+    if not any(constraint.distances for constraint in query.constraints):
+        return found
+    unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
+    for in_ticks in (False, True):
+        closed = close(
+            symbols,
+            found,
+            bounds_of(query.symbols, query.constraints, query.within, query.emit, unit, in_ticks),
+        )
+        if closed is not None:
+            found = {
+                pair: Relation(
+                    sum(r for r in Relation if r & had and _in_general(r) & closed.relations[pair])
+                )
+                for pair, had in found.items()
+            }
+    return found
 
 
 def _in_general(relations: Relation) -> Relation:
@@ -90,7 +121,11 @@ def drawn_examples(query: Query) -> str | None:
     """
     if not 2 <= len(query.symbols) <= _MOST_SYMBOLS:
         return None
-    allowed = {(c.x, c.y): _in_general(c.relations) for c in query.constraints}
+    written = {(c.x, c.y): c.relations for c in query.constraints}
+    possible = possible_relations(query, written)
+    allowed = {
+        (c.x, c.y): _in_general(possible.get((c.x, c.y), c.relations)) for c in query.constraints
+    }
     apart = Relation.BEFORE | Relation.AFTER
     for at, x in enumerate(query.symbols):
         for y in query.symbols[at + 1 :]:

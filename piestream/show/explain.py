@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 from piestream.automata import (
     DecisionPoint,
-    closure,
     compile_pair,
     decision_points,
     read_by_automaton,
@@ -19,10 +18,11 @@ from piestream.expressions.durations import Duration
 from piestream.expressions.syntax import Previous, Window, past_in
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
+from piestream.language.printer import constraint_text
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
-from piestream.show.example import drawn_examples
+from piestream.show.example import drawn_examples, possible_relations
 from piestream.show.keeping import keep_lines
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Explanation:
         parts = []
         for constraint in self.query.constraints:
             automaton = compile_pair(constraint.relations, _same(self.query, constraint))
-            title = _constraint_text(constraint)
+            title = constraint_text(constraint)
             if format == "dot":
                 parts.append(
                     f"// {title}: x is {constraint.x}, y is {constraint.y}\n{dot(automaton)}"
@@ -176,10 +176,6 @@ def _same(query: Query, constraint: Constraint) -> bool:
     return query.same_predicate(query.symbol(constraint.x), query.symbol(constraint.y))
 
 
-def _constraint_text(constraint: Constraint) -> str:
-    return f"{constraint.x} {'; '.join(names(constraint.relations))} {constraint.y}"
-
-
 # -- streams -------------------------------------------------------------------------------------
 
 
@@ -187,7 +183,12 @@ def _streams(query: Query) -> Iterator[str]:
     """What each stream is, and when its rows are known."""
     for number, stream in enumerate(query.streams, 1):
         if stream.query is not None:
-            yield f"{number}: {stream.name}, matches of a query, known at their completion"
+            known = "matches of a query, known at their completion"
+            if stream.query.rows is not None:
+                known = "matches of a row pattern, known when certain, the row behind them there"
+            elif stream.is_known_late:
+                known += ", which may be after their ends"
+            yield f"{number}: {stream.name}, {known}"
             yield from (f"   {line}" for line in str(stream.query).splitlines())
         elif stream.is_ready_made:
             known = "each known at its end"
@@ -253,13 +254,15 @@ def _constraints(query: Query) -> Iterator[str]:
             continue
         automaton = compile_pair(constraint.relations, same)
         pairs = read_by_automaton(constraint.relations, same)
-        yield _constraint_text(constraint)
+        yield constraint_text(constraint)
         found_by = []
-        if pairs:
+        if constraint.distances:
+            found_by.append("decided from endpoints; pairs are listed, pending ones too")
+        elif pairs:
             states = "1 state" if automaton.states == 1 else f"{automaton.states} states"
             found_by.append(f"automaton of {states}; partners by the pair index")
         ranged = constraint.relations & ~pairs
-        if ranged:
+        if ranged and not constraint.distances:
             lead = "" if pairs else "no automaton; "
             found_by.append(f"{lead}{' and '.join(names(ranged))} by a range of the endpoint index")
         yield "  " + "; ".join(found_by)
@@ -267,6 +270,21 @@ def _constraints(query: Query) -> Iterator[str]:
             yield f"  {constraint.x} and {constraint.y} have one predicate: never one interval"
         for point in decision_points(constraint.relations, same):
             yield f"  {_decided(point, constraint)}"
+        yield from (f"  {line}" for line in _distances(constraint))
+
+
+def _distances(constraint: Constraint) -> Iterator[str]:
+    """When each distance is certain: an end that is not known is later than now."""
+    for distance in constraint.distances:
+        end = f"{distance.symbol}.{distance.which}"
+        other = f"{distance.other}.{distance.other_which}"
+        if distance.which == "te" and not distance.is_upper:
+            ticks = " ticks" * distance.length.in_ticks
+            yield f"{distance}: certain {distance.length}{ticks} after {other}, or at {end}"
+        elif distance.which == distance.other_which == "ts":
+            yield f"{distance}: certain as both have started"
+        else:
+            yield f"{distance}: certain at {end}"
 
 
 def _decided(point: DecisionPoint, constraint: Constraint) -> str:
@@ -280,9 +298,8 @@ def _decided(point: DecisionPoint, constraint: Constraint) -> str:
 
 def _implied(query: Query) -> Iterator[str]:
     """What path consistency leaves possible, where that is less than what the query allows."""
-    symbols = [symbol.name for symbol in query.symbols]
     allowed = {(c.x, c.y): c.relations for c in query.constraints}
-    for (x, y), possible in (closure(symbols, allowed) or {}).items():
+    for (x, y), possible in possible_relations(query, allowed).items():
         if (x, y) not in allowed:
             if possible != ANY:
                 yield f"{x} {_set_text(possible)} {y}"
@@ -314,7 +331,8 @@ def _plan(query: Query, binding: Binding) -> Iterator[str]:
     steps = binding.compiled.steps
     for constraint in query.constraints:
         x, y = constraint.x, constraint.y
-        if read_by_automaton(constraint.relations, _same(query, constraint)):
+        same = _same(query, constraint)
+        if constraint.distances or read_by_automaton(constraint.relations, same):
             yield f"pair {x}, {y}: {_steps(steps[f'{x}, {y}'], query, symbols)}"
     for name in symbols:
         if name in steps:
@@ -402,7 +420,7 @@ def _pairs(query: Query) -> Iterator[str]:
     listed = [
         f"{c.x}, {c.y}"
         for c in query.constraints
-        if any(query.stream_of(name).is_ready_made for name in (c.x, c.y))
+        if c.distances or any(query.stream_of(name).is_ready_made for name in (c.x, c.y))
     ]
     if len(listed) < len(query.constraints) or not listed:
         runs = " of runs" * bool(listed)

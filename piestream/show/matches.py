@@ -17,7 +17,7 @@ import polars as pl
 
 from piestream.adapters.frames import as_polars
 from piestream.expressions.columns import column_named
-from piestream.expressions.durations import NANOSECONDS
+from piestream.expressions.durations import NANOSECONDS, tick_length
 from piestream.language.model import Emit, Endpoint, Query
 from piestream.show.table import cell_text
 
@@ -65,7 +65,7 @@ class TimeScale:
             return _NANOSECONDS_PER_UNIT[self.dtype.time_unit]
         if self.dtype == pl.Date:
             return NANOSECONDS["d"]
-        return NANOSECONDS[self.unit] if self.unit is not None else None
+        return tick_length(self.unit) if self.unit is not None else None
 
     def ticks(self, times: pl.Series) -> pl.Series:
         """The times of a column as integers."""

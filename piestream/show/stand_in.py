@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.syntax import And, Literal
 from piestream.language.model import Aggregate, Calculated, Condition, Query, Source, Symbol, Value
+from piestream.language.parser import query as read_query
+from piestream.language.row_patterns import Measure
 from piestream.plan.binding import Binding, bind, input_key
 from piestream.plan.combined import bind_combined, unified
 from piestream.plan.conditions import equalities
@@ -54,6 +57,10 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
         for key, columns in below.items():
             schemas[key] = {**schemas.get(key, {}), **columns}
     symbols = tuple(_symbol(query, symbol) for symbol in query.symbols)
+    if query.rows is not None:
+        counts = tuple(replace(_count(), alias=m.alias) for m in query.rows.measures)
+        rows = replace(query.rows, measures=counts)
+        return replace(query, symbols=symbols, streams=tuple(streams), rows=rows), schemas
     where = None if query.where is None else _equalities_of(query.where)
     returns = tuple(
         item for one in query.returns for item in (one.items if isinstance(one, Calculated) else (one,))
@@ -62,6 +69,17 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
         replace(query, symbols=symbols, streams=tuple(streams), where=where, returns=returns),
         schemas,
     )
+
+
+@cache
+def _count() -> Measure:
+    """A measure that reads no column."""
+    text = (
+        "FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS x > 1)"
+    )
+    rows = read_query(text).rows
+    assert rows is not None
+    return rows.measures[0]
 
 
 def _equalities_of(where: Condition) -> Condition:

@@ -31,9 +31,6 @@ OfTime = Callable[[str], Sequence[str]]
 
 def bound_frames(query: Query, frames: Any) -> BoundFrames:
     """A query bound to its frame, or to the frames of its inputs by their names."""
-    if query.rows is not None:
-        message = "row patterns are not supported on Spark frames yet"
-        raise query.fault(("pattern",), message, "take a part of the rows: frame.toPandas()")
     if isinstance(frames, Mapping):
         return BoundInputs(query, frames)
     return BoundEvents(query, frames)

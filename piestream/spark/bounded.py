@@ -77,6 +77,11 @@ def _slices(query: Query, bound: BoundFrames, count: int | None) -> Slices | Non
             "only one stream of events can be processed in slices of time",
             "leave slices out",
         )
+    if query.rows is not None:
+        message = (
+            "a row pattern cannot be processed in slices of time: where it begins is found in order"
+        )
+        raise query.fault(("pattern",), message, "leave slices out")
     times = bound.frame.selectExpr(f"{bound.time_sql()} AS t")
     return cut_slices(bound.binding, times, count)
 

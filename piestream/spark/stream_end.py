@@ -26,7 +26,7 @@ def flush(query: Query, frames: Any, checkpoint: str) -> Any:
     A watermark moves only with new rows, so that after the last of them the rows within the
     lateness keep waiting. This reads the query's checkpoint and gives the matches that they
     complete, as a bounded frame with the same columns. It changes nothing: a query that is started
-    again gives these rows itself when its watermark gets there.
+    again gives these rows itself when its watermark gets there. Of a row pattern, the partitions end.
 
     ``frames`` is the streaming frame that the query ran over, or any frame with its columns; for
     several streams they are given by their names.

@@ -74,3 +74,16 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
             assert all(decision.decided_by for decision in why.decisions), f"{drawn}\n{why}"
             looked_at += 1
     assert looked_at
+
+
+def test_a_silence_of_another_stream_is_an_instant_at_which_an_interval_may_be_valid() -> None:
+    query = ps.query("""
+        FROM s ORDER BY t WITH b ORDER BY t MAX GAP 3
+        DEFINE x AS s.p > 1 AT LEAST 7, y AS b.p > 1 PATTERN x contains y WITHIN 99
+    """)
+    rows = {"s": [{"t": 0, "p": 5}, {"t": 20, "p": 0}], "b": [{"t": 5, "p": 5}, {"t": 30, "p": 0}]}
+    (match,) = query.run(rows)
+    assert match["detected_at"] == 8
+    why = query.why(match, rows)
+    assert [(i.symbol, i.valid_at) for i in why.intervals] == [("x", 8), ("y", 5)]
+    assert why.waited_for == ("x contains y, decided by y.te", "x to be valid")

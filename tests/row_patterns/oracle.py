@@ -28,7 +28,7 @@ from piestream.language.row_patterns import (
     Variable,
 )
 
-__all__ = ["Match", "certain", "item_value", "matches", "results"]
+__all__ = ["KnownMatch", "Match", "certain", "item_value", "known_matches", "matches", "results"]
 
 #: A row: its time, the values of its columns, and the variables whose conditions hold.
 Row = Mapping[str, Any]
@@ -50,22 +50,50 @@ class Match:
 
 
 @dataclass(frozen=True)
+class KnownMatch:
+    """A match as an interval of a larger query, and the instant at which it becomes known."""
+
+    match: Match
+    start: int
+    end: int
+    since: int
+
+
+class _UndecidedError(Exception):
+    """What comes next depends on rows to come."""
+
+
+@dataclass(frozen=True)
 class _Partition:
-    """All rows of a partition, and how a pattern may be matched in it."""
+    """All rows of a partition, and how a pattern may be matched in it.
+
+    ``now`` is given where more rows may come, at once or later: then it is not known what they are.
+    """
 
     rows: Sequence[Row]
     within: int | None
+    now: int | None = None
+
+    def _may_go_on(self, at: int) -> bool:
+        """Whether a row to come may be in a match that begins at row ``at``."""
+        if self.now is None:
+            return False
+        return self.within is None or self.now < self.rows[at]["t"] + self.within
 
     def ways(self, node: PatternNode, at: int, path: Path, excluded: bool) -> Iterator[Path]:
         """All ways to go on with a part behind a path that began at row ``at``, preferred first."""
         here = at + len(path)
         match node:
             case Variable(name):
+                if here == len(self.rows) and self._may_go_on(at):
+                    raise _UndecidedError
                 if here < len(self.rows) and name in self.rows[here]["holds"]:
                     time, start = self.rows[here]["t"], self.rows[at]["t"]
                     if self.within is None or time - start <= self.within:
                         yield (*path, (name, excluded))
             case Anchor(at_start):
+                if not at_start and here == len(self.rows) and self.now is not None:
+                    raise _UndecidedError
                 if here == (0 if at_start else len(self.rows)):
                     yield path
             case Exclusion(part):
@@ -117,11 +145,18 @@ class _Partition:
 def matches(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
     """All matches of a partition that ends behind these rows, in their order."""
     within = None if rows.within is None else rows.within.amount
-    where = _Partition(partition, within)
+    return _search(rows, _Partition(partition, within))
+
+
+def _search(rows: RowPattern, where: _Partition) -> list[Match]:
+    """The matches, in their order, up to the first that depends on rows to come."""
     found: list[Match] = []
     at = 0
-    while at < len(partition):
-        path = next(where.ways(rows.pattern, at, (), False), None)
+    while at < len(where.rows):
+        try:
+            path = next(where.ways(rows.pattern, at, (), False), None)
+        except _UndecidedError:
+            break
         if path is None:
             at += 1
             continue
@@ -165,6 +200,39 @@ def certain(
                     common += 1
                 found = found[:common]
     return found or []
+
+
+def known_matches(
+    rows: RowPattern, partition: Sequence[Row], within: int | None, until: int, closes: bool
+) -> list[KnownMatch]:
+    """The matches with rows as intervals of a larger query, in the order of their numbers.
+
+    A match is known when it is certain and the rows behind it that its end and its measures read are
+    there; those before it are known by then. What is open stays so, unless the partition ``closes``
+    at its last row. ``until`` is the latest time of all.
+    """
+    ahead = max([1, *(item.shift for measure in rows.measures for _, item in measure.items)])
+    times = [row["t"] for row in partition]
+    deadlines = set() if within is None else {t + within for t in times if t + within < until}
+    found: list[KnownMatch] = []
+    given = 0
+    for now in sorted({*times, *deadlines}):
+        seen = [row for row in partition if row["t"] <= now]
+        for match in _search(rows, _Partition(seen, within, now))[given:]:
+            if match.end - 1 + ahead >= len(seen) and match.path:
+                break
+            given += 1
+            if match.path:
+                end = times[match.end]
+                found.append(KnownMatch(match, times[match.first], end, now))
+    if closes and partition:
+        last = times[-1]
+        for match in _search(rows, _Partition(partition, within))[given:]:
+            if match.path:
+                start = times[match.first]
+                end = max(last, start + 1) if match.end == len(times) else times[match.end]
+                found.append(KnownMatch(match, start, end, max(last, end)))
+    return found
 
 
 # -- what a match gives ---------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 
 import piestream as ps
 from piestream.language.row_patterns import EmptyMatches, Skip, SkipMode
-from piestream.spark.bound_frames import bound_frames
 from tests.row_patterns.randoms import random_case
 
 _V_SHAPE = """
@@ -110,7 +109,7 @@ def test_parameters_stand_in_conditions_and_measures() -> None:
         (_with("A {- B -}", more="ALL ROWS PER MATCH WITH UNMATCHED ROWS"), "with an exclusion"),
         (_with(more="SUBSET S = (A, Z)"), "Z is not in the pattern"),
         (_with(more="PATTERN (A)"), "PATTERN is given twice"),
-        (_with() + " WITHIN 5", "a row pattern as a stream of a larger query is not supported yet"),
+        (_with() + " WITHIN 5", "the matches of this row pattern have no name"),
         (_with().replace("FROM t", "FROM t FROM a TO b"), "does not belong after FROM"),
         ("FROM t MATCH_RECOGNIZE (ORDER BY ts)", "PATTERN is missing"),
         ("FROM t ORDER BY ts MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE does not belong"),
@@ -156,10 +155,8 @@ def test_a_pattern_that_is_too_large_is_refused() -> None:
 
 def test_what_looks_into_a_pattern_of_intervals_refuses_a_row_pattern() -> None:
     query, rows = ps.query(_V_SHAPE), [{"symbol": "a", "ts": 1, "price": 1.0}]
-    for ask in (query.intervals, query.diagnose, query.report, query.timeline):
-        with pytest.raises(ps.QueryError, match="a row pattern cannot be looked into yet"):
+    for ask in (query.report, query.timeline):
+        with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
             ask(rows)
-    with pytest.raises(ps.QueryError, match="not supported on Spark frames yet"):
-        bound_frames(query, None)
     with pytest.raises(ps.QueryError, match="cannot be exported"):
         query.export([], "trace")

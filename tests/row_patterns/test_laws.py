@@ -21,14 +21,14 @@ def _plain(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
     return [[round(v, 9) if isinstance(v, float) else v for v in row] for row in rows]
 
 
-def _expected(case: Case, found: Any = None) -> list[list[Any]]:
+def expected_rows(case: Case, found: Any = None) -> list[list[Any]]:
     rows = case.query.rows
     assert rows is not None
     found = matches(rows, case.rows) if found is None else found
     return _plain([tuple(row) for row in results(rows, case.rows, found)])
 
 
-def _given(case: Case, result: pl.DataFrame) -> list[list[Any]]:
+def given_rows(case: Case, result: pl.DataFrame) -> list[list[Any]]:
     """The measures, and with ALL ROWS the time before them; not the columns that follow."""
     assert case.query.rows is not None
     names = [measure.alias for measure in case.query.rows.measures]
@@ -39,7 +39,7 @@ def test_a_frame_gives_the_matches_of_the_oracle(seeds: range) -> None:
     for seed in seeds:
         case = random_case(seed)
         result = case.query.run(_frame(case.events()))
-        assert _given(case, result) == _expected(case), f"seed {seed}: {case.query}"
+        assert given_rows(case, result) == expected_rows(case), f"seed {seed}: {case.query}"
 
 
 def test_many_partitions_do_not_disturb_each_other(few_seeds: range) -> None:
@@ -51,7 +51,9 @@ def test_many_partitions_do_not_disturb_each_other(few_seeds: range) -> None:
         Random(seed).shuffle(events)
         result = case.query.run(_frame(events), threads=2)
         for key, one in enumerate(cases):
-            assert _given(one, result.filter(pl.col("k") == key)) == _expected(one), f"seed {seed}"
+            assert given_rows(one, result.filter(pl.col("k") == key)) == expected_rows(one), (
+                f"seed {seed}"
+            )
 
 
 def test_a_session_gives_the_rows_of_a_frame_however_it_is_cut(few_seeds: range) -> None:
@@ -69,7 +71,9 @@ def test_a_session_gives_the_rows_of_a_frame_however_it_is_cut(few_seeds: range)
             rest = rest[size:]
         last = session.close()
         given.append(last if isinstance(last, pl.DataFrame) else given[-1].clear())
-        assert _given(case, pl.concat(given)) == _expected(case), f"seed {seed}: {case.query}"
+        assert given_rows(case, pl.concat(given)) == expected_rows(case), (
+            f"seed {seed}: {case.query}"
+        )
 
 
 def test_single_events_give_the_rows_of_a_frame(few_seeds: range) -> None:
@@ -81,9 +85,9 @@ def test_single_events_give_the_rows_of_a_frame(few_seeds: range) -> None:
         names = _frame(given[:0]).columns if not given else list(given[0])
         result = pl.DataFrame(given, schema=None if given else dict.fromkeys(names, pl.Int64))
         if not given:
-            assert _expected(case) == []
+            assert expected_rows(case) == []
             continue
-        assert _given(case, result) == _expected(case), f"seed {seed}: {case.query}"
+        assert given_rows(case, result) == expected_rows(case), f"seed {seed}: {case.query}"
 
 
 def test_a_match_is_given_at_the_first_row_at_which_it_is_certain(few_seeds: range) -> None:

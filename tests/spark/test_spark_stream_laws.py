@@ -19,7 +19,7 @@ from tests.test_stream_laws import KINDS
 #: How many cases of each kind of streams for every 600 of the other laws; each takes seconds.
 BOUNDED, STREAMED, OF = 1, 1, 600
 #: What is streamed: streams of events and of complete rows are in "all", and elsewhere beside others.
-_STREAMED_KINDS = ("identified", "known", "queries", "all")
+_STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
 
 
 def _fits(drawn: CombinedScenario) -> bool:

@@ -25,6 +25,7 @@ from piestream.compiled.records import (
     kernel,
 )
 from piestream.intervals.ticks import plus
+from piestream.row_patterns.loops.certainty import decided_at, find_certainty
 from piestream.row_patterns.loops.output import Found, give_match, give_unmatched
 from piestream.row_patterns.loops.reach import find_reach, reached, walk
 from piestream.row_patterns.loops.records import (
@@ -37,6 +38,7 @@ from piestream.row_patterns.loops.records import (
     Skipping,
 )
 from piestream.row_patterns.loops.rows import (
+    CERTAIN,
     PATH,
     POOL,
     REACH,
@@ -184,6 +186,35 @@ def _next_row(program: Program, found: Found, path: Words) -> int:
 
 
 @kernel
+def _give_interval(
+    program: Program, partition: Partition, search: _Search, found: Found, store: list[Array]
+) -> bool:
+    """Give the match that was found as an interval; False while its end is not known.
+
+    A match without rows is none.
+    """
+    partition_end = partition.last_time
+    behind = found.end - 1 + program.lookahead
+    has_rows = found.end > found.first
+    if has_rows:
+        if search.frontier == Frontier.MORE and behind >= partition.count:
+            return False
+        rows = rows_of(partition, store)
+        width = program.row_words
+        start = rows[found.first * width]
+        known = rows[behind * width] if behind < partition.count else partition_end
+        found.end_time = max(partition_end, start + 1)
+        if found.end < partition.count:
+            found.end_time = rows[found.end * width]
+        found.known = max(found.known, known, found.end_time)
+    partition.matches += 1
+    found.number = partition.matches
+    if has_rows:
+        give_match(program, partition, found, store)
+    return True
+
+
+@kernel
 def _search(
     program: Program, partition: Partition, search: _Search, found: Found, store: list[Array]
 ) -> None:
@@ -195,6 +226,13 @@ def _search(
     rows = rows_of(partition, store)
     reach = pointer(store[REACH])
     find_reach(program, rows, first, n_rows, search.frontier, reach, pointer(store[WORK]))
+    found.known = 0
+    if program.as_intervals:
+        n_words = (n_rows - first + 1) * program.n_states
+        store[CERTAIN] = ensure_capacity(store[CERTAIN], 0, n_words)
+        certain = pointer(store[CERTAIN])
+        find_certainty(program, rows, first, n_rows, search.frontier, reach, certain)
+        found.known = INT64_MIN
     search.row = first
     search.limit = first
     while search.row < n_rows:
@@ -203,6 +241,13 @@ def _search(
             break
         found.first = search.row
         found.end = search.row
+        if program.as_intervals:
+            reach = pointer(store[REACH])
+            certain = pointer(store[CERTAIN])
+            decided = decided_at(
+                program, partition, rows_of(partition, store), first, search.row, reach, certain
+            )
+            found.known = max(found.known, decided)
         if outcome == _FAILS:
             is_matched = partition.dropped + search.row < partition.matched_until
             if program.giving == Giving.ALL_AND_UNMATCHED and not is_matched:
@@ -211,11 +256,15 @@ def _search(
             continue
         found.end = search.end
         behind = search.end - 1 + program.lookahead
-        if search.frontier == Frontier.MORE and behind >= n_rows:
+        if program.as_intervals:
+            if not _give_interval(program, partition, search, found, store):
+                break
+        elif search.frontier == Frontier.MORE and behind >= n_rows:
             break  # measures read rows to come
-        partition.matches += 1
-        found.number = partition.matches
-        give_match(program, partition, found, store)
+        else:
+            partition.matches += 1
+            found.number = partition.matches
+            give_match(program, partition, found, store)
         partition.matched_until = max(partition.matched_until, partition.dropped + found.end)
         search.row = _next_row(program, found, pointer(store[PATH]))
     partition.head = search.row
@@ -359,7 +408,7 @@ def match_rows(
     n_rows: int = columns_array.shape[1]
     empty = np.empty(0, np.int64)
     work = np.zeros(2 * program.n_states + 2 * program.set_words + 8, np.int64)
-    store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work]
+    store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work, empty]
     flags_array = np.zeros(program.n_attributes + 1, np.uint8)
     flags: Flags = pointer(flags_array)
     found_array = np.zeros(_FOUND_WORDS, np.int64)
@@ -387,7 +436,11 @@ def match_rows(
             _keep_row(program, kept, times[row], masks[row], values, flags_of_row, n_rows)
             partition.last_time = times[row]
         search.frontier = Frontier.MORE
-        _work_on(program, partition, search, found, partition.count - n_before, closes, store)
+        first_new = partition.count - n_before
+        if closes and program.as_intervals:  # what is known before the end has its own instant
+            _work_on(program, partition, search, found, first_new, False, store)
+            first_new = partition.count
+        _work_on(program, partition, search, found, first_new, closes, store)
     keep_alive(program_array)
     keep_alive(partitions_array)
     keep_alive(flags_array)

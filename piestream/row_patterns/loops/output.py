@@ -33,6 +33,8 @@ class Found(Record):
     partition: int
     n_results: int  # words of all result rows so far
     result: int  # the first of its result rows
+    known: int  # when it became known, of an interval
+    end_time: int  # of an interval
 
     flags: Carried[Flags]  # room for a flag an attribute
 
@@ -200,6 +202,18 @@ def _fill_number(program: Program, found: Found, entry: Entry, store: list[Array
 
 
 @kernel
+def _fill_bound(
+    program: Program, partition: Partition, found: Found, entry: Entry, store: list[Array]
+) -> None:
+    """The start or the end of the interval that a match is; it has one result row."""
+    rows = rows_of(partition, store)
+    width = _HEAD + program.n_outputs
+    result = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
+    starts = entry.what == What.START
+    result[0] = rows[found.first * program.row_words] if starts else found.end_time
+
+
+@kernel
 def _new_results(program: Program, found: Found, count: int, store: list[Array]) -> None:
     """Room for result rows, with what every one begins with."""
     width = _HEAD + program.n_outputs
@@ -208,7 +222,7 @@ def _new_results(program: Program, found: Found, count: int, store: list[Array])
     for number in range(count):
         row = ResultRow(at_word(pointer(store[RESULTS]), found.n_results))
         row.partition = found.partition
-        row.time = 0
+        row.time = found.known
         row.phase = Phase.TRIGGER if number == 0 else Phase.COMPLETION
         found.n_results += width
 
@@ -236,8 +250,10 @@ def give_match(program: Program, partition: Partition, found: Found, store: list
             _fill_cell(program, partition, found, entry, store)
         elif entry.what == What.CURRENT:
             _fill_current(program, partition, found, entry, store)
-        else:
+        elif entry.what == What.NUMBER:
             _fill_number(program, found, entry, store)
+        else:
+            _fill_bound(program, partition, found, entry, store)
 
 
 @kernel

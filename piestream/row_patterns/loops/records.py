@@ -30,6 +30,8 @@ class What(IntEnum):
     CELL = 2  # the words of an aggregate's cell
     NUMBER = 3  # of the match in its partition
     CURRENT = 4  # whether it is known, and the value, at the row of the result
+    START = 5  # the time of the first row
+    END = 6  # the time of the row behind the last
 
 
 class Skipping(IntEnum):
@@ -93,6 +95,7 @@ class Program(Record):
     within: int
     context: int  # rows before a match that measures read
     lookahead: int  # rows behind
+    as_intervals: int  # 1: matches are intervals of a larger query, given with the row behind them
     successors_from: WordTable  # of each state, one more at the end
     successors: WordTable
     successor_sets: WordTable  # of each state, as a set

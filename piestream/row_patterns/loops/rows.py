@@ -12,7 +12,7 @@ from piestream.row_patterns.loops.records import BITS, KNOWN_AT, Partition, Pool
 __all__ = ["compact_pool", "forget_rows", "new_row", "remap_kept_codes", "rows_of"]
 
 #: The arrays that loops work with, by their places in a list: each may be replaced by a longer one.
-POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK = range(6)
+POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK, CERTAIN = range(7)
 #: Rows for which a partition has room at first.
 _LEAST_ROWS = 8
 _POOL_HEAD = PoolHeader.size

@@ -1,0 +1,70 @@
+"""Rows that are appended: of whatever kind they come, they have the columns of those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from piestream.adapters.event_columns import event_list
+from piestream.adapters.frames import as_polars
+from piestream.archives.manifest import Manifest
+from piestream.errors import SchemaError, TimeError
+from piestream.plan.columns import is_moment
+
+__all__ = ["as_frame", "fitting"]
+
+
+def as_frame(rows: Any) -> pl.DataFrame:
+    """Rows of any kind as a Polars frame of all their columns."""
+    if isinstance(rows, pl.LazyFrame):
+        return rows.collect()
+    events = event_list(rows)
+    if events is None:
+        frame, _ = as_polars(rows)
+        return frame
+    if not events:
+        raise ValueError("an empty list has no columns: give a frame without rows instead")
+    if not all(isinstance(event, Mapping) for event in events):
+        raise TypeError("a list of rows is a list of dicts")
+    return pl.DataFrame(events, infer_schema_length=None)
+
+
+def fitting(frame: pl.DataFrame, manifest: Manifest) -> tuple[pl.DataFrame, Manifest]:
+    """Rows with the columns of the archive, which the first ones decide."""
+    schema = manifest.columns
+    if schema is None:
+        for name in (manifest.time, *manifest.key):
+            if name not in frame.columns:
+                listed = ", ".join(frame.columns)
+                raise SchemaError(f"the rows have no column {name}; their columns are {listed}")
+        dtype = frame.schema[manifest.time]
+        if not (dtype.is_integer() or is_moment(dtype)) or dtype in (pl.Int128, pl.UInt128):
+            raise SchemaError(
+                f"the time column {manifest.time} has type {dtype}; it must be an integer, a date or "
+                "a datetime"
+            )
+        manifest = manifest.with_schema(frame.schema)
+    else:
+        frame = _as_before(frame, schema)
+    missing = frame[manifest.time].null_count()
+    if missing:
+        raise TimeError(
+            f"the time column {manifest.time} is NULL in {missing} of the rows; every row needs a time"
+        )
+    return frame, manifest
+
+
+def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """Rows with the columns of earlier ones, whose types they must have."""
+    for name, dtype in schema.items():
+        if name not in frame.columns:
+            raise SchemaError(f"the rows have no column {name}, which earlier rows had")
+        own = frame.schema[name]
+        if own not in (dtype, pl.Null):
+            raise SchemaError(f"column {name} has type {own}; earlier rows have {dtype}: cast it")
+    unknown = [name for name in frame.columns if name not in schema]
+    if unknown:
+        raise SchemaError(f"the rows have a column {unknown[0]}, which earlier rows did not have")
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())

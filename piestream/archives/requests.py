@@ -1,0 +1,108 @@
+"""What an archive is asked to aggregate: ``AVG(speed) AS mean``, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from piestream.archives.aggregation import Aggregation, Request
+from piestream.archives.pages import Pages
+from piestream.archives.statistics import as_seen
+from piestream.archives.times import length_in_ticks, time_in_ticks
+from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, did_you_mean, located
+from piestream.expressions.durations import DurationLike
+from piestream.expressions.predicate import Predicate
+from piestream.expressions.tokens import Kind, Token, tokenize
+from piestream.language.printer import alias_of
+
+__all__ = ["FUNCTIONS", "aggregation_of", "read_request"]
+
+#: The aggregates, and whether each is of numbers only.
+FUNCTIONS = {"COUNT": False, "SUM": True, "AVG": True, "MIN": False, "MAX": False}
+
+
+def read_request(text: str, schema: Mapping[str, pl.DataType]) -> Request:
+    """An aggregate as it is written, over columns of these types; QueryError if it is wrong."""
+    tokens, faults = tokenize(text)
+    if faults:
+        raise QueryError([located(fault, text) for fault in faults], text)
+    function, column, alias = _parts(tokens, text)
+    name = function.upper
+    if name not in FUNCTIONS:
+        hint = did_you_mean(name, FUNCTIONS) or f"the aggregates are {', '.join(FUNCTIONS)}"
+        raise _fault(text, function.span, f"an archive has no aggregate {function.text}", hint)
+    if column.is_sign("*"):
+        if name != "COUNT":
+            raise _fault(text, column.span, f"{name} is of a column; only COUNT may be of *")
+        return Request(name, None, alias or "count")
+    dtype = schema.get(column.text)
+    if dtype is None:
+        hint = did_you_mean(column.text, schema) or f"the columns are {', '.join(schema)}"
+        raise _fault(text, column.span, f"there is no column {column.text}", hint)
+    if FUNCTIONS[name] and not dtype.is_numeric():
+        raise _fault(text, column.span, f"{name} is of numbers; {column.text} has type {dtype}")
+    if name != "COUNT" and as_seen(column.text, dtype) is None:
+        raise _fault(text, column.span, f"{name} cannot use {column.text}: its type is {dtype}")
+    return Request(name, column.text, alias or alias_of(name, column.text))
+
+
+def aggregation_of(
+    pages: Pages,
+    time: str,
+    aggregates: Sequence[str],
+    every: DurationLike | None,
+    where: str | pl.Expr | None,
+    between: tuple[Any, Any] | None,
+) -> Aggregation:
+    """What `Archive.aggregate` is asked, checked and in ticks."""
+    schema = pages.schema
+    requests = [read_request(text, schema) for text in aggregates]
+    names = [request.alias for request in requests] + [time] * (every is not None)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise QueryError(f"two columns of the result are named {twice}: name one with AS")
+    dtype = schema[time]
+    length = None if every is None else length_in_ticks(every, time, dtype, "every")
+    if length is not None and length < 1:
+        raise ValueError(f"every is {every!r}; a span has a length")
+    ends = (None, None) if between is None else between
+    first, end = (None if at is None else time_in_ticks(at, time, dtype) for at in ends)
+    return Aggregation(pages, time, requests, _condition(where), (first, end), length)
+
+
+def _condition(where: str | pl.Expr | None) -> Predicate | None:
+    """The predicate that selects rows."""
+    if where is None:
+        return None
+    if isinstance(where, pl.Expr):
+        return Predicate.from_polars(where)
+    found = Predicate.parse(where)
+    if found.reads_the_past:
+        raise QueryError("where is a predicate over one row: it cannot read earlier ones")
+    return found
+
+
+def _parts(tokens: list[Token], text: str) -> tuple[Token, Token, str | None]:
+    """The function, its column, and the name that AS gives."""
+    words = [token for token in tokens if token.kind is not Kind.END]
+    is_call = (
+        len(words) in (4, 6)
+        and words[0].kind is Kind.WORD
+        and words[1].is_sign("(")
+        and (words[2].kind in (Kind.WORD, Kind.QUOTED) or words[2].is_sign("*"))
+        and words[3].is_sign(")")
+    )
+    if is_call and len(words) == 4:
+        return words[0], words[2], None
+    if is_call and words[4].upper == "AS" and words[5].kind in (Kind.WORD, Kind.QUOTED):
+        return words[0], words[2], words[5].text
+    raise _fault(
+        text, Span(0, len(text)), "this is no aggregate",
+        "write AVG(column), or AVG(column) AS name; COUNT(*) counts rows",
+    )  # fmt: skip
+
+
+def _fault(text: str, span: Span, message: str, hint: str | None = None) -> QueryError:
+    return QueryError([located(Diagnostic(span, message, hint), text)], text)

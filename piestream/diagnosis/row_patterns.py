@@ -1,0 +1,279 @@
+"""A row pattern looked into: the rows of each variable, and how far matches come, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from piestream.diagnosis.counting import Count
+from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
+from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.values import values_text
+from piestream.expressions.columns import column_named
+from piestream.language.model import Query
+from piestream.language.parser import query as read_query
+from piestream.language.row_pattern_text import row_pattern_text
+from piestream.language.row_patterns import (
+    Alternation,
+    Concatenation,
+    EmptyMatches,
+    Exclusion,
+    PatternNode,
+    Permutation,
+    Repetition,
+    RowPattern,
+    Skip,
+    SkipMode,
+    Variable,
+)
+from piestream.show.table import cell_text
+
+__all__ = ["RowDiagnosis", "diagnose_row_pattern", "row_stretches", "shown_stretches"]
+
+#: Columns of tables that nobody sees; no column of a user's is called so.
+_MATCH, _VARIABLE, _NEXT, _STRETCH = "match:", "variable:", "next:", "stretch:"
+_CLOSED = "end if closed:"
+#: Of a pattern of more parts, so many are counted one by one.
+_MOST_STEPS = 12
+
+
+@dataclass(frozen=True)
+class RowDiagnosis(Diagnosis):
+    """Where the rows of a row pattern went: those of each variable, of the growing pattern, of matches.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n "
+    ...                  "PATTERN (A B+) WITHIN 1 DEFINE A AS x = 1, B AS x > 5)")
+    >>> found = query.diagnose(pl.DataFrame({"t": [1, 2, 5, 9], "x": [1, 6, 1, 7]}))
+    >>> print(found.summary)
+    1 match
+    >>> found.tables["pattern"].rows()
+    [('A', 2), ('A B+', 2)]
+    """
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The steps of the funnel as frames, by title."""
+        variables = pl.DataFrame(
+            [(c.symbol.name, str(c.symbol.predicate), c.runs, c.valid) for c in self.symbols],
+            schema={
+                "variable": pl.String, "condition": pl.String, "holds": pl.Int64, "matched": pl.Int64,
+            },
+            orient="row",
+        )  # fmt: skip
+        pattern = pl.DataFrame(
+            [(*step.symbols, step.matches.number) for step in self.steps],
+            schema={"pattern": pl.String, "rows": pl.Int64},
+            orient="row",
+        )
+        found = {"variables": variables, "pattern": pattern, "filters": self._filters()}
+        return {title: table for title, table in found.items() if len(table)}
+
+    def _losses(self) -> Iterator[str]:
+        if not self.events:
+            yield "there are no events"
+        for counts in self.symbols:
+            if not counts.runs:
+                values = f"; {counts.values}" if counts.values else ""
+                yield f"{counts.symbol.name} ({counts.symbol.predicate}) never holds{values}"
+        for before, filter in zip(self.filters, self.filters[1:], strict=False):
+            if before.left.number and not filter.left.number:
+                yield f"{filter.written} leaves out all {before.left}"
+        for step, following in zip(self.steps, self.steps[1:], strict=False):
+            if step.matches.number and not following.matches.number:
+                (text,), (longer,) = step.symbols, following.symbols
+                yield f"{text} begins at {step.matches} of the rows, but {longer} at none"
+        yield "the variables never come in this order"
+
+    def _sections(self) -> Iterator[tuple[str, pl.DataFrame | None, str]]:
+        span = (
+            ""
+            if self.first is None
+            else f", from {cell_text(self.first)} to {cell_text(self.last)}"
+        )
+        partitions = f"{self.partitions:,} partition" + "s" * (self.partitions != 1)
+        of = f" of {partitions}" * bool(self.query.partition_by)
+        yield "events", None, f"{self.events:,} event{'s' * (self.events != 1)}{of}{span}"
+        tables = self.tables
+        noted = "rows at which the condition holds, and rows of matches that are of the variable"
+        yield "variables", tables.get("variables"), noted
+        if "pattern" in tables:
+            yield (
+                "pattern",
+                tables["pattern"],
+                "rows at which it begins, whatever WITHIN and SKIP say",
+            )
+        yield "filters", tables["filters"], ""
+        yield "result", None, self.summary
+
+
+def diagnose_row_pattern(rows: GivenRows) -> RowDiagnosis:
+    """The funnel of a row pattern in rows."""
+    query = rows.query
+    pattern = query.rows
+    assert pattern is not None
+    extent = rows.extent
+    matched = dict(row_stretches(rows).group_by(_VARIABLE).agg(pl.col("events").sum()).rows())
+    steps = tuple(_steps(rows, pattern))
+    filters = tuple(_filters(rows, pattern))
+    return RowDiagnosis(
+        query=query,
+        streams=extent.rows,
+        partitions=extent.partitions,
+        first=extent.first,
+        last=extent.last,
+        symbols=tuple(_counts(rows, name, matched.get(name, 0)) for name in pattern.variables),
+        pairs=(),
+        steps=steps,
+        filters=filters,
+        matches=filters[-1].left,
+    )
+
+
+def _counts(rows: GivenRows, name: str, matched: int) -> SymbolCounts:
+    symbol = rows.query.symbol(name)
+    holds = _count(rows, _other(rows.query, Variable(name)))
+    frame = rows.frame_of(symbol)
+    values = ""
+    if not holds.number and frame is not None:
+        values = values_text(frame, symbol.predicate.columns)
+    return SymbolCounts(symbol, holds.number, matched, {}, 0, {}, values)
+
+
+def _steps(rows: GivenRows, pattern: RowPattern) -> Iterator[Step]:
+    """The pattern as it grows, part by part."""
+    parts: tuple[PatternNode, ...] = (pattern.pattern,)
+    if isinstance(pattern.pattern, Concatenation):
+        parts = pattern.pattern.parts
+    for size in range(1, len(parts) + 1):
+        grown = Concatenation(parts[:size]) if len(parts) > 1 else parts[0]
+        if not RowPattern(grown, ()).variables or _MOST_STEPS < size < len(parts):
+            continue
+        yield Step((row_pattern_text(grown),), _count(rows, _other(rows.query, grown)))
+
+
+def _filters(rows: GivenRows, pattern: RowPattern) -> Iterator[FilterLoss]:
+    """All matches, what WITHIN leaves of them, and what is left as the search goes on behind a match."""
+    query = rows.query
+    yield FilterLoss("pattern", "", _count(rows, _other(query, pattern.pattern)))
+    if pattern.within is not None:
+        within = _other(query, pattern.pattern, within=pattern.within)
+        yield FilterLoss("window", f"WITHIN {pattern.within}", _count(rows, within))
+    skip = pattern.skip
+    if skip.mode is not SkipMode.TO_NEXT_ROW:
+        target = f" {skip.variable}" if skip.variable is not None else ""
+        kept = _other(
+            query, pattern.pattern, within=pattern.within, skip=skip, subsets=pattern.subsets
+        )
+        written = f"AFTER MATCH SKIP {skip.mode.value}{target}"
+        yield FilterLoss("skip", written, _count(rows, kept))
+
+
+def _count(rows: GivenRows, query: Query) -> Count:
+    return Count(len(rows.run(query)))
+
+
+def _other(query: Query, pattern: PatternNode, **changes: Any) -> Query:
+    """A query with another pattern over the same variables, which finds a match at every row."""
+    assert query.rows is not None
+    plain: dict[str, Any] = {
+        "subsets": (), "within": None, "all_rows": False, "skip": Skip(SkipMode.TO_NEXT_ROW),
+        "empty_matches": EmptyMatches.SHOW, "measures": _measures("MATCH_NUMBER() AS n"),
+    }  # fmt: skip
+    rows = replace(query.rows, pattern=pattern, **{**plain, **changes})
+    symbols = tuple(query.symbol(name) for name in rows.variables)
+    return replace(query, rows=rows, symbols=symbols)
+
+
+def _measures(text: str) -> Any:
+    """Measures that read no column."""
+    rows = read_query(
+        f"FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES {text} PATTERN (A) DEFINE A AS x > 1)"
+    ).rows
+    assert rows is not None
+    return rows.measures
+
+
+def row_stretches(rows: GivenRows) -> pl.DataFrame:
+    """The rows of matches, put together where one after the other is of the same variable.
+
+    The keys, the number of the match, the variable, ``ts`` and ``te`` in ticks (NULL behind the last
+    row, and where it is if the partition ends there), and how many rows.
+    """
+    query = rows.query
+    pattern = query.rows
+    assert pattern is not None
+    measures = _measures(f'MATCH_NUMBER() AS "{_MATCH}", CLASSIFIER() AS "{_VARIABLE}"')
+    every = replace(
+        pattern,
+        pattern=_with_all_rows(pattern.pattern),
+        measures=measures,
+        all_rows=True,
+        empty_matches=EmptyMatches.OMIT,
+    )
+    time = column_named(rows.time.name).to_physical().cast(pl.Int64)
+    keys = [column_named(name) for name in rows.keys]
+    found = rows.run(replace(query, rows=every)).select(*keys, _MATCH, _VARIABLE, time.alias("ts"))
+    (frame,) = rows.inputs.values()
+    times = frame.select(*keys, time.alias("ts")).unique().sort("ts")
+    following = pl.col("ts").shift(-1)
+    following = following.over(keys) if keys else following
+    times = times.with_columns(following.alias(_NEXT))
+    found = found.join(times, on=[*rows.keys, "ts"], how="left", nulls_equal=True)
+    of_match = [*rows.keys, _MATCH]
+    found = found.sort(*map(column_named, of_match), "ts", maintain_order=True)
+    before = pl.struct([*map(column_named, of_match), pl.col(_VARIABLE)])
+    begins = before.ne_missing(before.shift(1)).fill_null(True)
+    return (
+        found.with_columns(begins.cum_sum().alias(_STRETCH))
+        .group_by(_STRETCH, maintain_order=True)
+        .agg(
+            *(column_named(name).first() for name in of_match),
+            pl.col(_VARIABLE).first(),
+            pl.col("ts").first(),
+            pl.col(_NEXT).last().alias("te"),
+            pl.max_horizontal(pl.col("ts").last(), pl.col("ts").first() + 1).alias(_CLOSED),
+            pl.len().cast(pl.Int64).alias("events"),
+        )
+        .drop(_STRETCH)
+    )
+
+
+def shown_stretches(rows: GivenRows) -> pl.DataFrame:
+    """What `Query.intervals` gives of a row pattern: the stretches of each variable, in their order."""
+    found = row_stretches(rows)
+    assert rows.query.rows is not None
+    if rows.closes:
+        found = found.with_columns(pl.col("te").fill_null(pl.col(_CLOSED)))
+    names = list(rows.query.rows.variables)
+    place = pl.col(_VARIABLE).replace_strict(names, range(len(names)), return_dtype=pl.Int64)
+    found = found.sort(place, maintain_order=True)
+    return found.select(
+        pl.col(_VARIABLE).alias("symbol"),
+        *map(column_named, rows.keys),
+        rows.time.as_times(found["ts"]).alias("ts"),
+        rows.time.as_times(found["te"]).alias("te"),
+        rows.time.as_lengths(found["te"] - found["ts"]).alias("duration"),
+        pl.lit(True).alias("valid"),
+        "events",
+    )
+
+
+def _with_all_rows(node: PatternNode) -> PatternNode:
+    """The pattern without exclusions, so that each row of a match is one of the result."""
+    match node:
+        case Exclusion(part):
+            return _with_all_rows(part)
+        case Concatenation(parts):
+            return Concatenation(tuple(map(_with_all_rows, parts)))
+        case Alternation(parts):
+            return Alternation(tuple(map(_with_all_rows, parts)))
+        case Permutation(parts):
+            return Permutation(tuple(map(_with_all_rows, parts)))
+        case Repetition(part):
+            return replace(node, part=_with_all_rows(part))
+        case _:
+            return node

@@ -1,0 +1,106 @@
+"""What looks into row patterns says what the oracle says: stretches of variables, and the funnel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.language.row_patterns import Skip, SkipMode
+from tests.row_patterns.oracle import matches
+from tests.row_patterns.randoms import Case, random_case
+
+_TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
+
+
+def _frame(case: Case) -> pl.DataFrame:
+    return pl.DataFrame(case.events(), schema=_TYPES)
+
+
+def _stretches(case: Case, closes: bool) -> list[tuple[Any, ...]]:
+    """Variable, start, end and number of rows of each stretch of one variable in a match."""
+    rows = case.query.rows
+    assert rows is not None
+    times = [row["t"] for row in case.rows]
+    found = []
+    for match in matches(rows, case.rows):
+        for variable, group in groupby(enumerate(match.path), key=lambda one: one[1][0]):
+            places = [match.first + place for place, _ in group]
+            start, behind = times[places[0]], places[-1] + 1
+            end = times[behind] if behind < len(times) else None
+            if end is None and closes:
+                end = max(times[-1], start + 1)
+            found.append((variable, start, end, len(places)))
+    return sorted(found, key=repr)
+
+
+def test_intervals_are_the_stretches_of_each_variable(few_seeds: range) -> None:
+    for seed in few_seeds:
+        case = random_case(seed)
+        if not case.rows:
+            continue
+        for at_end in ("open", "close"):
+            found = case.query.intervals(_frame(case), at_end=at_end)
+            got = sorted(found.select("symbol", "ts", "te", "events").rows(), key=repr)
+            assert got == _stretches(case, at_end == "close"), f"seed {seed}: {case.query}"
+
+
+def test_the_funnel_counts_what_the_oracle_finds(few_seeds: range) -> None:
+    for seed in few_seeds:
+        case = random_case(seed)
+        rows = case.query.rows
+        assert rows is not None
+        found = case.query.diagnose(_frame(case))
+        held = Counter(name for row in case.rows for name in row["holds"])
+        matched = Counter(n for match in matches(rows, case.rows) for n, _ in match.path)
+        assert [(c.symbol.name, c.runs, c.valid) for c in found.symbols] == [
+            (name, held[name], matched[name]) for name in rows.variables
+        ], f"seed {seed}: {case.query}"
+        every = replace(rows, skip=Skip(SkipMode.TO_NEXT_ROW))
+        left = {"pattern": len(matches(replace(every, within=None), case.rows))}
+        left |= {"window": len(matches(every, case.rows)), "skip": len(matches(rows, case.rows))}
+        assert all(one.left.number == left[one.name] for one in found.filters), f"seed {seed}"
+        assert found.matches.number == left["skip"]
+
+
+def _query(pattern: str, more: str = "") -> ps.Query:
+    return ps.query(
+        f"FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n {more} PATTERN ({pattern}) "
+        "DEFINE A AS x = 1, B AS x > 5)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "summary"),
+    [
+        (_query("A B"), [1, 6, 1, 7], "2 matches"),
+        (_query("A B"), [], "0 matches: there are no events"),
+        (_query("A B"), [1, 2], "0 matches: B (x > 5) never holds; x is from 1 to 2"),
+        (_query("A B"), [6, 1], "0 matches: A begins at 1 of the rows, but A B at none"),
+        (_query("A B", "WITHIN 0"), [1, 6], "0 matches: WITHIN 0 leaves out all 1"),
+    ],
+)
+def test_the_summary_says_where_the_rows_went(
+    query: ps.Query, values: list[int], summary: str
+) -> None:
+    frame = pl.DataFrame({"t": range(len(values)), "x": values}, schema={"t": int, "x": int})
+    assert query.diagnose(frame).summary == summary
+
+
+def test_the_pattern_is_counted_as_it_grows() -> None:
+    found = _query("A B+ A").diagnose(pl.DataFrame({"t": range(6), "x": [1, 6, 1, 1, 7, 2]}))
+    assert found.tables["pattern"].rows() == [("A", 3), ("A B+", 2), ("A B+ A", 1)]
+    assert "AFTER MATCH SKIP PAST LAST ROW" in str(found)
+    assert "AFTER MATCH SKIP PAST LAST ROW" in found._repr_html_()
+
+
+def test_what_has_no_answer_for_row_patterns_says_so() -> None:
+    query, rows = _query("A B"), pl.DataFrame({"t": [1, 2], "x": [1, 6]})
+    for ask in (lambda: query.why({}, rows), lambda: query.why_not(rows)):
+        with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
+            ask()

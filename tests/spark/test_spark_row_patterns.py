@@ -1,0 +1,71 @@
+"""Row patterns on Spark: bounded and streaming frames say what the oracle says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from tests.engines import cuts
+from tests.row_patterns.randoms import Case, random_case
+from tests.row_patterns.test_laws import expected_rows, given_rows
+from tests.spark.streams import Player, cut, frame_of, rows_of
+
+_TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
+#: Seeds of bounded frames, and of streams, whose cases have rows; one of each gives all rows per match.
+_BOUNDED, _STREAMED = (13, 16), (21, 24)
+
+
+def _frame(cases: dict[int, Case]) -> pl.DataFrame:
+    """The rows of a case for each partition."""
+    events = [event for key, case in cases.items() for event in case.events(key)]
+    return pl.DataFrame(events, schema=_TYPES)
+
+
+def _cases(seed: int) -> dict[int, Case]:
+    """A query over three partitions."""
+    first = random_case(seed, 20)
+    others = (Case(first.query, random_case(7 * seed + n, 20).rows) for n in range(2))
+    return dict(enumerate((first, *others)))
+
+
+def _check(cases: dict[int, Case], found: pl.DataFrame) -> None:
+    for key, case in cases.items():
+        own = given_rows(case, found.filter(pl.col("k") == key))
+        assert own == expected_rows(case), f"{case.query}, partition {key}"
+
+
+@pytest.mark.parametrize("seed", _BOUNDED)
+def test_a_bounded_frame_gives_the_matches_of_the_oracle(spark: Any, seed: int) -> None:
+    cases = _cases(seed)
+    rows = _frame(cases).sample(fraction=1, shuffle=True, seed=seed)
+    found = cases[0].query.run(frame_of(spark, rows).repartition(3), buckets=2)
+    _check(cases, rows_of(found))
+
+
+@pytest.mark.parametrize("seed", _STREAMED)
+def test_a_stream_gives_the_matches_of_the_oracle_exactly_once(
+    spark: Any, seed: int, tmp_path: Path
+) -> None:
+    cases = _cases(seed)
+    rng = Random(seed)
+    rows = _frame(cases).sort("t")
+    sizes = cuts(len(rows), rng)
+    step = -(-len(sizes) // 5)
+    sizes = tuple(sum(sizes[at : at + step]) for at in range(0, len(sizes), step))
+    parts = [pl.DataFrame(part, schema=_TYPES, orient="row") for part in cut(rows.rows(), sizes)]
+    options = {"buckets": 2, "partitioning": rng.choice(("bucket", "key"))}
+    player = Player(spark, cases[0].query, rows.clear(), tmp_path, **options)
+    player.play(*parts[:2])  # and started again from its checkpoint
+    player.play(*parts[2:])
+    _check(cases, pl.concat([player.rows(), player.flushed()]))
+
+
+def test_slices_of_time_are_refused(spark: Any) -> None:
+    text = "FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS a)"
+    with pytest.raises(ps.QueryError, match="cannot be processed in slices"):
+        ps.query(text).run(frame_of(spark, pl.DataFrame(schema=_TYPES)), slices=2)
