@@ -34,6 +34,7 @@ class Judged(IntEnum):
     CERTAIN = 2
 
 
+_UNCERTAIN = int(Judged.UNCERTAIN)
 _CERTAIN = int(Judged.CERTAIN)
 
 
@@ -98,7 +99,7 @@ def judge(
         that = other_ceased if which & 2 else other_end
         outlook = _judge_ends(partition, constraint, side, slot, this, other, that, now)
         if outlook != judged:
-            judged = int(Judged.UNCERTAIN)
+            judged = _UNCERTAIN
     return judged
 
 

@@ -248,7 +248,7 @@ def _constraints(query: Query) -> Iterator[str]:
         same = _same(query, constraint)
         bridged = [n for n in (constraint.x, constraint.y) if query.symbol(n).bridging is not None]
         if bridged:
-            yield _constraint_text(constraint)
+            yield constraint_text(constraint)
             told = f"{' and '.join(bridged)}, which may have ended or go on"
             yield f"  no automaton; decided from what is known of the ends of {told}"
             continue
