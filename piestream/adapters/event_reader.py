@@ -8,6 +8,7 @@ of, which gives the same rows, and the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Union
 
 import polars as pl
@@ -24,6 +25,7 @@ from piestream.adapters.event_values import (
 from piestream.engine.past import PastValues
 from piestream.engine.stream import MaskOf, Stream
 from piestream.expressions.predicate import compile_mask
+from piestream.language.inputs import Event
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
 
@@ -65,6 +67,10 @@ class EventReader:
             (number, a.name, _word_of(schema[a.name], a.form))
             for number, a in enumerate(binding.attributes)
         )
+        #: The values of an event that are read of it, flat: so many may be kept at no cost to Python's
+        #: search for garbage. (The last comes twice, because one alone would not be in a tuple.)
+        self.values = itemgetter(*binding.columns, binding.columns[-1])
+        self.texts = tuple(n for n in binding.columns if schema[n] in (pl.String, pl.Binary))
         self.attribute_floats = tuple(a.form == FLOAT for a in binding.attributes)
         self.usable = (
             self.bits is not None
@@ -74,6 +80,10 @@ class EventReader:
             and all(convert is not None for _, convert in self.keys)
             and all(word is not None for _, _, word in self.attributes)
         )
+
+    def event_of(self, values: Sequence[Any]) -> Event:
+        """An event of these ``values``."""
+        return dict(zip(self.binding.columns, values, strict=False))
 
     def read(self, event: Mapping[str, Any], stream: Stream) -> ReadEvent | None:
         """The event, or None if a frame has to be made of it."""

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from piestream.adapters.event_columns import event_list
-from piestream.adapters.frames import Kind, as_polars
+from piestream.adapters.feeds import Feed, Given, Opening, ticks_of_time
+from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.read_columns import lazily_read
+from piestream.adapters.replay import KeptRows, NamedCall
+from piestream.copies import copied_but
 from piestream.engine.combined import CombinedStream
-from piestream.language.model import Query
 
 __all__ = ["InputFeed"]
 
-#: Makes the open stream of a bound query, with the session's options.
-Opener = Callable[[Any], CombinedStream]
 
-
-class InputFeed:
+class InputFeed(Feed):
     """Takes rows of any input to the open stream of a query.
 
     The stream is opened when every input has had a row, or when the types of its columns were told:
     until then rows wait. No match can be known before, for each stream has a symbol in it.
     """
 
-    def __init__(self, query: Query, opener: Opener) -> None:
-        self.inputs = Inputs(query)
-        self.query = query
-        self.stream: CombinedStream | None = None
+    stream: CombinedStream | None
+
+    def __init__(self, opening: Opening, recovers: bool) -> None:
+        super().__init__(opening, recovers)
+        self.inputs = Inputs(self.query)
         self.bound: InputBinding | None = None
-        self._opener = opener
         self._schemas: dict[str, dict[str, pl.DataType]] = {}
-        self._waiting: list[tuple[str | None, Any]] = []  # rows of an input, or a time
+        self._waiting: tuple[tuple[str | None, Any], ...] = ()  # rows of an input, or a time
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copied_but(
+            self, memo,
+            query=self.query, log=self.log, inputs=self.inputs, bound=self.bound,
+            _schemas=self._schemas.copy(), _waiting=self._waiting,
+        )  # fmt: skip
 
     def declare(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         """Take the types of columns that ``schema`` gives, by input or for the only one."""
@@ -44,38 +50,50 @@ class InputFeed:
             key = self.inputs.name_of(name)
             empty = pl.DataFrame(schema=dict(types))
             self._schemas[key] = dict(as_polars(empty, self.inputs.readers[key])[0].schema)
-        self._open()
+        if self._is_typed:
+            self._open()
 
     def restored(self, bound: InputBinding, stream: CombinedStream) -> None:
         """Go on with the stream of a state."""
         self._schemas = {key: dict(schema) for key, schema in bound.given.items()}
         self.bound, self.stream = bound, stream
+        self.opening.observed(stream)
 
-    def push(self, rows: Any, name: str | None) -> tuple[pl.DataFrame, Kind]:
-        """Rows of one input; gives the matches that became known, and the kind of the rows."""
+    def push(self, given: tuple[Any, str | None], kind: Kind) -> Given:
+        """Rows of one input; gives the matches that became known."""
+        rows, name = given
         key = self.inputs.name_of(name)
         frame, kind = self._frame(key, rows)
         if self.stream is None:
-            known = dict(self._schemas)
             self._schemas.setdefault(key, dict(frame.schema))
-            waiting = len(self._waiting)
-            self._waiting.append((key, frame))
-            try:
-                return self._open(), kind
-            except BaseException:  # nothing was taken
-                self._schemas = known
-                del self._waiting[waiting:]
-                self.stream = self.bound = None
-                raise
+            self._waiting = (*self._waiting, (key, KeptRows(frame)))
+            self.log.add_copy()
+            return as_kind(kind, self._open() if self._is_typed else pl.DataFrame()), kind
         assert self.bound is not None
-        return self.stream.process_inputs({key: self.bound.checked(key, frame)}), kind
+        frame = self.bound.checked(key, frame)
+        result = self.stream.process_inputs({key: frame})
+        self.log.add("process_inputs", key, frame, found=len(result))
+        return as_kind(kind, result), kind
 
-    def advance(self, time: Any, ticks: Callable[[Any, Any], int]) -> pl.DataFrame:
+    def advance(self, time: Any, kind: Kind) -> Given:
         """Move time on."""
         if self.stream is None:
-            self._waiting.append((None, (time, ticks)))
-            return pl.DataFrame()
-        return self.stream.advance(ticks(time, self.stream.binding))
+            self._waiting = (*self._waiting, (None, time))
+            self.log.add_copy()
+            return as_kind(kind, pl.DataFrame()), kind
+        ticks = ticks_of_time(time, self.stream.binding)
+        result = self.stream.advance(ticks)
+        self.log.add("advance", ticks, found=len(result))
+        return as_kind(kind, result), kind
+
+    def replay(self, entry: NamedCall) -> None:
+        """Do again what an entry of the log says."""
+        if entry.name == "process_inputs":
+            assert self.stream is not None
+            key, rows = entry.given
+            self.stream.process_inputs({key: rows.frame})
+        else:
+            super().replay(entry)
 
     def _frame(self, key: str, rows: Any) -> tuple[pl.DataFrame, Kind]:
         reader = self.inputs.readers[key]
@@ -93,23 +111,22 @@ class InputFeed:
             return self.inputs.events(key, events, types), "events"
         return self.inputs.frame(key, events)[0], "events"
 
+    @property
+    def _is_typed(self) -> bool:
+        """Whether the types of all inputs are known."""
+        return self._schemas.keys() == self.inputs.readers.keys()
+
     def _open(self) -> pl.DataFrame:
-        """Open the stream if all is known that it takes, and work on what has waited for that."""
-        if self._schemas.keys() != self.inputs.readers.keys():
-            return pl.DataFrame()
+        """Open the stream, and work on what has waited for that."""
         self.bound = bound_inputs(self.query, self._schemas)
-        self.stream = self._opener(self.bound.binding)
-        results = [self.stream.no_results]
-        waiting, self._waiting = self._waiting, []
-        try:
-            for key, item in waiting:
-                if key is None:
-                    time, ticks = item
-                    results.append(self.stream.advance(ticks(time, self.bound.binding)))
-                else:
-                    rows = {key: self.bound.checked(key, item)}
-                    results.append(self.stream.process_inputs(rows))
-        except BaseException:
-            self._waiting = waiting
-            raise
+        stream = self.opening.stream(self.bound.binding)
+        assert isinstance(stream, CombinedStream)
+        results = [stream.no_results]
+        for key, item in self._waiting:
+            if key is None:
+                results.append(stream.advance(ticks_of_time(item, stream.binding)))
+            else:
+                results.append(stream.process_inputs({key: self.bound.checked(key, item.frame)}))
+        self.stream, self._waiting = stream, ()
+        self.log.add_copy()
         return pl.concat(results)

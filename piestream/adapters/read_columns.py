@@ -24,8 +24,7 @@ def named_columns(query: Query) -> set[str]:
     for symbol in query.symbols:
         names.update(symbol.predicate.columns)
     if query.rows is not None:
-        items = (item for measure in query.rows.measures for _, item in measure.items)
-        names.update(item.column for item in items if item.column is not None)
+        names.update(query.rows.columns)
     returned = (item.column for item in query.items if isinstance(item, Aggregate | Value))
     return names | {column for column in returned if column is not None}
 

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from threading import RLock
 from typing import Any, NoReturn, TypeVar, Unpack, cast, get_args, overload
 
 import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
-from piestream.adapters.event_columns import (
-    event_list,
-    event_types,
-    events_frame,
-    value_column,
-    value_type,
-)
-from piestream.adapters.event_reader import EventReader
+from piestream.adapters.feeds import Opening, StreamFeed, declared_types
 from piestream.adapters.forks import refuse_after_fork
-from piestream.adapters.frames import Kind, as_kind, as_polars
+from piestream.adapters.frames import Kind
 from piestream.adapters.input_session import InputFeed
 from piestream.adapters.inputs import bound_inputs
-from piestream.adapters.read_columns import lazily_read
-from piestream.engine.combined import CombinedStream, open_stream, refuse_closing
-from piestream.engine.snapshot import restore, schema_of, snapshot
+from piestream.engine.combined import CombinedStream, refuse_closing
+from piestream.engine.snapshot import restore, schema_of
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream
 from piestream.errors import SchemaError, StateError
-from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.inputs import Event, Events, Frame
 from piestream.language.model import Query
 from piestream.language.options import (
     AtEnd,
     BoundedOptions,
-    OrderKeywords,
-    OrderOptions,
+    SessionKeywords,
+    SessionOptions,
 )
 from piestream.language.signatures import takes_options
-from piestream.plan.binding import Binding
 
 T = TypeVar("T")
 
@@ -48,10 +37,9 @@ class Session:
     """An open stream of one query; `Query.open` makes one, and explains the options.
 
     What comes back has the kind of what was pushed: a frame for a frame, a list of dicts for an
-    event or a list of them. A push that is refused changes nothing. A push that is interrupted
-    (Ctrl-C, or a lack of memory) may be half done: from then on each call raises `StateError`, and
-    the last snapshot is what to go on from. Threads may share a session: one call waits for the
-    other.
+    event or a list of them. A push that is refused changes nothing, and neither does one that is
+    interrupted (Ctrl-C, or a lack of memory): it can be pushed again. Threads may share a session:
+    one call waits for the other.
 
     >>> import piestream as ps
     >>> session = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").open()
@@ -59,85 +47,59 @@ class Session:
     [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
     """
 
-    @takes_options(OrderOptions)
+    @takes_options(SessionOptions)
     def __init__(
         self,
         query: Query,
         *,
         state: bytes | None = None,
         schema: Mapping[str, Any] | None = None,
-        **options: Unpack[OrderKeywords],
+        **options: Unpack[SessionKeywords],
     ) -> None:
         self.query = query
-        self._options = OrderOptions.of(options)
-        self._stream: Stream | None = None
-        self._reader: EventReader | None = None
-        self._untyped: tuple[str, ...] = ()  # columns whose values were all missing so far
-        self._advanced: Any = None  # where time was advanced to before the first row
         self._kind: Kind = "polars"  # of what was pushed last: what comes back has it too
         self._closed = False
         self._lock = RLock()  # a signal's handler may call while a call is under way
-        self._feed = InputFeed(query, self._opened) if query.is_combined else None
+        given = SessionOptions.of(options)
+        opening = Opening(query, given, self._observer())
+        feed: InputFeed | StreamFeed
+        feed = (InputFeed if query.is_combined else StreamFeed)(opening, given.recover)
+        self._log = feed.log
         refuse_after_fork(self)
         if state is not None:
-            self._restore(state)
+            self._restore(feed, state)
             self._refuse_other_options(options, schema)
-        elif schema is not None and self._feed is not None:
-            self._feed.declare(schema)
-            self._stream = self._feed.stream
         elif schema is not None:
-            self._bind(_types(schema))
+            feed.declare(schema)
 
-    def _restore(self, state: bytes) -> None:
+    def _observer(self) -> Callable[[pl.DataFrame], None] | None:
+        """Who is told the results of the session's stream."""
+        return None
+
+    @property
+    def _stream(self) -> Stream | None:
+        return cast("Stream | None", self._log.live.stream)
+
+    def _restore(self, feed: InputFeed | StreamFeed, state: bytes) -> None:
         stored, kind = schema_of(state)
         if kind not in get_args(Kind):
             raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
         self._kind = cast(Kind, kind)
-        if self._feed is not None:
+        if isinstance(feed, InputFeed):
             found = _again(lambda: bound_inputs(self.query, stored))
             stream = restore(found.binding, state)
-            stream.closable = True
             assert isinstance(stream, CombinedStream)
-            self._feed.restored(found, stream)
-            self._stream = stream
+            feed.restored(found, stream)
         else:
             if len(stored) != 1:
                 raise StateError("this state belongs to another query, of several streams")
             (only,) = stored.values()
-            self._stream = restore(_again(lambda: bound(self.query, only)), state)
-            self._stream.closable = True
-            self._note_untyped()
-
-    def _opened(self, binding: Binding) -> CombinedStream:
-        options = self._options
-        lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
-        return CombinedStream(
-            binding, lateness=lateness, ties=options.ties, on_late=options.on_late, closable=True
-        )
-
-    def _bind(self, schema: Mapping[str, pl.DataType]) -> Stream:
-        binding: Binding = bound(self.query, dict(schema))
-        options = self._options
-        lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
-        stream = open_stream(
-            binding, lateness=lateness, ties=options.ties, on_late=options.on_late, closable=True
-        )
-        if self._advanced is not None:
-            time, self._advanced = self._advanced, None
-            stream.advance(self._ticks(time, binding))
-        self._stream = stream
-        self._note_untyped()
-        return self._stream
-
-    def _note_untyped(self) -> None:
-        assert self._stream is not None
-        binding = self._stream.binding
-        self._untyped = tuple(n for n in binding.columns if binding.schema[n] == pl.Null)
-        reader = EventReader(binding)
-        self._reader = reader if reader.usable else None
+            stream = restore(_again(lambda: bound(self.query, only)), state)
+            feed.restored(stream)
+        stream.closable = True
 
     def _refuse_other_options(
-        self, options: OrderKeywords, schema: Mapping[str, Any] | None
+        self, options: SessionKeywords, schema: Mapping[str, Any] | None
     ) -> None:
         """A restored session has the options of the one that was stored: others are refused."""
         stream = self._stream
@@ -150,8 +112,8 @@ class Session:
         lateness = options.get("lateness")
         if lateness is not None:
             given["lateness"] = (lateness_ticks(binding, lateness), stream.lateness)
-        if self._feed is None:
-            types = _types(schema or {})
+        if not self.query.is_combined:
+            types = declared_types(schema or {})
             for name in binding.columns:
                 given[f"the type of {name}"] = (types.get(name), binding.schema[name])
         for what, (value, held) in given.items():
@@ -205,101 +167,7 @@ class Session:
         >>> session.push([{"t": 1, "x": 0}, {"t": 2, "x": 5}])
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        given = False
-        try:
-            with self._lock:
-                before = self._changes()
-                try:
-                    self._check_open()
-                    result = self._pushed(rows, stream)
-                    given = True
-                except BaseException:
-                    self._mark_lost(before)
-                    raise
-        except BaseException:
-            self._mark_lost(None, given)
-            raise
-        return result
-
-    def _pushed(self, rows: Any, stream: str | None) -> Any:
-        if self._feed is not None:
-            result, self._kind = self._feed.push(rows, stream)
-            self._stream = self._feed.stream
-            return as_kind(self._kind, result)
-        if stream not in (None, self.query.streams[0].name):
-            raise ValueError(f"the query reads no stream {stream}, and only one: leave it out")
-        if self._stream is not None:
-            return self._push(rows)
-        advanced = self._advanced
-        try:
-            return self._push(rows)
-        except BaseException:  # nothing was taken, so the columns' types are not known yet
-            self._stream, self._advanced = None, advanced
-            raise
-
-    def _push(self, rows: Any) -> Any:
-        if type(rows) is dict or isinstance(rows, Mapping):  # the first is many times faster
-            self._kind = "events"
-            return self._push_event(rows)
-        if isinstance(rows, pl.LazyFrame):
-            rows = lazily_read(self.query, rows).collect()
-        events = event_list(rows)
-        if events is not None:
-            self._kind = "events"
-            return self._push_events(events) if events else []
-        columns, self._kind = as_polars(rows, self.query)
-        stream = self._typed(columns.schema)
-        return as_kind(self._kind, stream.process(self._checked(columns, stream.binding)))
-
-    def _typed(self, schema: Mapping[str, pl.DataType]) -> Stream:
-        """The stream, bound to columns of these types as far as it knew none yet."""
-        stream = self._stream
-        if stream is None:
-            return self._bind(schema)
-        found = {n: schema[n] for n in self._untyped if schema.get(n, pl.Null) != pl.Null}
-        if found:
-            self._reader = None  # it reads the types that were known before
-            stream.rebind(bound(self.query, {**stream.binding.schema, **found}))
-            self._note_untyped()
-        return stream
-
-    def _push_events(self, events: Sequence[Event]) -> Any:
-        known = self._stream is not None and not self._untyped
-        stream = self._stream if known else self._typed(event_types(events, self.query))
-        assert stream is not None
-        return as_kind(
-            self._kind,
-            stream.process(events_frame(events, stream.binding.columns, stream.binding.schema)),
-        )
-
-    def _push_event(self, event: Event) -> Any:
-        stream = self._stream
-        if stream is None or self._untyped:
-            names = event if stream is None else (n for n in self._untyped if n in event)
-            stream = self._typed({name: value_type(event[name]) for name in names})
-        reader = self._reader
-        if reader is not None:
-            read = reader.read(event, stream)
-            if read is not None:
-                known = stream.process_event(*read, reader.attribute_floats)
-                if known is not None:
-                    return [] if known is stream.no_results else as_kind(self._kind, known)
-        return as_kind(
-            self._kind,
-            stream.process(events_frame([event], stream.binding.columns, stream.binding.schema)),
-        )
-
-    def _checked(self, frame: pl.DataFrame, binding: Binding) -> pl.DataFrame:
-        for name in binding.columns:
-            if name not in frame.columns:
-                raise SchemaError(f"the rows have no column {name}, which earlier rows had")
-            if frame.schema[name] not in (binding.schema[name], pl.Null):
-                raise SchemaError(
-                    f"column {name} has type {frame.schema[name]}; "
-                    f"it had {binding.schema[name]} before"
-                )
-        nulls = [name for name in binding.columns if frame.schema[name] == pl.Null]
-        return frame.with_columns(column_named(n).cast(binding.schema[n]) for n in nulls)
+        return self._do("push", (rows, stream))
 
     def advance(self, time: Any) -> Any:
         """Move time on without events; gives the matches that became known.
@@ -334,24 +202,7 @@ class Session:
         >>> session.advance(8)
         [{'completed_at': 6, 'a_ts': 1, 'a_te': 6}]
         """
-        with self._all_given():
-            self._check_open()
-            if self._feed is not None:
-                return as_kind(self._kind, self._feed.advance(time, self._ticks))
-            if self._stream is None:  # the time's type is not known yet
-                if self._advanced is None or _is_after(time, self._advanced):
-                    self._advanced = time
-                return as_kind(self._kind, pl.DataFrame())
-            return as_kind(
-                self._kind, self._stream.advance(self._ticks(time, self._stream.binding))
-            )
-
-    @staticmethod
-    def _ticks(time: Any, binding: Binding) -> int:
-        column = value_column(binding.time.name, [time], binding.time.dtype)
-        if column.null_count():
-            raise SchemaError("time cannot advance to None")
-        return int(column.to_physical().cast(pl.Int64)[0])
+        return self._do("advance", time)
 
     def close(self, *, at_end: AtEnd = "open") -> Any:
         """End the stream: work on all events that wait for the watermark.
@@ -382,14 +233,9 @@ class Session:
         [{'detected_at': 1, 'a_ts': 1, 'a_te': None}]
         """
         at_end = BoundedOptions(at_end=at_end).at_end
-        with self._all_given():
-            self._check_open()
-            if at_end == "close":
-                refuse_closing(self.query)
-            result = pl.DataFrame() if self._stream is None else self._stream.finish(at_end)
-            given = as_kind(self._kind, result)
-            self._closed = True
-            return given
+        if at_end == "close":
+            refuse_closing(self.query)
+        return self._do("finish", at_end, closes=True)
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, for ``query.open(state=...)``.
@@ -412,11 +258,8 @@ class Session:
         >>> again.push({"t": 2, "x": 5})
         [{'detected_at': 2, 'a_ts': 2, 'a_te': None}]
         """
-        with self._lock:
-            self._check_open()
-            if self._stream is None:
-                raise StateError("nothing was pushed yet, so there is no state: open a new session")
-            return snapshot(self._stream, self._kind)
+        state: bytes = self._do("snapshot", None)
+        return state
 
     @property
     def statistics(self) -> Statistics:
@@ -428,8 +271,45 @@ class Session:
         >>> session.statistics.events, session.statistics.matches
         (2, 1)
         """
+        log = self._log
         with self._lock:
-            return Statistics() if self._stream is None else self._stream.statistics
+            if log.changing:
+                log.make_ready()
+            log.changing = self._closed  # to count what is incomplete takes the state
+            found: Statistics = log.live.statistics
+            log.changing = False
+            return found
+
+    def _do(self, call: str, given: Any, closes: bool = False) -> Any:
+        """What a call of the feed gives; where it does not get to the caller, nothing was done."""
+        log = self._log
+        committed = None
+        try:
+            with self._lock:
+                if self._closed:
+                    raise ValueError("this session is closed")
+                if log.changing or len(log.entries) >= log.most:
+                    log.make_ready()
+                feed, kind = log.live, self._kind
+                stream = feed.stream
+                begun = -1 if stream is None else stream.changes.begun
+                log.changing = True
+                try:
+                    result, pushed = getattr(feed, call)(given, kind)
+                except BaseException:
+                    log.changing = stream is None or stream.changes.begun != begun
+                    raise
+                committed, log.committed = log.committed, len(log.entries)
+                self._kind = pushed
+                if closes:
+                    self._closed = True
+                log.changing = False
+            return result
+        except BaseException:
+            if committed is not None:  # it was done
+                self._kind, self._closed = kind, False
+                log.take_back(committed)
+            raise
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(
@@ -443,41 +323,6 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._closed = True
 
-    @contextmanager
-    def _all_given(self) -> Iterator[None]:
-        """Surrounds a call: where it fails behind a change of the state, its results are lost."""
-        given = False
-        try:
-            with self._lock:
-                before = self._changes()
-                try:
-                    yield
-                    given = True
-                except BaseException:
-                    self._mark_lost(before)
-                    raise
-        except BaseException:
-            self._mark_lost(None, given)
-            raise
-
-    def _changes(self) -> int:
-        """How often the state has changed."""
-        stream = self._stream if self._feed is None else self._feed.stream
-        return 0 if stream is None else stream.changes
-
-    def _mark_lost(self, before: int | None, lost: bool = False) -> None:
-        """The state has gone on if it has changed since: nobody would see the results again.
-
-        Or they were interrupted on their last step to the caller, and are certainly ``lost``.
-        """
-        stream = self._stream if self._feed is None else self._feed.stream
-        if stream is not None and (lost or before not in (None, stream.changes)):
-            stream.mark_incomplete()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ValueError("this session is closed")
-
 
 def _again(bind: Callable[[], T]) -> T:
     """The query bound to the columns that a state says it was taken with."""
@@ -488,21 +333,3 @@ def _again(bind: Callable[[], T]) -> T:
             "this state belongs to another query: this one cannot read the columns that it was "
             f"taken with: {error}"
         ) from error
-
-
-def _types(schema: Mapping[str, Any]) -> pl.Schema:
-    """The types of columns that ``schema`` says."""
-    try:
-        return pl.DataFrame(schema=dict(schema)).schema
-    except TypeError as error:
-        raise TypeError(
-            f"schema gives columns Polars types, or int, float, str, bool, datetime, date: {error}"
-        ) from None
-
-
-def _is_after(time: Any, other: Any) -> bool:
-    """Whether a time is later; of times that cannot be compared the last one given counts."""
-    try:
-        return bool(time > other)
-    except TypeError:
-        return True

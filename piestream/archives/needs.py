@@ -12,35 +12,11 @@ from piestream.archives.cores import Flags, later
 from piestream.archives.pages import Pages, Words
 from piestream.archives.reach import Reach
 from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, MISSING, ROWS
-from piestream.compiled.constants import INT64_MIN
 
-__all__ = ["Needs", "PartitionRows"]
+__all__ = ["Needs"]
 
 #: So many pairs of a partition and a page are looked at together.
 _CASES = 1 << 22
-
-
-class PartitionRows:
-    """Rows by partition and time, to be searched. Those of no partition of interest have -1."""
-
-    def __init__(self, partitions: Words, times: Words) -> None:
-        self.order = np.lexsort((times, partitions))
-        self.partitions = partitions[self.order]
-        self.times = times[self.order]
-        self._distinct = np.unique(times)
-        self._words = self._word(self.partitions, self.times)
-
-    def _word(self, partitions: Words, times: Words) -> Words:
-        """A number for a partition and a time, in their order."""
-        return partitions * (1 << 32) + np.searchsorted(self._distinct, times)
-
-    def before(self, partitions: Words, times: Words) -> Words:
-        """Behind which place in `order` the rows of partitions before some times lie."""
-        return np.searchsorted(self._words, self._word(partitions, times))
-
-    def first_of(self, partitions: Words) -> Words:
-        """Where the rows of partitions begin in `order`."""
-        return np.searchsorted(self.partitions, partitions)
 
 
 @dataclass(frozen=True)
@@ -51,38 +27,18 @@ class Needs:
     page_times: tuple[Words, Words]
     key: str | None
     reach: Reach
-    rows: PartitionRows
-    cores: pl.Series
-    partitions: Words
     keys: pl.Series  # of the first key column, as statistics have it
     firsts: Words
     starts: Words  # of their cores
-
-    @cached_property
-    def _bounds(self) -> tuple[Words, Flags]:
-        """From which time on all rows before the cores are needed; and whether that is known.
-
-        It is not where fewer rows have been read than are needed: then any earlier one counts.
-        """
-        place = self.rows.before(self.partitions, self.starts)
-        begin = self.rows.first_of(self.partitions)
-        bounds = self.starts.copy()
-        known = np.ones(len(bounds), np.bool_)
-        for _ in range(self.reach.rows):  # rows of one time count as one
-            known &= place > begin
-            at = np.where(known, place - 1, 0)
-            bounds = np.where(known, self.rows.times[at] if len(self.rows.times) else 0, bounds)
-            place = np.where(known, self.rows.before(self.partitions, bounds), place)
-        return np.where(known, later(bounds, -self.reach.ticks), INT64_MIN), known
+    bounds: Words  # from which time on all rows before the cores are needed
 
     @cached_property
     def _horizons(self) -> Words:
         """The earliest time at which a row still counts: behind a silence all begins anew."""
-        bounds, _ = self._bounds
         gap = self.reach.max_gap
         if gap is None or self.reach.reads_the_past:
-            return bounds
-        return np.maximum(bounds, later(self.firsts, -gap))
+            return self.bounds
+        return np.maximum(self.bounds, later(self.firsts, -gap))
 
     def missing_pages(self, unread: Flags) -> Flags:
         """Of each partition of which rows may be missing the latest page that may have one."""
@@ -140,21 +96,3 @@ class Needs:
         latest = np.append(needs[1:] != needs[:-1], True) if len(needs) else np.zeros(0, np.bool_)
         found[pages[latest]] = True
         return found
-
-    @cached_property
-    def _stretches(self) -> tuple[Words, Words]:
-        """For each row that is needed, its place in `PartitionRows.order` and the number of its need."""
-        bounds, _ = self._bounds
-        lows = self.rows.before(self.partitions, bounds)
-        counts = self.rows.before(self.partitions, self.starts) - lows
-        needs = np.repeat(np.arange(len(counts)), counts)
-        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return places + lows[needs], needs
-
-    def places_before(self) -> Words:
-        """The places of the rows that are needed, among those that have been read."""
-        return self.rows.order[self._stretches[0]]
-
-    def cores_before(self) -> pl.Series:
-        """The number of the core for which each of them is needed."""
-        return self.cores.gather(self._stretches[1])

@@ -9,12 +9,13 @@ predicates that read earlier rows, these are too. A run that began before the wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from piestream.archives.cores import Core, Flags, KeyRanges, later
-from piestream.archives.needs import Needs, PartitionRows
+from piestream.archives.needs import Needs
 from piestream.archives.pages import Pages, Words
 from piestream.archives.reach import Reach
 from piestream.archives.statistics import as_seen
@@ -24,12 +25,24 @@ __all__ = ["CORE", "RESERVED", "Selection"]
 
 #: The column with the number of a row's core.
 CORE = "__core__"
-_TIME, _CELL, _ORDER, _SEEN = "__time__", "__cell__", "__order__", "__key__"
-_START, _END = "__start__", "__end__"
-_GROUP, _HOLDS, _PARTITION = "__group__", "__holds__", "__partition__"
-
 #: The names of columns that begin like this are taken.
 RESERVED = "__"
+_TIME, _CELL, _ORDER, _SEEN = "__time__", "__cell__", "__order__", "__key__"
+_PARTITION = "__partition__"
+
+
+@dataclass(frozen=True)
+class _Stretches:
+    """The rows of each partition in each core, as places among all rows by partition and time.
+
+    Those from ``leads`` to ``firsts`` lie before the core and are needed, the others are its own.
+    """
+
+    cores: Words
+    leads: Words
+    firsts: Words
+    ends: Words
+    needs: Needs
 
 
 class Selection:
@@ -72,37 +85,26 @@ class Selection:
 
         ``holds`` says whether a row can begin something.
         """
-        bounds = self._bounds(cores)
         self._add(np.any([self.wanted(core) for core in cores], axis=0))
         while True:
-            inside = self._inside(bounds)
-            needs = self._needs(inside, holds)
-            missing = needs.missing_pages(~self.is_read)
+            order, partitions, times = self._ordered()
+            found = self._stretches(cores, holds, order, partitions, times)
+            missing = found.needs.missing_pages(~self.is_read)
             if not missing.any():
                 break
             self._add(missing)
-        names = [*self.columns, CORE, _ORDER]
-        before = self.rows[needs.places_before()].with_columns(needs.cores_before())
-        return pl.concat([inside.select(names), before.select(names)]).sort(_ORDER).drop(_ORDER)
+        counts = found.ends - found.leads
+        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        places += np.repeat(found.leads, counts)
+        chosen = places if order is None else order[places]
+        rows: pl.DataFrame = self.rows.select(self.columns)[chosen]
+        return rows.with_columns(pl.Series(CORE, np.repeat(found.cores, counts)))
 
     @property
     def rows(self) -> pl.DataFrame:
-        """The rows that have been read, by their times."""
+        """The rows that have been read, in the order of the archive."""
         assert self._rows is not None
         return self._rows
-
-    def _bounds(self, cores: Sequence[Core]) -> pl.DataFrame:
-        """A row for each core: its cells, and the times of its rows."""
-        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)
-        return pl.DataFrame(
-            {
-                CORE: np.arange(len(cores)),
-                _CELL: np.array([core.cells[0] for core in cores], np.int64),
-                "last": np.array([core.cells[1] for core in cores], np.int64),
-                _START: starts,
-                _END: np.array([core.last for core in cores], np.int64),
-            }
-        )
 
     def _add(self, wanted: Flags) -> None:
         """Read some more pages."""
@@ -119,85 +121,139 @@ class Selection:
             pl.Series(_ORDER, np.repeat(pages, counts) * (1 << 32) + places, dtype=pl.Int64),
             *self._seen_key(),
         )
-        frame = frame.with_columns(self._cells(frame))
-        known = frame if self._rows is None else pl.concat([self._rows, frame])
-        self._rows = known.sort(_TIME, _ORDER)
+        if self.ranges is not None:
+            frame = frame.with_columns(self._cells(frame, self.ranges))
+        known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(_ORDER)
+        self._rows = known
 
     def _seen_key(self) -> list[pl.Expr]:
         """The first key as statistics have it, and keys of floats as partitions have them."""
+        if not self.keys:
+            return [pl.lit(0, pl.Int8).alias(_SEEN)]
         schema = self.pages.schema
         floats = [pl.col(k).fill_nan(None) for k in self.keys if schema[k].is_float()]
-        seen = as_seen(self.keys[0], schema[self.keys[0]]) if self.keys else None
-        return floats + ([pl.lit(0).alias(_SEEN)] if seen is None else [seen.alias(_SEEN)])
+        seen = as_seen(self.keys[0], schema[self.keys[0]])
+        return [*floats, (pl.lit(0, pl.Int8) if seen is None else seen).alias(_SEEN)]
 
-    def _cells(self, frame: pl.DataFrame) -> pl.Series:
+    def _cells(self, frame: pl.DataFrame, ranges: KeyRanges) -> pl.Series:
         """The cell of each row's key."""
-        if self.ranges is None:
-            return pl.Series(_CELL, np.zeros(len(frame), np.int64))
         distinct = frame[_SEEN].unique()
-        cells = pl.DataFrame({_SEEN: distinct, _CELL: self.ranges.of_keys(distinct)})
+        cells = pl.DataFrame({_SEEN: distinct, _CELL: ranges.of_keys(distinct)})
         return frame.select(_SEEN).join(
             cells, on=_SEEN, how="left", nulls_equal=True, maintain_order="left"
         )[_CELL]  # fmt: skip
 
-    def _inside(self, bounds: pl.DataFrame) -> pl.DataFrame:
-        """The rows that have been read and are of a core, with its number."""
-        # the cores of different cells share none of them, and those of one lie apart in time
-        groups = bounds.select(_CELL, "last").unique().sort(_CELL)
-        cells = self.rows[_CELL].to_numpy()
-        place = np.searchsorted(groups[_CELL].to_numpy(), cells, "right")
-        limits = np.concatenate(([np.iinfo(np.int64).min], groups["last"].to_numpy()))
-        numbered = self.rows.with_columns(pl.Series(_GROUP, place, dtype=pl.UInt32))
-        numbered = numbered.filter(pl.Series(cells <= limits[place]))
-        starts = bounds.select(
-            pl.col(_CELL).rank("dense").alias(_GROUP), CORE, _START, _END
-        ).sort(_START)  # fmt: skip
-        found = numbered.join_asof(
-            starts, left_on=_TIME, right_on=_START, by=_GROUP, check_sortedness=False
+    def _ordered(self) -> tuple[Words | None, Words | None, Words]:
+        """The places of rows by partition and time, and both; None: as they are, or there is one."""
+        times = self.rows[_TIME].to_numpy()
+        if not self.keys:
+            if bool((times[1:] >= times[:-1]).all()):
+                return None, None, times
+            order = np.argsort(times, kind="stable")
+            return order, None, times[order]
+        known = self.rows.select(self.keys).unique().with_row_index(_PARTITION)
+        numbered = self.rows.select(*self.keys, _TIME).join(
+            known, on=self.keys, how="left", nulls_equal=True, maintain_order="left"
         )
-        return found.filter(pl.col(_TIME) <= pl.col(_END))
+        order = (
+            numbered.select(pl.arg_sort_by(_PARTITION, _TIME, maintain_order=True))
+            .to_series()
+            .cast(pl.Int64)
+            .to_numpy()
+        )
+        partitions = numbered[_PARTITION].cast(pl.Int64).to_numpy()
+        return order, partitions[order], times[order]
 
-    def _needs(self, inside: pl.DataFrame, holds: pl.Expr) -> Needs:
-        """The partitions of cores before whose first row something is to be known."""
-        first = pl.col(_TIME) == pl.col(_TIME).first()
-        needs = (
-            inside.with_columns(holds.alias(_HOLDS))
-            .group_by(CORE, *self.keys, maintain_order=True)
-            .agg(
-                pl.col(_TIME).first(),
-                pl.col(_HOLDS).filter(first).any(),
-                pl.col(_START).first(),
-                pl.col(_SEEN).first(),
+    def _core_of_rows(self, cores: Sequence[Core], times: Words, order: Words | None) -> Words:
+        """The number of the core that each row is of, or -1."""
+        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)
+        ends = np.array([core.last for core in cores], np.int64)
+        groups, row_groups = np.zeros(len(cores), np.int64), np.zeros(len(times), np.int64)
+        if self.ranges is not None:
+            cells = self.rows[_CELL].to_numpy()
+            cells = cells if order is None else cells[order]
+            bounds = sorted({core.cells for core in cores})
+            lows, highs = np.array(bounds, np.int64).T
+            groups = np.searchsorted(lows, np.array([core.cells[0] for core in cores]))
+            row_groups = np.searchsorted(lows, cells, "right") - 1
+            row_groups[highs[row_groups] < cells] = -1
+        # the cores of a group lie apart: a row is of the last that does not start after it, if at all
+        distinct = np.unique(starts)
+        word = groups * (len(distinct) + 1) + np.searchsorted(distinct, starts) + 1
+        by_word = np.argsort(word)
+        rank = np.searchsorted(distinct, times, "right")
+        place = np.searchsorted(word[by_word], row_groups * (len(distinct) + 1) + rank, "right") - 1
+        found = by_word[place]
+        inside = (place >= 0) & (groups[found] == row_groups) & (times <= ends[found])
+        return np.where(inside & (times >= starts[found]), found, -1)
+
+    def _stretches(
+        self, cores: Sequence[Core], holds: pl.Expr, order: Words | None,
+        partitions: Words | None, times: Words,
+    ) -> _Stretches:  # fmt: skip
+        """The rows of each partition in each core, and what is needed before them."""
+        of_row = self._core_of_rows(cores, times, order)
+        begins = np.ones(len(times), np.bool_)
+        begins[1:] = of_row[1:] != of_row[:-1]
+        if partitions is not None:
+            begins[1:] |= partitions[1:] != partitions[:-1]
+        edges = np.append(np.flatnonzero(begins), len(times))
+        firsts, ends = edges[:-1], edges[1:]
+        inside = of_row[firsts] >= 0 if len(firsts) else np.zeros(0, np.bool_)
+        firsts, ends = firsts[inside], ends[inside]
+        found = of_row[firsts]
+        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)[
+            found
+        ]
+        shown = self.rows[firsts if order is None else order[firsts]]
+        is_needed = np.ones(len(firsts), np.bool_)
+        if not self.reach.reads_the_past and len(firsts):
+            is_needed = (
+                shown.with_columns(holds.alias(CORE))[CORE].fill_null(True).to_numpy().copy()
             )
+            following = np.minimum(firsts + 1, len(times) - 1)
+            is_needed |= (following < ends) & (times[following] == times[firsts])
+        begin = (
+            np.zeros(len(firsts), np.int64)
+            if partitions is None
+            else np.searchsorted(partitions, partitions[firsts])
         )
-        if not self.reach.reads_the_past:
-            needs = needs.filter(pl.col(_HOLDS))
-        shown, own = self._partitions(needs)
-        rows = PartitionRows(shown, self.rows[_TIME].to_numpy())
-        return Needs(
+        leads, bounds = self._leads(firsts, begin, times)
+        chosen = np.flatnonzero(is_needed)
+        needs = Needs(
             pages=self.pages,
             page_times=(self.firsts, self.lasts),
             key=self.keys[0] if self.keys else None,
             reach=self.reach,
-            rows=rows,
-            cores=needs[CORE],
-            partitions=own,
-            keys=needs[_SEEN],
-            firsts=needs[_TIME].to_numpy(),
-            starts=needs[_START].to_numpy(),
+            keys=shown[_SEEN].gather(chosen),
+            firsts=times[firsts[chosen]],
+            starts=starts[chosen],
+            bounds=bounds[chosen],
         )
+        return _Stretches(found, np.where(is_needed, leads, firsts), firsts, ends, needs)
 
-    def _partitions(self, needs: pl.DataFrame) -> tuple[Words, Words]:
-        """The number of the partition of each row, -1 of those without needs, and of each need."""
-        if not self.keys:
-            return np.zeros(len(self.rows), np.int64), np.zeros(len(needs), np.int64)
-        known = needs.select(self.keys).unique(maintain_order=True).with_row_index(_PARTITION)
+    def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words]:
+        """Where what is needed before rows begins, and from which time on all of it is needed.
 
-        def numbers(frame: pl.DataFrame) -> Words:
-            joined = frame.select(self.keys).join(
-                known, on=self.keys, how="left", nulls_equal=True, maintain_order="left"
-            )
-            found: Words = joined[_PARTITION].cast(pl.Int64).fill_null(-1).to_numpy()
-            return found
+        That is the lowest time where fewer rows have been read than are needed: any earlier one counts.
+        """
+        if not len(firsts):
+            return firsts, firsts
+        at, known = firsts, np.ones(len(firsts), np.bool_)
+        for _ in range(self.reach.rows):  # rows of one time count as one
+            known = known & (at > begin)
+            before = np.where(known, times[np.maximum(at - 1, 0)], times[at])
+            at = np.where(known, _first_from(times, begin, at, before), at)
+        lowest = np.where(known, later(times[at], -self.reach.ticks), np.iinfo(np.int64).min)
+        return _first_from(times, begin, firsts, lowest), lowest
 
-        return numbers(self.rows), numbers(needs)
+
+def _first_from(times: Words, begin: Words, end: Words, least: Words) -> Words:
+    """Between two places each, the first whose time is not below a least one; the times are in order."""
+    low, high = begin.copy(), end.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        below = (low < high) & (times[np.minimum(middle, len(times) - 1)] < least)
+        high = np.where((low < high) & ~below, middle, high)
+        low = np.where(below, middle + 1, low)
+    return low

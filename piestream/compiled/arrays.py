@@ -7,7 +7,7 @@ import numpy as np
 from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
 
-__all__ = ["copy_words", "ensure_capacity", "ensure_column_capacity", "uninitialized"]
+__all__ = ["copy_words", "ensure_capacity", "ensure_column_capacity", "uninitialized", "with_room"]
 
 
 @kernel
@@ -24,6 +24,18 @@ def uninitialized(words: int) -> Array:
     NumPy asks for large ones: where they have to be made free first, that takes longer than writing.
     """
     return np.empty(words, np.int64)
+
+
+def with_room(array: Array, used: int) -> Array:
+    """A copy of an array's first words with as much room behind them, which takes no memory yet.
+
+    >>> copied = with_room(np.array([7, 8, 0, 0]), 2)
+    >>> copied[:2], copied.size
+    (array([7, 8]), 4)
+    """
+    larger: Array = uninitialized(array.size)
+    larger[:used] = array[:used]
+    return larger
 
 
 @kernel

@@ -13,7 +13,7 @@ from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCou
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.expressions.columns import column_named
-from piestream.language.model import Query
+from piestream.language.model import Query, Symbol
 from piestream.language.parser import query as read_query
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import (
@@ -21,6 +21,7 @@ from piestream.language.row_patterns import (
     Concatenation,
     EmptyMatches,
     Exclusion,
+    MatchMode,
     PatternNode,
     Permutation,
     Repetition,
@@ -58,7 +59,7 @@ class RowDiagnosis(Diagnosis):
     def tables(self) -> dict[str, pl.DataFrame]:
         """The steps of the funnel as frames, by title."""
         variables = pl.DataFrame(
-            [(c.symbol.name, str(c.symbol.predicate), c.runs, c.valid) for c in self.symbols],
+            [(c.symbol.name, self._condition(c.symbol), c.runs, c.valid) for c in self.symbols],
             schema={
                 "variable": pl.String, "condition": pl.String, "holds": pl.Int64, "matched": pl.Int64,
             },
@@ -72,13 +73,20 @@ class RowDiagnosis(Diagnosis):
         found = {"variables": variables, "pattern": pattern, "filters": self._filters()}
         return {title: table for title, table in found.items() if len(table)}
 
+    def _condition(self, symbol: Symbol) -> str:
+        """A condition as it is written, also where it reads other rows of the match."""
+        assert self.query.rows is not None
+        condition = self.query.rows.condition(symbol.name)
+        return str(symbol.predicate) if condition is None else condition.text
+
     def _losses(self) -> Iterator[str]:
         if not self.events:
             yield "there are no events"
         for counts in self.symbols:
             if not counts.runs:
                 values = f"; {counts.values}" if counts.values else ""
-                yield f"{counts.symbol.name} ({counts.symbol.predicate}) never holds{values}"
+                condition = self._condition(counts.symbol)
+                yield f"{counts.symbol.name} ({condition}) never holds{values}"
         for before, filter in zip(self.filters, self.filters[1:], strict=False):
             if before.left.number and not filter.left.number:
                 yield f"{filter.written} leaves out all {before.left}"
@@ -158,16 +166,16 @@ def _steps(rows: GivenRows, pattern: RowPattern) -> Iterator[Step]:
 def _filters(rows: GivenRows, pattern: RowPattern) -> Iterator[FilterLoss]:
     """All matches, what WITHIN leaves of them, and what is left as the search goes on behind a match."""
     query = rows.query
-    yield FilterLoss("pattern", "", _count(rows, _other(query, pattern.pattern)))
+    mode = pattern.mode
+    every = _count(rows, _other(query, pattern.pattern, mode=mode))
+    yield FilterLoss("pattern", mode.value, every)
     if pattern.within is not None:
-        within = _other(query, pattern.pattern, within=pattern.within)
+        within = _other(query, pattern.pattern, within=pattern.within, mode=mode)
         yield FilterLoss("window", f"WITHIN {pattern.within}", _count(rows, within))
     skip = pattern.skip
     if skip.mode is not SkipMode.TO_NEXT_ROW:
         target = f" {skip.variable}" if skip.variable is not None else ""
-        kept = _other(
-            query, pattern.pattern, within=pattern.within, skip=skip, subsets=pattern.subsets
-        )
+        kept = _other(query, pattern.pattern, within=pattern.within, skip=skip, mode=mode)
         written = f"AFTER MATCH SKIP {skip.mode.value}{target}"
         yield FilterLoss("skip", written, _count(rows, kept))
 
@@ -180,12 +188,14 @@ def _other(query: Query, pattern: PatternNode, **changes: Any) -> Query:
     """A query with another pattern over the same variables, which finds a match at every row."""
     assert query.rows is not None
     plain: dict[str, Any] = {
-        "subsets": (), "within": None, "all_rows": False, "skip": Skip(SkipMode.TO_NEXT_ROW),
+        "within": None, "all_rows": False, "skip": Skip(SkipMode.TO_NEXT_ROW),
         "empty_matches": EmptyMatches.SHOW, "measures": _measures("MATCH_NUMBER() AS n"),
+        "mode": MatchMode.PREFERRED,
     }  # fmt: skip
     rows = replace(query.rows, pattern=pattern, **{**plain, **changes})
-    symbols = tuple(query.symbol(name) for name in rows.variables)
-    return replace(query, rows=rows, symbols=symbols)
+    conditions = tuple(c for c in rows.conditions if c.variable in rows.variables)
+    rows = replace(rows, conditions=conditions)
+    return replace(query, rows=rows, symbols=tuple(map(query.symbol, rows.symbols)))
 
 
 def _measures(text: str) -> Any:

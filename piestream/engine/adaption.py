@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.copies import Copied
 from piestream.joins.records import Samples, SideSample
 from piestream.plan.join_order import Estimate
 from piestream.plan.program import CompiledQuery, write_join_orders
@@ -20,7 +21,7 @@ _SAMPLE_INTERVALS = 128
 _CHANGE_FACTOR = 2.0
 
 
-class JoinOrderAdaption:
+class JoinOrderAdaption(Copied):
     """The join orders in one program, and the estimate that they suit."""
 
     def __init__(

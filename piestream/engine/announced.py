@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.copies import copied_but
+
 __all__ = ["AnnouncedIntervals", "AnnouncedRows", "Numbered"]
 
 Words = NDArray[np.int64]
@@ -36,7 +38,7 @@ class AnnouncedRows:
     symbols: Words  # a bit for each that takes the row
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Begun:
     number: int
     start: int
@@ -49,6 +51,9 @@ class AnnouncedIntervals:
     def __init__(self, dtype: pl.DataType) -> None:
         self.dtype = dtype
         self._begun: dict[tuple[int, Any], _Begun] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AnnouncedIntervals:
+        return copied_but(self, memo, _begun=self._begun.copy())
 
     def __len__(self) -> int:
         return len(self._begun)

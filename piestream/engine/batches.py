@@ -152,6 +152,9 @@ class SingleEventBatch:
         self.arrays = (self._partitions, offsets, self._times, self._columns, self._known)
         self.changes: Changes = (np.zeros(1, np.int64), self._mask, offsets)
 
+    def __deepcopy__(self, memo: object) -> SingleEventBatch:
+        return SingleEventBatch(self.n_columns)  # between two events nothing is kept in it
+
     @property
     def partitions(self) -> Words:
         """The partition of the event."""

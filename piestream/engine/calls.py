@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,15 @@ class Workroom:
 
     def __init__(self, program: Words) -> None:
         header = Program.over(program)
+        self._program = program
         self.n_columns = ResultRow.offset("outputs") + header.n_outputs
         self.scratch = new_scratch(program)
         self.fields = Scratch.over(self.scratch)
         self.fields.pause_at = self.fields.events_left = self.fields.most_rows = INT64_MAX
         self.matches = np.empty(_MATCHES_AT_FIRST * header.n_symbols, np.int64)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Workroom:
+        return Workroom(self._program)  # between two calls nothing is kept in it
 
     def for_results(self, expected: int) -> Words:
         """Space for result rows: what of it is not touched costs nothing."""

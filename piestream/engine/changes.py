@@ -1,50 +1,38 @@
-"""Whether a change of a stream's state was interrupted."""
+"""What counts the changes of a stream's state."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
-from piestream.errors import StateError, StreamError
+from piestream.errors import StreamError
 
-__all__ = ["ChangeGuard", "cause_of"]
+__all__ = ["ChangeCount", "cause_of"]
 
 
-class ChangeGuard:
-    """Surrounds each change of a state; once one is interrupted, no other is allowed.
+class ChangeCount:
+    """Counts the changes that have begun, but for those that were refused.
 
     An interruption (Ctrl-C, or another exception of a signal's handler) and a lack of memory may
     end a change anywhere, also between two arrays that refer to each other. Rows that are refused
     are not in the state: after a `StreamError` it is as it was.
 
-    >>> guard = ChangeGuard()
+    >>> changes = ChangeCount()
     >>> try:
-    ...     with guard:
+    ...     with changes:
     ...         raise KeyboardInterrupt
     ... except KeyboardInterrupt:
-    ...     guard.__enter__()
-    Traceback (most recent call last):
-    piestream.errors.StateError: this session was interrupted in the middle of a change, ...
+    ...     changes.begun
+    1
     """
 
-    __slots__ = ("changing",)
+    __slots__ = ("begun",)
 
     def __init__(self) -> None:
-        self.changing = False
+        #: For one event it is counted by hand: a ``with`` statement costs a tenth of the whole.
+        self.begun = 0
 
     def __enter__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a change; where it ends well, set ``changing`` to False.
-
-        That is for one event, where a ``with`` statement costs a tenth of the whole.
-        """
-        if self.changing:
-            raise StateError(
-                "this session was interrupted in the middle of a change, so its state is "
-                "incomplete: open a new one from the last snapshot, query.open(state=...)"
-            )
-        self.changing = True
+        self.begun += 1
 
     def __exit__(
         self,
@@ -52,8 +40,8 @@ class ChangeGuard:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None or issubclass(kind, StreamError):
-            self.changing = False
+        if kind is not None and issubclass(kind, StreamError):
+            self.begun -= 1
         elif isinstance(error, SystemError):
             raise cause_of(error) from None
 

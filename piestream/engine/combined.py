@@ -8,6 +8,7 @@ stream of its own, whose result rows come in as intervals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -29,6 +30,7 @@ from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import STREAM, CombinedProjection
 from piestream.engine.validation import damaged
+from piestream.errors import StreamError
 from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
@@ -93,6 +95,12 @@ class CombinedStream(Stream):
         assert isinstance(self._projection, CombinedProjection)
         return self._projection
 
+    def set_observed(self, observed: bool) -> None:
+        """Whether anybody is told what is found, by `on_results` and by warnings."""
+        super().set_observed(observed)
+        for stream in self.inner.values():
+            stream.set_observed(observed)
+
     # -- rows in ----------------------------------------------------------------------------------
 
     def process_inputs(
@@ -103,23 +111,30 @@ class CombinedStream(Stream):
         ``seen``: the largest time of rows that come with these, of whatever input. ``unordered``
         rows are judged late by the watermark before them, not by each other.
         """
-        union = self._union
-        own = [
-            self._intervals.numbered(number, union.of_stream(number, frames[part.key]))
+        union, intervals = self._union, self._intervals
+        given = {
+            number: union.of_stream(number, frames[part.key])
             for number, part in enumerate(self.binding.parts)
             if part.inner is None and part.key in frames
-        ]
-        rows = pl.concat([pl.DataFrame(schema=union.schema), *own])
+        }
         if seen is None:
             seen = self._latest_of(frames)
-        return self.process_union(rows, frames, seen, unordered)
+        with self.changes:
+            first = intervals.next_number
+            try:
+                own = [intervals.numbered(number, rows) for number, rows in given.items()]
+                rows = pl.concat([pl.DataFrame(schema=union.schema), *own])
+                return self.process_union(rows, frames, seen, unordered)
+            except StreamError:
+                intervals.next_number = first
+                raise
 
     def process_union(
         self, rows: pl.DataFrame, frames: Frames, seen: int, unordered: bool = False
     ) -> pl.DataFrame:
         """Process rows of the union, and of the inputs those that queries in brackets read."""
         buffer = self._buffer
-        with self._change:
+        with self.changes:
             with self._unchanged_on_error():
                 if buffer.lateness is not None and len(rows):
                     rows = buffer.without_late(rows, unordered)
@@ -136,8 +151,19 @@ class CombinedStream(Stream):
                 self._allow_compaction()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
-            self.changes += 1
             return self._concat(results)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Rows that are refused leave no trace, but for those that went through a query in brackets."""
+        before = [stream.changes.begun for stream in self.inner.values()]
+        try:
+            with super()._unchanged_on_error():
+                yield
+        except StreamError:
+            if [stream.changes.begun for stream in self.inner.values()] != before:
+                self.changes.begun += 1
+            raise
 
     @property
     def _limit(self) -> int:
@@ -175,8 +201,9 @@ class CombinedStream(Stream):
         """All rows before ``time`` have come: process what waited for that."""
         if self.lateness is None:
             raise ValueError("a bounded input has no clock to advance")
-        self._buffer.observe_watermark(time)
-        return self.process_inputs({}, self._buffer.latest)
+        with self.changes, self._unchanged_on_error():
+            self._buffer.observe_watermark(time)
+            return self.process_inputs({}, self._buffer.latest)
 
     def last_portions(
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
@@ -185,7 +212,8 @@ class CombinedStream(Stream):
 
         ``at_end`` "close" ends what is open at the last instant of its partition.
         """
-        with self._change:
+        with self.changes:
+            self._check_end(at_end)
             inner = [
                 self._intervals.numbered(
                     number, self._union.of_stream(number, stream.finish(at_end))
@@ -201,7 +229,6 @@ class CombinedStream(Stream):
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
-            self.changes += 1
 
     @property
     def next_deadline(self) -> int | None:
@@ -240,6 +267,12 @@ class CombinedStream(Stream):
         )
 
     # -- the state --------------------------------------------------------------------------------
+
+    def compact(self) -> None:
+        """Free what can no longer take part in a match, in queries in brackets too."""
+        super().compact()
+        for stream in self.inner.values():
+            stream.compact()
 
     def export_counters(self) -> dict[str, int]:
         """The numbers that a state has besides those of its parts."""

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.copies import copied_but
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows
@@ -50,6 +52,8 @@ _LEAST_RESULT_WORDS = 1 << 10
 _RESULT_ROWS_EACH = 16
 #: Slots of a ring whose set of candidates has every level.
 _LARGE_RING = 1 << 20
+#: The threads of a run share the counters of what they do.
+_COUNTING = Lock()
 
 
 @dataclass(slots=True)
@@ -106,13 +110,19 @@ class Detector:
         self.waits = self.gap != NONE or self.partitions.has_deadlines
         self.work = Work()
         self._expected = 0  # result rows of a call
-        self._counting = Lock()
         self._event = SingleEventBatch(0)
         self._workroom = Workroom(self.program)
         alone = Workroom(self.program)
         space = np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64)
         self._room_of_event = (alone.scratch, alone.matches, space)
         self._stopped = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Detector:
+        return copied_but(
+            self, memo,
+            pool=with_room(self.pool, PoolHeader.over(self.pool).used),
+            waiting=with_room(self.waiting, self._waiting_store.words()),
+        )  # fmt: skip
 
     @property
     def _header(self) -> Program:
@@ -333,7 +343,7 @@ class Detector:
         self.adaption.adapt(self.work.steps, self.partitions.words, self.pool, partitions)
 
     def _note_work(self, call: Call) -> None:
-        with self._counting:  # threads share the counters
+        with _COUNTING:
             self.work.steps += call.steps
             self.work.visits += call.visits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ class Dictionary:
     def __init__(self, dtype: pl.DataType) -> None:
         self.values = pl.Series(dtype=dtype)
         self._codes: tuple[pl.Series, dict[Any, int]] = (self.values, {})
+
+    def __deepcopy__(self, memo: object) -> Dictionary:
+        return copy(self)  # what it holds is exchanged, never changed
 
     def code(self, value: Any) -> int | None:
         """The code of one value, None if it is new."""

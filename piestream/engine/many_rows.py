@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from threading import Lock
+from typing import Any
 from warnings import warn
 
+from piestream.copies import copied_but
 from piestream.errors import ResultWarning
 from piestream.language.model import Query
 from piestream.language.printer import constraint_text
@@ -16,6 +18,8 @@ __all__ = ["MANY_ROWS", "RowCount"]
 MANY_ROWS = 10_000_000
 #: From so many rows on it is known which constraint has the most partners.
 _WORTH_A_SAMPLE = 1_000_000
+#: The threads of a run share a counter.
+_COUNTING = Lock()
 
 
 class RowCount:
@@ -23,15 +27,18 @@ class RowCount:
 
     def __init__(self, query: Query | None) -> None:
         self._query = query
-        self._lock = Lock()
+        self.warns = True
         self._rows = 0
         self._sample_at = _WORTH_A_SAMPLE
         self._warn_at = MANY_ROWS
         self._estimate = Estimate()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowCount:
+        return copied_but(self, memo, _query=self._query)
+
     def add(self, rows: int) -> bool:
         """Count rows; whether the state is to be sampled now, for `sampled`."""
-        with self._lock:
+        with _COUNTING:
             self._rows += rows
             if self._rows < self._sample_at:
                 return False
@@ -40,14 +47,16 @@ class RowCount:
 
     def sampled(self, estimate: Estimate) -> None:
         """Take over how many partners there are now; warn if there are very many rows."""
-        with self._lock:
+        with _COUNTING:
             if estimate.partners:
                 self._estimate = estimate
             if self._rows < self._warn_at:
                 self._sample_at = min(self._sample_at, self._warn_at)
                 return
             self._warn_at = 1 << 63
-        warn(f"more than {MANY_ROWS:,} rows so far: {self.advice}", ResultWarning, stacklevel=2)
+        if self.warns:
+            text = f"more than {MANY_ROWS:,} rows so far: {self.advice}"
+            warn(text, ResultWarning, stacklevel=2)
 
     @property
     def advice(self) -> str:

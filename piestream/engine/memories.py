@@ -7,7 +7,7 @@ up to date. It holds partitions by their numbers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
@@ -18,14 +18,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN
+from piestream.copies import Copied, copied_but
 from piestream.expressions.typed import Previous, Until, Window
 from piestream.plan.past import PastColumn
 
-__all__ = ["Memory", "OrderedRows", "Restore", "as_lists", "memory_of"]
+__all__ = ["Memory", "OrderedRows", "as_lists", "memory_of"]
 
 Words = NDArray[np.int64]
-#: Brings a memory back to what it was.
-Restore = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,6 @@ class Memory(Protocol):
 
     def take(self, partition: int, time: int, operands: Sequence[Any]) -> Any:
         """The value at one more event of a partition."""
-
-    def before(self, partitions: Words) -> Restore:
-        """How what these partitions are about to change is brought back."""
 
     def forget(self, partitions: Words) -> None:
         """Partitions whose numbers may be given to others."""
@@ -112,6 +108,10 @@ class PreviousMemory:
         self._values = pl.Series(dtype=column.dtype)
         self._next = np.zeros(0, np.int64)  # the place of the earliest value, which goes next
         self._waiting: dict[int, deque[Any]] = {}  # newer than what is in the columns
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PreviousMemory:
+        waiting = {partition: values.copy() for partition, values in self._waiting.items()}
+        return copied_but(self, memo, _waiting=waiting)
 
     def make_room(self, n_partitions: int) -> None:
         missing = n_partitions - len(self._next)
@@ -164,21 +164,6 @@ class PreviousMemory:
         self._next[partitions] = 0
         self._waiting = {}
 
-    def before(self, partitions: Words) -> Restore:
-        values, earliest = self._values, self._next[partitions]
-        waiting = {int(p): deque(w, self.depth) for p in partitions if (w := self._waiting.get(p))}
-        everything = self._waiting
-
-        def restore() -> None:
-            self._values = values
-            self._next[partitions] = earliest
-            self._waiting = everything
-            for partition in partitions:
-                self._waiting.pop(int(partition), None)
-            self._waiting.update(waiting)
-
-        return restore
-
     def forget(self, partitions: Words) -> None:
         self._write_waiting()
         places = (partitions[:, None] * self.depth + np.arange(self.depth)).ravel()
@@ -229,7 +214,7 @@ def _column(values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
     return pl.Series(values, dtype=dtype)
 
 
-class LatchMemory:
+class LatchMemory(Copied):
     """UNTIL: whether it is true at the latest event, a flag a partition.
 
     The end of a silence that is longer than MAX GAP makes it false.
@@ -280,14 +265,6 @@ class LatchMemory:
         holds = stop is not True and (holds or start is True)
         self._flags[partition], self._times[partition] = holds, time
         return holds
-
-    def before(self, partitions: Words) -> Restore:
-        flags, times = self._flags[partitions], self._times[partitions]
-
-        def restore() -> None:
-            self._flags[partitions], self._times[partitions] = flags, times
-
-        return restore
 
     def forget(self, partitions: Words) -> None:
         self._flags[partitions], self._times[partitions] = False, INT64_MIN

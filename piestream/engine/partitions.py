@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN, NONE
+from piestream.copies import copied_but
 from piestream.engine.detector import Detector
 
 
@@ -24,6 +25,12 @@ class Partitions:
         self.detector = detector
         self.number_of: dict[Any, int] = {}
         self.key_of: list[Any] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Partitions:
+        return copied_but(
+            self, memo,
+            schema=self.schema, number_of=self.number_of.copy(), key_of=self.key_of.copy(),
+        )  # fmt: skip
 
     def known(self, keys: pl.DataFrame) -> NDArray[np.int64]:
         """The numbers of distinct keys; NONE for those not seen before."""

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.engine.memories import Memory, OrderedRows, Restore, memory_of
+from piestream.copies import Copied
+from piestream.engine.memories import Memory, OrderedRows, memory_of
 from piestream.engine.projection import PREDICATE, RAW, Projection
 from piestream.plan.past import PastColumn
 
@@ -18,7 +19,7 @@ __all__ = ["PastValues", "with_past"]
 Words = NDArray[np.int64]
 
 
-class PastValues:
+class PastValues(Copied):
     """The memories of one stream's predicates, in the order in which they are evaluated."""
 
     def __init__(self, columns: Sequence[PastColumn]) -> None:
@@ -50,10 +51,6 @@ class PastValues:
             operands = [read(event, found) for read in readers]
             found[key] = memory.take(partition, time, operands)
         return found
-
-    def before(self, partitions: Words) -> list[Restore]:
-        """How what these partitions are about to change is brought back."""
-        return [memory.before(partitions) for memory in self._memories]
 
     def forget(self, partitions: Words) -> None:
         """Partitions whose numbers may be given to others."""

@@ -37,6 +37,9 @@ class Projection:
         self.ordered_predicates = [i for i, p in enumerate(distinct) if p.reads_the_past]
         self.keys = [KEY + name for name in binding.query.partition_by]
 
+    def __deepcopy__(self, memo: object) -> Projection:
+        return self  # it never changes
+
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The projected rows of a frame. What ordered predicates read is carried along."""
         try:

@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import Copied
 from piestream.engine.projection import TIME, Projection
 from piestream.errors import LateEventError, TieError
 from piestream.language.options import OnLate, Ties
 
 
-class ReorderBuffer:
+class ReorderBuffer(Copied):
     """Holds projected rows back until the watermark passes them (SPEC 2.5).
 
     The watermark is the largest time seen less the lateness. ``lateness`` None is a bounded input:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import copied_but
 from piestream.engine.batches import Batch, SingleEventBatch
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
@@ -28,8 +30,8 @@ from piestream.row_patterns.loops.matching import (
     take_event,
     variable_masks,
 )
-from piestream.row_patterns.loops.partition_table import RowPartitionTable
-from piestream.row_patterns.loops.records import Partition, PoolHeader, Program
+from piestream.row_patterns.loops.partition_table import RowPartitionTable, forget_threads
+from piestream.row_patterns.loops.records import BlocksHeader, Partition, PoolHeader, Program
 from piestream.row_patterns.loops.rows import compact_pool, remap_kept_codes
 
 __all__ = ["RowDetector"]
@@ -43,6 +45,12 @@ def _empty_pool() -> Words:
     return pool
 
 
+def _empty_blocks() -> Words:
+    blocks = np.zeros(BlocksHeader.size, np.int64)
+    BlocksHeader.over(blocks).used = BlocksHeader.size
+    return blocks
+
+
 class RowDetector:
     """The state and the program of one row pattern."""
 
@@ -50,16 +58,25 @@ class RowDetector:
         self.rows_found = RowCount(None)
         self.compiled = compiled
         self.program = compiled.program.copy()
-        self._header = Program.over(self.program)
         self.bit_of_symbol = np.array(bit_of_variable, np.int64)
         self.window = compiled.ticks.within
         self.partitions = RowPartitionTable(self.program)
         self.pool = _empty_pool()
+        #: Where threads with memory lie; they are followed again where a state is restored.
+        self.blocks = _empty_blocks()
+        self.has_memory = bool(self._header.has_memory)
         self.result_columns = ResultRow.offset("outputs") + self._header.n_outputs
         self._event = SingleEventBatch(0)
         self._scratch = np.zeros(self._header.n_states + self._header.set_words, np.int64)
         #: No partition's head has a WITHIN that is over before or at this time.
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowDetector:
+        return copied_but(self, memo, pool=with_room(self.pool, PoolHeader.over(self.pool).used))
+
+    @property
+    def _header(self) -> Program:
+        return Program.over(self.program)
 
     @property
     def gives_intervals(self) -> bool:
@@ -96,10 +113,12 @@ class RowDetector:
             event = self._event = SingleEventBatch(len(values))
         event.fill(partition, time, mask, values, is_float)
         numbers, offsets, times, columns, known = event.arrays
-        taken = take_event(
-            self.program, self.partitions.words, self.partitions.width, self.pool, partition, time,
-            mask, columns.reshape(-1), known.reshape(1, -1), self._scratch,
-        )  # fmt: skip
+        taken = NO_ROOM
+        if not self.has_memory:
+            taken = take_event(
+                self.program, self.partitions.words, self.partitions.width, self.pool, partition,
+                time, mask, columns.reshape(-1), known.reshape(1, -1), self._scratch,
+            )  # fmt: skip
         if self._has_window:
             self.next_timeout = min(self.next_timeout, time)
         if taken == UNDECIDED:
@@ -127,11 +146,11 @@ class RowDetector:
             words = np.zeros(self.partitions.width, np.int64)
             Partition.over(words, program=self._header).reset()
             numbers, offsets, times, columns, known = batch.arrays(*edge)
-            _, rows = self._call(
-                words, _empty_pool(), (numbers, offsets, times, columns, known), masks,
-                now if self.gives_intervals else INT64_MIN, closes or not self.gives_intervals, True,
-            )  # fmt: skip
-            return rows
+            return self._call(
+                words, _empty_pool(), _empty_blocks(), (numbers, offsets, times, columns, known),
+                masks, now if self.gives_intervals else INT64_MIN,
+                closes or not self.gives_intervals, True,
+            )[-1]  # fmt: skip
 
         if len(edges) == 2:
             return [found((edges[0], edges[1]))]
@@ -172,8 +191,8 @@ class RowDetector:
 
     def _match(self, batch: Batch, masks: Words, now: int, closes: bool = False) -> Words:
         arrays = batch.arrays()
-        self.pool, found = self._call(
-            self.partitions.words, self.pool, arrays, masks, now, closes, False
+        self.pool, self.blocks, found = self._call(
+            self.partitions.words, self.pool, self.blocks, arrays, masks, now, closes, False
         )
         if self._has_window and len(batch.times):
             first = int(batch.times[batch.row_offsets[:-1]].min(initial=INT64_MAX))
@@ -181,20 +200,32 @@ class RowDetector:
         header = PoolHeader.over(self.pool)
         if 2 * header.wasted > header.used:
             self._compact_pool()
+        blocks = BlocksHeader.over(self.blocks)
+        if 2 * blocks.wasted > blocks.used:
+            self._compact_blocks()
         return found
 
     def _call(
-        self, partitions: Words, pool: Words, arrays: Any, masks: Words, now: int, closes: bool,
-        is_whole: bool,
-    ) -> tuple[Words, Words]:  # fmt: skip
+        self, partitions: Words, pool: Words, blocks: Words, arrays: Any, masks: Words, now: int,
+        closes: bool, is_whole: bool,
+    ) -> tuple[Words, Words, Words]:  # fmt: skip
         numbers, offsets, times, columns, known = arrays
         width = self.partitions.width
-        pool, results, n_words = match_rows(
-            self.program, partitions, width, pool, numbers, offsets, times, masks, columns, known,
-            now, closes, is_whole,
-        )  # fmt: skip
+        if self.has_memory:
+            # these loops are compiled when first needed, which for most patterns is never
+            from piestream.row_patterns.loops.memory_matching import match_rows_with_memory
+
+            pool, blocks, results, n_words = match_rows_with_memory(
+                self.program, partitions, width, pool, blocks, numbers, offsets, times, masks,
+                columns, known, now, closes, is_whole,
+            )  # fmt: skip
+        else:
+            pool, results, n_words = match_rows(
+                self.program, partitions, width, pool, numbers, offsets, times, masks, columns,
+                known, now, closes, is_whole,
+            )  # fmt: skip
         rows: Words = results[:n_words].reshape(-1, self.result_columns)
-        return pool, rows
+        return pool, blocks, rows
 
     # -- the state --------------------------------------------------------------------------------
 
@@ -202,6 +233,14 @@ class RowDetector:
         words, count = self.partitions.words, self.n_partitions
         used = words[: count * self.partitions.width]
         self.pool = compact_pool(self.program, used, count, self.pool)
+
+    def _compact_blocks(self) -> None:
+        from piestream.row_patterns.loops.memory_search import compact_blocks
+
+        words, count = self.partitions.words, self.n_partitions
+        used = words[: count * self.partitions.width]
+        width = self.partitions.width
+        self.blocks = compact_blocks(self.program, used, width, count, self.blocks)
 
     def compact(self, now: int, closable: bool = False) -> Words:
         """Free what nothing reads; no partition is released, for its matches are numbered."""
@@ -218,12 +257,16 @@ class RowDetector:
 
     def state_bytes(self) -> int:
         """How many bytes of state are in use."""
-        return (self.partitions.rows.size + PoolHeader.over(self.pool).used) * self.pool.itemsize
+        words = self.partitions.rows.size + PoolHeader.over(self.pool).used
+        words += BlocksHeader.over(self.blocks).used
+        return words * self.pool.itemsize
 
     def export_state(self, partitions: Sequence[int]) -> DetectorState:
         """The words of these partitions, and the rows that they keep."""
+        rows = self.partitions.rows[np.array(partitions, np.int64)]
+        forget_threads(rows)
         return DetectorState(
-            partitions=self.partitions.rows[np.array(partitions, np.int64)],
+            partitions=rows,
             pool=self.pool[: PoolHeader.over(self.pool).used],
             waiting=np.zeros(0, np.int64),
             next_timeout=self.next_timeout,
@@ -234,6 +277,7 @@ class RowDetector:
         """Take over an exported state, which must be sound, in a detector without partitions."""
         numbers = self.add_partitions(state.partitions.size // self.partitions.width)
         self.partitions.rows[:] = state.partitions.reshape(self.partitions.rows.shape)
+        self.blocks = _empty_blocks()
         self.pool = state.pool
         self.next_timeout = state.next_timeout
         return numbers
@@ -255,6 +299,9 @@ class RowDetector:
             self.program, self.partitions.words, self.partitions.width, self.n_partitions,
             self.pool, column, new_codes, np.zeros(0, np.int64),
         )  # fmt: skip
+        if self.has_memory:  # threads may hold codes
+            forget_threads(self.partitions.rows)
+            self.blocks = _empty_blocks()
 
     def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
         """Which codes of a column occur in the state."""

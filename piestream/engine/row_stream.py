@@ -31,6 +31,9 @@ class RowStream(Stream):
         # it has what a stream asks of a detector
         return cast(Detector, RowDetector(binding.compiled, binding.bit_of_symbol))
 
+    def _check_end(self, at_end: AtEnd | None) -> None:
+        """Its partitions end with their last rows, whatever comes behind these."""
+
     @property
     def _rows(self) -> RowDetector:
         return cast(RowDetector, self.detector)

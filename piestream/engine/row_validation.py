@@ -9,7 +9,7 @@ import numpy as np
 from piestream.engine.state import StreamState
 from piestream.engine.validation import damaged
 from piestream.plan.binding import Binding
-from piestream.row_patterns.loops.partition_table import RowPartitionTable
+from piestream.row_patterns.loops.partition_table import THREAD_FIELDS, RowPartitionTable
 from piestream.row_patterns.loops.records import Partition, PoolHeader, Program
 
 __all__ = ["check_row_words"]
@@ -45,6 +45,9 @@ def check_row_words(binding: Binding, state: StreamState, dictionaries: Mapping[
         and ((threads >= 0) & (threads < program.n_states)).all()
         and (columns["dropped"] >= 0).all()
         and (columns["matches"] >= 0).all()
+        and all((columns[name] == 0).all() for name in THREAD_FIELDS)
+        and (columns["given_until"] >= 0).all()
+        and (columns["given_until"] <= columns["dropped"] + count).all()
     )
     if not sound:
         raise damaged("a partition says something that no partition can say")
@@ -53,7 +56,7 @@ def check_row_words(binding: Binding, state: StreamState, dictionaries: Mapping[
         times = kept[:, 0]
         if (np.diff(times) <= 0).any() or (n_rows and times[-1] != last_time):
             raise damaged("the rows of a partition are not in order of time")
-        if ((kept[:, 1] < 0) | (kept[:, 1] >> program.n_variables != 0)).any():
+        if ((kept[:, 1] < 0) | (kept[:, 1] >> len(binding.query.symbols) != 0)).any():
             raise damaged("a row says that conditions hold that there are not")
         for attribute, size in dictionaries.items():
             codes = kept[:, program.values_at + attribute]

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import copied_but
 from piestream.engine import ordering
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
-from piestream.engine.changes import ChangeGuard, cause_of
+from piestream.engine.changes import ChangeCount, cause_of
 from piestream.engine.detector import PORTION_ROWS, Detector
 from piestream.engine.dictionaries import Dictionary
 from piestream.engine.many_rows import RowCount
@@ -119,9 +120,11 @@ class Stream:
         self.no_results = pl.DataFrame(schema=binding.result_schema)
         #: Is told the result rows that are found, where somebody wants to look on.
         self.on_results: Callable[[pl.DataFrame], None] | None = None
-        self._change = ChangeGuard()
-        #: How many calls have changed the state: what they found is in their results, nowhere else.
-        self.changes = 0
+        self._observed = True
+        self.changes = ChangeCount()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copied_but(self, memo, on_results=self.on_results)
 
     def _new_projection(self, binding: Binding) -> Projection:
         return Projection(binding)
@@ -156,12 +159,11 @@ class Stream:
         if most_rows is None:
             most_rows = min(PORTION_ROWS, self._enough + 1)
         self._projection.check_times(rows[TIME])
-        with self._change:
+        with self.changes:
             with self._unchanged_on_error():
                 yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.watermark)
-            self.changes += 1
 
     def process_unordered(self, rows: pl.DataFrame, seen: int) -> pl.DataFrame:
         """Process projected rows whose order among themselves does not say which of them is late.
@@ -170,7 +172,7 @@ class Stream:
         than the watermark was before them are dropped and counted.
         """
         self._projection.check_times(rows[TIME])
-        with self._change:
+        with self.changes:
             with self._unchanged_on_error():
                 self._buffer.observe_time(seen)
                 results = list(self._detect(self._buffer.release_unordered(rows)))
@@ -197,7 +199,7 @@ class Stream:
             return None
         if self.detector.partitions.last_time(partition) >= time:
             return None
-        self._change.begin()
+        self.changes.begun += 1
         if not isinstance(mask, int):
             self._past.make_room(partition + 1)
             mask = mask(self._past, partition)
@@ -211,8 +213,6 @@ class Stream:
         result = self.no_results if found is None else self._results(found)
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
-        self.changes += 1
-        self._change.changing = False
         return result
 
     def code_of(self, number: int, value: Any) -> int | None:
@@ -229,8 +229,9 @@ class Stream:
         """All events before ``time`` have come: process what waited for that."""
         if self.lateness is None:
             raise ValueError("a bounded input has no clock to advance")
-        self._buffer.observe_watermark(time)
-        return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
+        with self.changes, self._unchanged_on_error():
+            self._buffer.observe_watermark(time)
+            return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
 
     def finish(self, at_end: AtEnd | None = None) -> pl.DataFrame:
         """No more events come: process all that waits, at the largest time seen.
@@ -243,7 +244,8 @@ class Stream:
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
     ) -> Iterator[pl.DataFrame]:
         """As `finish`, in portions."""
-        with self._change:
+        with self.changes:
+            self._check_end(at_end)
             if self._buffer:
                 yield from self._detect(self._buffer.drain(), last=True, most_rows=most_rows)
             if self._buffer.latest != INT64_MIN:
@@ -251,14 +253,17 @@ class Stream:
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
-            self.changes += 1
 
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
         """The results of ending what is open, if that is asked for."""
         if (at_end or self._at_end) == "close":
-            self._check_closable()
             yield from map(self._results, self.detector.close(most_rows))
             self._incomplete = 0
+
+    def _check_end(self, at_end: AtEnd | None) -> None:
+        """Refuse an end that `_closed` cannot bring about, before anything is changed for it."""
+        if (at_end or self._at_end) == "close" and not self._whole:
+            self._check_closable()
 
     def _check_closable(self) -> None:
         """Refuse to close where an interval would end behind the last time that there is."""
@@ -277,8 +282,9 @@ class Stream:
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
-            closed = self.detector.close(PORTION_ROWS)
-            self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
+            with self.changes:
+                closed = self.detector.close(PORTION_ROWS)
+                self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
         return self._incomplete
 
     @property
@@ -318,9 +324,9 @@ class Stream:
         """What becomes of an event that comes after the watermark."""
         return self._buffer.on_late
 
-    def mark_incomplete(self) -> None:
-        """Results were lost on their way: go on from a state before them, not from here."""
-        self._change.changing = True
+    def set_observed(self, observed: bool) -> None:
+        """Whether anybody is told what is found, by `on_results` and by warnings."""
+        self._observed = self.detector.rows_found.warns = observed
 
     @property
     def is_empty(self) -> bool:
@@ -354,7 +360,7 @@ class Stream:
                 "the type of a column came up too late: say the types when the session is opened, "
                 "query.open(schema={...})"
             )
-        with self._change:
+        with self.changes:
             old = self.binding.attributes
             place = {
                 a.name: n for n, a in enumerate(old)
@@ -380,13 +386,17 @@ class Stream:
                 self._past.make_room(self.detector.n_partitions)
                 self._past = self._past.of_types(binding.past, self.detector.n_partitions)
 
-    def export_state(self) -> StreamState:
-        """Everything that the stream knows, compacted; `restore_state` makes the stream of it."""
-        assert isinstance(self._partitions, Partitions)
-        with self._change:
+    def compact(self) -> None:
+        """Free what can no longer take part in a match, as `export_state` does before all else."""
+        with self.changes:
             at = INT64_MIN if self.lateness is None else self._compacted_at
             self.detector.compact(at, self.closable)
             self._past.make_room(self.detector.n_partitions)
+
+    def export_state(self) -> StreamState:
+        """Everything that the stream knows, compacted; `restore_state` makes the stream of it."""
+        assert isinstance(self._partitions, Partitions)
+        Stream.compact(self)  # queries in brackets are stored, and compacted, for themselves
         used = self._partitions.used()
         return StreamState(
             ties=self.ties,
@@ -550,7 +560,7 @@ class Stream:
         self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
         self._counts.left_out += left_out
         result = result_frame(self.binding.outputs, rows)
-        if self.on_results is not None and len(result):
+        if self.on_results is not None and self._observed and len(result):
             self.on_results(result)
         return result
 

@@ -7,12 +7,12 @@ after some time that no run follows another one.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.copies import Copied
 from piestream.joins.partition_table import PartitionTable
 
 Words = NDArray[np.int64]
@@ -26,7 +26,7 @@ def _unsigned(times: Words) -> NDArray[np.uint64]:
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-class DeadlineTimers:
+class DeadlineTimers(Copied):
     """The deadlines of partitions: when, unless an event comes, something happens to them.
 
     Each partition that waits for one is queued at a deadline that was right when it was queued, or is
@@ -44,7 +44,7 @@ class DeadlineTimers:
         self._queues = False
         self._deadlines = np.zeros(0, np.uint64)  # at which each partition is queued
         self._groups: list[tuple[int, int, NDArray[np.uint64], Words]] = []
-        self._numbers = count()  # groups of one deadline are not compared any further
+        self._n_groups = 0  # groups of one deadline are not compared any further
 
     def touch(self, partitions: Words) -> None:
         """Record activity of these partitions."""
@@ -124,7 +124,8 @@ class DeadlineTimers:
 
     def _push(self, deadlines: NDArray[np.uint64], partitions: Words) -> None:
         if len(deadlines):
-            heappush(self._groups, (int(deadlines[0]), next(self._numbers), deadlines, partitions))
+            self._n_groups += 1
+            heappush(self._groups, (int(deadlines[0]), self._n_groups, deadlines, partitions))
 
     def _set_earliest(self) -> None:
         first = self._groups[0][0] if self._groups else _LATEST

@@ -10,7 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX
-from piestream.engine.memories import OrderedRows, Restore, as_lists
+from piestream.copies import Copied
+from piestream.engine.memories import OrderedRows, as_lists
 from piestream.expressions.typed import Window
 from piestream.intervals.exact_sums import ExactSum
 from piestream.intervals.windows import (
@@ -41,7 +42,7 @@ def _kind(column: PastColumn) -> Kind:
     return Kind[function]
 
 
-class WindowMemory:
+class WindowMemory(Copied):
     """AVG(x) OVER 30 s and its like: the values in the window of each partition."""
 
     def __init__(self, column: PastColumn) -> None:
@@ -177,16 +178,6 @@ class WindowMemory:
         if not found[0, 0]:
             return None
         return (out.view(np.float64) if self.column.dtype == pl.Float64 else out)[0].item()
-
-    def before(self, partitions: Words) -> Restore:
-        heads, pool, top = self._heads, self._pool, self._top
-        rows = self._rows[partitions]  # a copy; what lies in a queue is not overwritten
-
-        def restore() -> None:
-            self._heads, self._pool, self._top = heads, pool, top
-            self._rows[partitions] = rows
-
-        return restore
 
     def forget(self, partitions: Words) -> None:
         self._rows[partitions] = 0

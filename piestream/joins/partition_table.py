@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import NONE
+from piestream.copies import copied_but
 from piestream.joins.partition import Partition
 from piestream.joins.records import Bridges, Program, RingHeader
 
@@ -34,6 +38,11 @@ class PartitionTable:
         self._free: list[int] = []
         self.words = np.zeros(0, np.int64)
         self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PartitionTable:
+        words = with_room(self.words, self.count * self.width)
+        view = memoryview(words)  # type: ignore[arg-type]
+        return copied_but(self, memo, words=words, _view=view)
 
     def add(self, count: int) -> Words:
         """The numbers of so many new partitions, without any event yet."""

@@ -31,10 +31,10 @@ from piestream.language.options import (
     BoundedOptions,
     FileKeywords,
     FileOptions,
-    OrderKeywords,
-    OrderOptions,
     RunKeywords,
     RunOptions,
+    SessionKeywords,
+    SessionOptions,
     SparkBoundedOptions,
     SparkKeywords,
     SparkStreamOptions,
@@ -602,14 +602,14 @@ class Query:
             return run_files(self, FileOptions.of(options))
         return run(self, frame, RunOptions.of(options))
 
-    @takes_options(OrderOptions)
+    @takes_options(SessionOptions)
     def open(
         self,
         state: bytes | None = None,
         *,
         schema: Mapping[str, Any] | None = None,
         status: str | Path | None = None,
-        **options: Unpack[OrderKeywords],
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         """A session on a stream that goes on: push events, get the matches that became known.
 
@@ -633,6 +633,9 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        recover
+            Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
+            the state. Without it a session that was interrupted in a change is of no use any more.
 
         Raises
         ------

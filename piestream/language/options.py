@@ -6,7 +6,8 @@ as a `TypedDict`, which type checkers and editors read.
 ========================== =====================================
 class                      is for
 ========================== =====================================
-`OrderOptions`             sessions; every input takes these
+`OrderOptions`             every input
+`SessionOptions`           sessions
 `BoundedOptions`           inputs that end: all but streaming Spark frames
 `RunOptions`               frames and lists of events
 `FileOptions`              files
@@ -50,6 +51,8 @@ __all__ = [
     "Partitioning",
     "RunKeywords",
     "RunOptions",
+    "SessionKeywords",
+    "SessionOptions",
     "SparkBoundedOptions",
     "SparkKeywords",
     "SparkOptions",
@@ -82,6 +85,11 @@ def _about(
 
 def _check_lateness(value: DurationLike) -> None:
     as_duration(value, "the lateness")
+
+
+def _check_recover(value: bool) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"recover is True or False, not {value!r}")
 
 
 def _check_threads(value: int) -> None:
@@ -193,6 +201,21 @@ class OrderOptions:
 
 
 _FIELDS = {option.name: option for option in fields(OrderOptions)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions(OrderOptions):
+    """How a session goes on."""
+
+    whose = "sessions"
+
+    recover: bool = field(
+        default=True,
+        metadata=_about(
+            "Whether an interrupted call is undone, which takes a copy of the state.",
+            check=_check_recover,
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,6 +367,12 @@ class OrderKeywords(TypedDict, total=False):
     on_late: OnLate | None
 
 
+class SessionKeywords(OrderKeywords, total=False):
+    """The keywords of `SessionOptions`."""
+
+    recover: bool | None
+
+
 class BoundedKeywords(OrderKeywords, total=False):
     """The keywords of `BoundedOptions`."""
 
@@ -382,7 +411,7 @@ class AnyKeywords(FileKeywords, SparkKeywords, total=False):
 
 def _declared(name: str) -> tuple[type[OrderOptions], Field[Any]]:
     """The class that declares an option, and the option."""
-    for kind in (FileOptions, SparkBoundedOptions, SparkStreamOptions):
+    for kind in (SessionOptions, FileOptions, SparkBoundedOptions, SparkStreamOptions):
         for owner in reversed(kind.__mro__):
             for option in fields(owner) if issubclass(owner, OrderOptions) else ():
                 if option.name == name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span, did_you_mean
 from piestream.expressions.durations import Duration
@@ -14,12 +15,15 @@ from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft
 from piestream.language.model import NO_WINDOW, Query, Symbol, Where
-from piestream.language.row_measures import ROW_AGGREGATES, RowNames, read_measures
+from piestream.language.row_conditions import needs_memory, read_condition
+from piestream.language.row_measures import RowNames, read_measures
 from piestream.language.row_pattern_text import read_row_pattern
 from piestream.language.row_patterns import (
     EmptyMatches,
+    MatchMode,
     Measure,
     PatternNode,
+    RowCondition,
     RowPattern,
     Skip,
     SkipMode,
@@ -85,7 +89,8 @@ class _Reader:
     within: Duration | None = None
     subsets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     definitions: dict[str, Predicate] = field(default_factory=dict)
-    rows: RowPattern | None = None
+    conditions: dict[str, RowCondition] = field(default_factory=dict)
+    mode: MatchMode = MatchMode.PREFERRED
     spans: dict[Where, Span] = field(default_factory=dict)
 
     def read(self) -> None:
@@ -101,8 +106,8 @@ class _Reader:
             "ALL": self._all_rows,
             "AFTER": self._after,
             "WITHIN": self._within,
-            "INCREMENTAL": self._extension,
-            "MAXIMAL": self._extension,
+            "INCREMENTAL": partial(self._match_mode, MatchMode.INCREMENTAL),
+            "MAXIMAL": partial(self._match_mode, MatchMode.MAXIMAL),
             "DEFINE": self._define,
             "MEASURES": self._measures,
         }
@@ -123,6 +128,7 @@ class _Reader:
     def query(self) -> Query | None:
         """The query, unless what was read does not go together."""
         assert self.pattern is not None
+        variables = self._variables()
         rows = RowPattern(
             self.pattern,
             self.measures,
@@ -131,10 +137,13 @@ class _Reader:
             self.empty_matches,
             self.skip,
             self.within,
+            tuple(self.conditions[name] for name in variables if name in self.conditions),
+            self.mode,
         )
+        facts = [fact for condition in rows.conditions for fact in condition.facts]
         symbols = tuple(
-            Symbol(name, self.definitions.get(name, EVERY_INTERVAL)) for name in rows.variables
-        )
+            Symbol(name, self.definitions.get(name, EVERY_INTERVAL)) for name in variables
+        ) + tuple(Symbol(name, predicate) for name, predicate in facts)
         before = len(self.cursor.diagnostics)
         validate_rows(rows, self.partition_by, self.source, self.cursor, self.spans)
         if len(self.cursor.diagnostics) > before:
@@ -220,8 +229,11 @@ class _Reader:
             self.spans["skip",] = name.span
             cursor.expect_end("AFTER MATCH SKIP")
 
-    def _extension(self, cursor: Cursor) -> None:
-        cursor.report(cursor.span(), "INCREMENTAL and MAXIMAL MATCH are not supported yet")
+    def _match_mode(self, mode: MatchMode, cursor: Cursor) -> None:
+        if self.mode is not MatchMode.PREFERRED:
+            cursor.report(cursor.span(), "INCREMENTAL and MAXIMAL MATCH exclude each other")
+        self.mode = mode
+        cursor.expect_end(mode.value)
 
     def _pattern(self, cursor: Cursor) -> None:
         self.pattern = read_row_pattern(cursor)
@@ -289,10 +301,9 @@ class _Reader:
         if not written:
             item.report(item.peek(), f"the condition of {variable} is missing")
             return None
-        before = len(item.diagnostics)
-        self._refuse_memory(variable, written, item)
-        if len(item.diagnostics) > before:
-            return None
+        names = (*self._variables(), *self.subsets)
+        if needs_memory(written, variable, names):
+            return self._with_memory(variable, Cursor(written, item.end.span, item.diagnostics))
         start, end = written[0].span.start, written[-1].span.end
         qualifiers = (variable, *self.source.qualifiers)
         predicate, faults = Predicate.read(
@@ -303,21 +314,22 @@ class _Reader:
         item.diagnostics.extend(Diagnostic(f.span or whole, f.message, f.hint) for f in faults)
         return predicate
 
-    def _refuse_memory(self, variable: str, written: list[Token], item: Cursor) -> None:
-        """Conditions read the row itself and the one before it."""
-        others = {*self._variables(), *self.subsets} - {variable}
-        why = "a condition reads its own row, and PREV(column) at the row before"
-        for index, token in enumerate(written[:-1]):
-            following = written[index + 1]
-            if token.text in others and following.is_sign("."):
-                message = f"conditions over other variables are not supported yet: {token.text}"
-                item.report(token, message, why)
-            functions = (*ROW_AGGREGATES, "FIRST", "LAST", "NEXT", "CLASSIFIER", "MATCH_NUMBER")
-            named = (*functions, "RUNNING", "FINAL")
-            is_word = token.upper in named[-2:] and following.kind is Kind.WORD
-            if token.upper in named and (following.is_sign("(") or is_word):
-                message = f"{token.upper} is not supported yet in a condition of DEFINE"
-                item.report(token, message, why)
+    def _with_memory(self, variable: str, written: Cursor) -> Predicate | None:
+        """A condition that reads other rows of the match; gives what it says of its own."""
+        assert self.pattern is not None
+        names = (*self._variables(), *self.subsets)
+        members = RowPattern(self.pattern, (), tuple(self.subsets.items())).members
+        found = read_condition(
+            variable, written, self.text,
+            RowNames(names, False, self.source.qualifiers, in_condition=True), members, self.spans,
+        )  # fmt: skip
+        self.spans["predicate", variable] = written.span()
+        if found is None:
+            return None
+        predicate, condition = found
+        if condition is not None:
+            self.conditions[variable] = condition
+        return predicate
 
 
 def _split(cursor: Cursor) -> dict[str, Cursor]:
@@ -343,8 +355,7 @@ def _split(cursor: Cursor) -> dict[str, Cursor]:
         end = cursor.end.span if following is None else tokens[stop].span
         if words[0] in found:
             cursor.report(tokens[start], f"{' '.join(words)} is given twice")
-        begin = start if words[0] in ("INCREMENTAL", "MAXIMAL") else start + len(words)
-        inside = Cursor(tokens[begin:stop], end, cursor.diagnostics)
+        inside = Cursor(tokens[start + len(words) : stop], end, cursor.diagnostics)
         found.setdefault(words[0], inside)
     return found
 

@@ -6,7 +6,9 @@ the language of predicates, which reads items as columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.keywords import EXPRESSION_WORDS
@@ -19,7 +21,15 @@ from piestream.language.model import Where
 from piestream.language.printer import name as written
 from piestream.language.row_patterns import Measure, RowItem
 
-__all__ = ["ROW_AGGREGATES", "RowNames", "item_text", "read_measures"]
+__all__ = [
+    "ROW_AGGREGATES",
+    "FoundItems",
+    "RowNames",
+    "is_over",
+    "item_text",
+    "read_items",
+    "read_measures",
+]
 
 #: The aggregates over the rows of a match.
 ROW_AGGREGATES = tuple(name for name in AGGREGATES if name not in ("FIRST", "LAST"))
@@ -36,6 +46,7 @@ class RowNames:
     variables: tuple[str, ...]  # and subsets
     all_rows: bool
     row_prefixes: tuple[str, ...] = ()  # names of the stream, which say nothing
+    in_condition: bool = False  # of DEFINE, which knows of no row behind its own
 
 
 def read_measures(
@@ -66,15 +77,11 @@ def _read_measure(
     alias = Cursor([tokens[-1]], part.end.span, part.diagnostics).take_name("the name of a measure")
     inner = Cursor(tokens[:-2], tokens[-2].span, part.diagnostics)
     before = len(part.diagnostics)
-    items = _Items(inner, names)
-    items.read_all()
+    items = read_items(inner, names)
     if alias is None or len(part.diagnostics) > before:
         return None
     whole = inner.span()
-    leaves = [
-        replace(t, span=Span(t.span.start - whole.start, t.span.end - whole.start))
-        for t in items.leaves
-    ]
+    leaves = items.leaves_from(whole.start)
     expression, faults = ValueExpression.read(
         text[whole.start : whole.end], text, whole.start, leaves, values_of(inner.tokens)
     )
@@ -84,19 +91,39 @@ def _read_measure(
     for item, span in items.places:
         spans.setdefault(("column", item_text(item)), span)
     spans[("return", alias.text)] = part.span()
-    used = {name: items.found[name] for name in expression.names}
+    used = {name: items.items[name] for name in expression.names}
     return Measure(alias.text, expression, tuple(used.items()))
 
 
 @dataclass(slots=True)
+class FoundItems:
+    """The items of one expression: by their texts, and where each stands."""
+
+    items: dict[str, RowItem] = field(default_factory=dict)
+    leaves: list[Token] = field(default_factory=list)
+    places: list[tuple[RowItem, Span]] = field(default_factory=list)
+
+    def leaves_from(self, start: int) -> list[Token]:
+        """The items as tokens of a text that begins at ``start``."""
+        return [
+            replace(t, span=Span(t.span.start - start, t.span.end - start)) for t in self.leaves
+        ]
+
+
+def read_items(cursor: Cursor, names: RowNames) -> FoundItems:
+    """The items of an expression; faults go to the cursor's list."""
+    reader = _Items(cursor, names)
+    reader.read_all()
+    return reader.found
+
+
+@dataclass(slots=True)
 class _Items:
-    """The items of one measure, as they come up."""
+    """The items of one expression, as they come up."""
 
     cursor: Cursor
     names: RowNames
-    leaves: list[Token] = field(default_factory=list)
-    found: dict[str, RowItem] = field(default_factory=dict)
-    places: list[tuple[RowItem, Span]] = field(default_factory=list)
+    found: FoundItems = field(default_factory=FoundItems)
 
     def read_all(self) -> None:
         cursor = self.cursor
@@ -109,17 +136,19 @@ class _Items:
                 continue
             span = cursor.tokens[first].span.joined(cursor.tokens[cursor.position - 1].span)
             text = item_text(item)
-            self.found[text] = item
-            self.places.append((item, span))
-            self.leaves.append(Token(Kind.WORD, text, span))
+            self.found.items[text] = item
+            self.found.places.append((item, span))
+            self.found.leaves.append(Token(Kind.WORD, text, span))
 
     def _next(self) -> RowItem | None:
         """The item that comes next, if one does."""
         cursor = self.cursor
         token, after = cursor.peek(), cursor.peek(1)
+        if self.names.in_condition and self._is_window(token, after):
+            return None
         if token.upper in ("RUNNING", "FINAL") and after.kind is Kind.WORD:
             cursor.take()
-            is_final = token.upper == "FINAL" and self.names.all_rows
+            is_final = self._is_final(token)
             if cursor.peek().upper not in (*_NAVIGATIONS[:2], *ROW_AGGREGATES, "CLASSIFIER"):
                 cursor.report(token, f"{token.upper} stands before FIRST, LAST or an aggregate")
                 return None
@@ -132,6 +161,23 @@ class _Items:
         ):
             return self._column(False)
         return None
+
+    def _is_window(self, token: Token, after: Token) -> bool:
+        """Whether an aggregate OVER so many events begins here; its operand is read by itself."""
+        cursor = self.cursor
+        if token.upper in ROW_AGGREGATES and after.is_sign("("):
+            return is_over(cursor.tokens[cursor.position + 1 :])
+        if token.upper == "OVER" and cursor.peek(-1).is_sign(")"):
+            cursor.position += 3  # and the length: a number and its unit
+            return True
+        return False
+
+    def _is_final(self, token: Token) -> bool:
+        """Whether RUNNING or FINAL is the latter, and says something."""
+        if token.upper == "FINAL" and self.names.in_condition:
+            message = "a condition of DEFINE is RUNNING: the rows behind its own are not known yet"
+            self.cursor.report(token, message, "leave FINAL out")
+        return token.upper == "FINAL" and self.names.all_rows
 
     def _column(self, is_final: bool) -> RowItem | None:
         """``A.price`` or ``price``: the value at the last row so far."""
@@ -244,7 +290,7 @@ class _Items:
         cursor = self.cursor
         inner: RowItem | None
         if cursor.peek().upper in ("RUNNING", "FINAL") and cursor.peek(1).upper in _NAVIGATIONS[:2]:
-            is_final = cursor.take().upper == "FINAL" and self.names.all_rows
+            is_final = self._is_final(cursor.take())
         first = cursor.peek()
         if first.upper in ("FIRST", "LAST") and cursor.peek(1).is_sign("("):
             inner = self._call(is_final)
@@ -273,6 +319,16 @@ class _Items:
             cursor.report(number, f"{function} takes a whole number behind the comma")
             return None
         return int(text)
+
+
+def is_over(tokens: Sequence[Token]) -> bool:
+    """Whether OVER follows the bracket that closes the first one."""
+    depth = 0
+    for token, following in pairwise(tokens):
+        depth += token.is_sign("(") - token.is_sign(")")
+        if not depth:
+            return following.upper == "OVER"
+    return False
 
 
 def item_text(item: RowItem) -> str:

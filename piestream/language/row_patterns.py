@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union
 
 from piestream.expressions.durations import Duration
+from piestream.expressions.predicate import Predicate
+from piestream.expressions.syntax import Node
 from piestream.expressions.values import ValueExpression
 
 __all__ = [
@@ -15,10 +17,12 @@ __all__ = [
     "Concatenation",
     "EmptyMatches",
     "Exclusion",
+    "MatchMode",
     "Measure",
     "PatternNode",
     "Permutation",
     "Repetition",
+    "RowCondition",
     "RowItem",
     "RowPattern",
     "Skip",
@@ -101,6 +105,14 @@ class Skip:
     variable: str | None = None
 
 
+class MatchMode(Enum):
+    """Which of the matches that there are is given; the extensions are those of DejaVu."""
+
+    PREFERRED = ""
+    INCREMENTAL = "INCREMENTAL MATCH"
+    MAXIMAL = "MAXIMAL MATCH"
+
+
 class EmptyMatches(Enum):
     """What ALL ROWS PER MATCH gives of matches without rows, and of rows without a match."""
 
@@ -141,6 +153,25 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCondition:
+    """``B AS B.price > A.price``: what a variable asks of the match so far, its own row included.
+
+    The columns of ``memory`` and ``tree`` are items, by their texts. ``tree`` is the whole condition;
+    ``memory`` what is left of it without the parts that read the row alone: those that must hold
+    anyway are the predicate of the variable's symbol, and others are ``facts``, which are the symbols
+    behind those of the variables.
+    """
+
+    variable: str
+    text: str
+    memory: Predicate = field(compare=False, repr=False)
+    tree: Node = field(compare=False, repr=False)
+    items: tuple[tuple[str, RowItem], ...] = field(compare=False, repr=False)  # those of ``memory``
+    all_items: tuple[tuple[str, RowItem], ...] = field(compare=False, repr=False)
+    facts: tuple[tuple[str, Predicate], ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class RowPattern:
     """The parts of ``MATCH_RECOGNIZE`` but for its conditions, which are the query's symbols.
 
@@ -158,6 +189,9 @@ class RowPattern:
     empty_matches: EmptyMatches = EmptyMatches.SHOW
     skip: Skip = Skip()
     within: Duration | None = None
+    #: Of the variables whose conditions read other rows of the match.
+    conditions: tuple[RowCondition, ...] = ()
+    mode: MatchMode = MatchMode.PREFERRED
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -170,6 +204,44 @@ class RowPattern:
         ('A', 'B')
         """
         return tuple(dict.fromkeys(_variables(self.pattern)))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the query's symbols: the variables, and what else conditions read of a row.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n "
+        ...                  "PATTERN (A B) DEFINE B AS B.x > A.x OR y LIKE 'n%')")
+        >>> query.rows.symbols
+        ('A', 'B', "B: y LIKE 'n%'")
+        """
+        facts = (name for condition in self.conditions for name, _ in condition.facts)
+        return (*self.variables, *facts)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that measures, and conditions of more than one row, read of a match.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(A.y) AS n "
+        ...                  "PATTERN (A B) DEFINE B AS B.x > A.x)")
+        >>> sorted(query.rows.columns)
+        ['x', 'y']
+        """
+        items = [item for measure in self.measures for _, item in measure.items]
+        items += [item for condition in self.conditions for _, item in condition.items]
+        return frozenset(item.column for item in items if item.column is not None)
+
+    def condition(self, variable: str) -> RowCondition | None:
+        """The condition of a variable that reads other rows of the match.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n "
+        ...                  "PATTERN (A B) DEFINE B AS B.x > A.x)")
+        >>> query.rows.condition("B").text
+        'LAST(B.x) > LAST(A.x)'
+        """
+        return next((c for c in self.conditions if c.variable == variable), None)
 
     def members(self, name: str | None) -> tuple[str, ...]:
         """The variables that a name stands for: itself, those of a subset, or all.

@@ -6,7 +6,7 @@ from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.language.model import Query
 from piestream.language.printer import UNNAMED_STREAM, name
 from piestream.language.row_pattern_text import row_pattern_text
-from piestream.language.row_patterns import EmptyMatches, RowPattern, SkipMode
+from piestream.language.row_patterns import EmptyMatches, MatchMode, RowPattern, SkipMode
 
 __all__ = ["row_query_text"]
 
@@ -46,8 +46,11 @@ def row_query_text(query: Query) -> str:
     if rows.subsets:
         subsets = (f"{name(s)} = ({', '.join(map(name, of))})" for s, of in rows.subsets)
         lines.append("SUBSET " + ", ".join(subsets))
-    defined = [s for s in query.symbols if s.predicate is not EVERY_INTERVAL]
-    conditions = (f"{name(s.name)} AS {s.predicate}" for s in defined)
+    conditions = [
+        f"{name(symbol.name)} AS {condition.text if condition else symbol.predicate}"
+        for symbol in query.symbols[: len(rows.variables)]
+        if (condition := rows.condition(symbol.name)) or symbol.predicate is not EVERY_INTERVAL
+    ]
     lines.append("DEFINE " + ",\n         ".join(conditions))
     return f"FROM {head} MATCH_RECOGNIZE (\n  " + "\n  ".join(lines) + "\n)"
 
@@ -62,4 +65,6 @@ def _output(rows: RowPattern) -> list[str]:
         lines.append(f"AFTER MATCH SKIP {rows.skip.mode.value} {name(rows.skip.variable)}")
     elif rows.skip.mode is not SkipMode.PAST_LAST_ROW:
         lines.append(f"AFTER MATCH SKIP {rows.skip.mode.value}")
+    if rows.mode is not MatchMode.PREFERRED:
+        lines.append(rows.mode.value)
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from piestream.expressions.diagnostics import Span
 from piestream.language.cursor import Cursor
@@ -12,15 +13,25 @@ from piestream.language.row_patterns import (
     Alternation,
     Anchor,
     Concatenation,
+    EmptyMatches,
     Exclusion,
+    MatchMode,
     PatternNode,
     Permutation,
     Repetition,
     RowPattern,
+    SkipMode,
     Variable,
 )
 
 __all__ = ["endless_part", "validate_rows"]
+
+
+class Report(Protocol):
+    """Takes a fault at a part of the query."""
+
+    def __call__(self, where: Where, message: str, hint: str | None = None) -> None: ...
+
 
 #: One bit of a word for each variable.
 MOST_VARIABLES = 62
@@ -41,8 +52,9 @@ def validate_rows(
     variables = rows.variables
     if not variables:
         report(("pattern",), "the pattern names no variable", "write PATTERN (A B+)")
-    if len(variables) > MOST_VARIABLES:
-        report(("pattern",), f"a pattern has at most {MOST_VARIABLES} variables")
+    facts = sum(len(condition.facts) for condition in rows.conditions)
+    if len(variables) + facts > MOST_VARIABLES:
+        report(("pattern",), f"a pattern has at most {MOST_VARIABLES} variables and conditions")
     taken = dict.fromkeys(partition_by, "in PARTITION BY")
     if rows.all_rows and source.order_by is not None:
         taken[source.order_by] = "in ORDER BY"
@@ -54,7 +66,39 @@ def validate_rows(
         report(("order_by",), f"{source.order_by} is in PARTITION BY and in ORDER BY")
     if rows.all_rows and _has_exclusion(rows.pattern) and rows.empty_matches.value[:4] == "WITH":
         report(("all",), "WITH UNMATCHED ROWS cannot be given with an exclusion {- -}")
-    _validate_skip(rows, report)
+    if rows.mode is MatchMode.INCREMENTAL:
+        _validate_incremental(rows, report)
+    else:
+        _validate_skip(rows, report)
+
+
+def _validate_incremental(rows: RowPattern, report: Report) -> None:
+    """Its matches end at different rows, and may overlap."""
+    if rows.skip.mode is not SkipMode.TO_NEXT_ROW:
+        report(
+            ("skip",) if rows.skip.variable is not None else ("incremental",),
+            "INCREMENTAL MATCH gives the longest match that ends at each row, so that matches overlap",
+            "write AFTER MATCH SKIP TO NEXT ROW",
+        )
+    if rows.empty_matches is EmptyMatches.WITH_UNMATCHED:
+        report(("all",), "WITH UNMATCHED ROWS cannot be given with INCREMENTAL MATCH")
+    if _has_end(rows.pattern):
+        report(("pattern",), "$ cannot be used with INCREMENTAL MATCH, which waits for no end")
+    for condition in rows.conditions:
+        if any(item.function == "MATCH_NUMBER" for _, item in condition.all_items):
+            message = "MATCH_NUMBER() in a condition has no meaning with INCREMENTAL MATCH"
+            report(("predicate", condition.variable), message)
+
+
+def _has_end(node: PatternNode) -> bool:
+    match node:
+        case Anchor(at_start):
+            return not at_start
+        case Concatenation(parts) | Alternation(parts) | Permutation(parts):
+            return any(map(_has_end, parts))
+        case Repetition(part) | Exclusion(part):
+            return _has_end(part)
+    return False
 
 
 def endless_part(node: PatternNode) -> Repetition | None:
@@ -82,9 +126,8 @@ def _has_exclusion(node: PatternNode) -> bool:
     return False
 
 
-def _validate_skip(rows: RowPattern, report: object) -> None:
+def _validate_skip(rows: RowPattern, report: Report) -> None:
     """A row to skip to is in every match, and never its first."""
-    assert callable(report)
     target = rows.skip.variable
     if target is None:
         return

@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
+import polars as pl
+
 from piestream.adapters.session import Session
-from piestream.engine.combined import CombinedStream
-from piestream.engine.stream import Stream
 from piestream.language.model import Query
-from piestream.language.options import AtEnd, OrderKeywords
+from piestream.language.options import AtEnd, SessionKeywords
 from piestream.monitoring.files import name_of, read_status
 from piestream.monitoring.publisher import Publisher
 from piestream.monitoring.status import Status
 from piestream.monitoring.streams import RecentRows, stream_status
-from piestream.plan.binding import Binding
 
 __all__ = ["PublishedSession", "status"]
 
@@ -46,7 +45,7 @@ class PublishedSession(Session):
         *,
         state: bytes | None = None,
         schema: Mapping[str, Any] | None = None,
-        **options: Unpack[OrderKeywords],
+        **options: Unpack[SessionKeywords],
     ) -> None:
         self._recent = RecentRows()
         super().__init__(query, state=state, schema=schema, **options)
@@ -56,20 +55,16 @@ class PublishedSession(Session):
         # where nobody closes it: when it is collected, and when the process ends
         weakref.finalize(self, self._publisher.stop, "closed", read=False)
 
-    def _restore(self, state: bytes) -> None:
-        super()._restore(state)
-        assert self._stream is not None
-        self._stream.on_results = self._recent.note
+    def _observer(self) -> Callable[[pl.DataFrame], None]:
+        return self._recent.note
 
-    def _opened(self, binding: Binding) -> CombinedStream:
-        stream = super()._opened(binding)
-        stream.on_results = self._recent.note
-        return stream
-
-    def _bind(self, schema: Mapping[str, Any]) -> Stream:
-        stream = super()._bind(schema)
-        stream.on_results = self._recent.note
-        return stream
+    def _do(self, call: str, given: Any, closes: bool = False) -> Any:
+        before = self._recent.frames
+        try:
+            return super()._do(call, given, closes)
+        except BaseException:  # its rows were not given
+            self._recent.frames = before
+            raise
 
     def close(self, *, at_end: AtEnd = "open") -> Any:
         """End the stream, as `Session.close` does, and write the last status.

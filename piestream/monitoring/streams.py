@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import deque
 from dataclasses import asdict
 from datetime import date, datetime
 from datetime import time as time_of_day
@@ -33,18 +32,19 @@ class RecentRows:
     """The latest result rows of a stream, by frames that are looked into when somebody asks."""
 
     def __init__(self) -> None:
-        self._frames: deque[pl.DataFrame] = deque(maxlen=_ROWS)
+        #: The latest frames of rows, the very latest last.
+        self.frames: tuple[pl.DataFrame, ...] = ()
 
     def note(self, rows: pl.DataFrame) -> None:
         """Take result rows."""
         if len(rows) > _SMALL:  # the last of them alone, without the memory of the others
             rows = pl.DataFrame(rows.tail(_ROWS).rows(), schema=rows.schema, orient="row")
-        self._frames.append(rows)
+        self.frames = (*self.frames[1 - _ROWS :], rows)
 
     def last(self) -> tuple[dict[str, Any], ...]:
         """The latest rows, the very latest last."""
         found: list[dict[str, Any]] = []
-        for frame in reversed(self._frames):
+        for frame in reversed(self.frames):
             found = [*frame.tail(_ROWS - len(found)).to_dicts(), *found]
             if len(found) == _ROWS:
                 break

@@ -42,6 +42,9 @@ class Binding:
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
+    def __deepcopy__(self, memo: object) -> Binding:
+        return self  # it never changes
+
     @cached_property
     def predicate_columns(self) -> tuple[str, ...]:
         """The input columns that predicates read, at whatever events."""

@@ -79,6 +79,9 @@ class Estimate:
     partners: Mapping[tuple[int, int, bool], float] = field(default_factory=dict)
     share: Mapping[tuple[int, int, bool], float] = field(default_factory=dict)
 
+    def __deepcopy__(self, memo: object) -> Estimate:
+        return self  # it never changes
+
     def partners_of(self, edge: Edge, number: int, side: int, of_seed: bool) -> float:
         """How many partners an interval on a side of a constraint has."""
         return self.partners.get((number, side, of_seed), _ASSUMED_PARTNERS[edge.ranged])
@@ -132,6 +135,9 @@ class JoinOrders:
         #: Constraints close cycles, which are checked.
         self.is_cyclic = len(edges) >= len(symbols) > 0
         self.adaptive = any(e.ranged for e in edges) or self.is_cyclic
+
+    def __deepcopy__(self, memo: object) -> JoinOrders:
+        return self  # it never changes
 
     def add_seed(self, name: str, bound: tuple[int, ...]) -> int:
         """Add a seed that binds these symbols; gives its number."""

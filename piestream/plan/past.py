@@ -30,6 +30,9 @@ class PastColumn:
     dtype: pl.DataType
     gap: int | None = None  # of UNTIL: how long a silence may be, in ticks
 
+    def __deepcopy__(self, memo: object) -> PastColumn:
+        return self  # it never changes
+
     @property
     def name(self) -> str:
         """The name of its column."""

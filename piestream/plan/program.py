@@ -87,6 +87,9 @@ class CompiledQuery:
     join_orders: JoinOrders = field(repr=False)
     keys: tuple[JoinKey, ...] = ()
 
+    def __deepcopy__(self, memo: object) -> CompiledQuery:
+        return self  # it never changes
+
     @property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
         """How a match is completed, by what was decided last, before anything has been seen."""

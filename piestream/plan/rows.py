@@ -13,7 +13,14 @@ from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.records import assemble
 from piestream.intervals.aggregates import CELL_SIZE, CellKind
 from piestream.language.model import Aggregate, Query
-from piestream.language.row_patterns import EmptyMatches, Measure, RowItem, RowPattern, SkipMode
+from piestream.language.row_patterns import (
+    EmptyMatches,
+    MatchMode,
+    Measure,
+    RowItem,
+    RowPattern,
+    SkipMode,
+)
 from piestream.plan.aggregates import Selection
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn, own_form
 from piestream.plan.join_order import JoinOrders
@@ -31,6 +38,8 @@ from piestream.plan.outputs import (
     of_type,
 )
 from piestream.plan.program import Cell, CompiledQuery, OutputWord, Ticks
+from piestream.plan.row_memory import row_memory
+from piestream.plan.row_registers import RowMemory
 from piestream.row_patterns.automaton import (
     ACCEPT,
     MOST_PLACES,
@@ -186,10 +195,12 @@ def row_plan(
                 output = errors.attempt(finder.current, name)
                 if output is not None:
                     outputs.append(output)
+    memory = errors.attempt(row_memory, query, columns, finder.attributes)
     errors.raise_all()
+    assert memory is not None
     if as_stream:
         outputs += finder.bounds(time)
-    program, places = _program(query, automaton, outputs, finder, within, as_stream)
+    program, places = _program(query, automaton, outputs, finder, memory, within, as_stream)
     ticks = Ticks(INT64_MAX if within is None else within, None, (), ())
     compiled = CompiledQuery(program, places, ticks, JoinOrders((), ()))
     return RowPlan(tuple(finder.attributes), tuple(outputs), compiled)
@@ -208,7 +219,8 @@ def automaton_of(query: Query) -> RowAutomaton:
     assert query.rows is not None
     never = {symbol.name for symbol in query.symbols if symbol.predicate.is_never_true}
     try:
-        return compile_rows(query.rows.pattern, never)
+        every_match = query.rows.mode is not MatchMode.PREFERRED
+        return compile_rows(query.rows.pattern, never, every_match)
     except TooManyPlacesError:
         raise query.fault(
             ("pattern",),
@@ -297,6 +309,7 @@ def _program(
     automaton: RowAutomaton,
     outputs: list[Output],
     items: _Items,
+    memory: RowMemory,
     within: int | None,
     as_stream: bool,
 ) -> tuple[Any, Mapping[OutputWord, int]]:
@@ -330,20 +343,21 @@ def _program(
         skipping=_SKIPPING[rows.skip.mode],
         skip_to=_mask(rows, rows.skip.variable) if rows.skip.variable is not None else 0,
         within=INT64_MAX if within is None else within,
-        context=max([0, *(-shift for shift in shifts)]),
+        context=max([memory.context, *(-shift for shift in shifts)]),
         lookahead=max([int(as_stream), *shifts]),
         as_intervals=as_stream,
         n_attributes=n_attributes,
         values_at=values_at,
         row_words=values_at + n_attributes,
         **_automaton_words(rows, automaton),
+        **memory.words(query, automaton),
     )
     return program, places
 
 
 def _mask(rows: RowPattern, name: str | None) -> int:
     variables = rows.variables
-    return sum(1 << variables.index(member) for member in rows.members(name))
+    return sum(1 << variables.index(m) for m in rows.members(name) if m in variables)
 
 
 def _entry(

@@ -51,8 +51,12 @@ class TooManyPlacesError(ValueError):
     """A pattern whose quantifiers repeat too much."""
 
 
-def compile_rows(pattern: PatternNode, never_true: Collection[str] = ()) -> RowAutomaton:
+def compile_rows(
+    pattern: PatternNode, never_true: Collection[str] = (), every_match: bool = False
+) -> RowAutomaton:
     """The automaton of a pattern; variables that hold of no row are left out of it.
+
+    What is less preferred than a complete match is left out too, unless ``every_match`` is asked for.
 
     >>> automaton = compile_rows(Repetition(Variable("A"), 1, None))
     >>> automaton.later, automaton.successors
@@ -61,9 +65,10 @@ def compile_rows(pattern: PatternNode, never_true: Collection[str] = ()) -> RowA
     places = _Places(frozenset(never_true))
     tree = places.expanded(pattern, False)
     places.connect(tree, (_EMPTY_ITEM,))
-    followed = [_without(items, _START | _END) for items in places.follow]
+    followed = [_without(items, _START | _END, every_match) for items in places.follow]
     start = _followed(tree.first, (_EMPTY_ITEM,))
-    first, later = _without(start, _END), _without(start, _START | _END)
+    first = _without(start, _END, every_match)
+    later = _without(start, _START | _END, every_match)
     useful = _leading_to_a_match(followed, places.variables, places.never_true)
 
     def kept(items: tuple[int, ...]) -> tuple[int, ...]:
@@ -78,7 +83,7 @@ def compile_rows(pattern: PatternNode, never_true: Collection[str] = ()) -> RowA
     )
 
 
-def _without(items: Sequence[_Item], false: int) -> tuple[int, ...]:
+def _without(items: Sequence[_Item], false: int, every_match: bool) -> tuple[int, ...]:
     """The successors whose conditions can hold, up to the first that is a match for certain.
 
     Behind a row there is no start, and before one no end; ``false`` says what does not hold.
@@ -96,7 +101,7 @@ def _without(items: Sequence[_Item], false: int) -> tuple[int, ...]:
             found.pop()  # it is a match in either case
         if target not in found:
             found.append(target)
-        if target == ACCEPT:
+        if target == ACCEPT and not every_match:
             break
     return tuple(found)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from piestream.language.model import Query
-from piestream.language.row_patterns import SkipMode
+from piestream.language.row_patterns import MatchMode, SkipMode
 from piestream.plan.rows import automaton_of
 from piestream.row_patterns.automaton import ACCEPT, ACCEPT_AT_END, RowAutomaton
+from piestream.show.row_memory import memory_lines
 
 __all__ = ["row_sections"]
 
@@ -26,11 +27,19 @@ def row_sections(query: Query) -> list[tuple[str, str]]:
     automaton = automaton_of(query)
     return [
         ("Query", str(query)),
-        ("Conditions", "\n".join(f"{s.name}: {s.predicate}" for s in query.symbols)),
+        ("Conditions", "\n".join(_conditions(query))),
         ("Automaton", "\n".join(_places(automaton))),
         ("Matches", "\n".join(_matches(query, automaton))),
         ("State", "\n".join(_state(query, automaton))),
     ]
+
+
+def _conditions(query: Query) -> Iterator[str]:
+    rows = query.rows
+    assert rows is not None
+    for symbol in query.symbols[: len(rows.variables)]:
+        condition = rows.condition(symbol.name)
+        yield f"{symbol.name}: {condition.text if condition else symbol.predicate}"
 
 
 def _places(automaton: RowAutomaton) -> Iterator[str]:
@@ -59,9 +68,14 @@ def _matches(query: Query, automaton: RowAutomaton) -> Iterator[str]:
     assert rows is not None
     count = len(automaton.variables)
     plural = "" if count == 1 else "s"
-    yield f"linear in the rows: each is looked at for {count} place{plural}, whatever the pattern"
-    if rows.within is not None:
+    memory = list(memory_lines(query, automaton))
+    yield from memory
+    if not memory:
+        yield f"linear in the rows: each is looked at for {count} place{plural}, whatever the pattern"
+    if rows.within is not None and not memory:
         yield "where WITHIN cuts the preferred match off, the rows within it are looked at again"
+    if rows.mode is MatchMode.INCREMENTAL:
+        return
     where = _SKIPS[rows.skip.mode]
     target = f" {rows.skip.variable}" if rows.skip.variable is not None else ""
     yield f"the search goes on {where}{target}"

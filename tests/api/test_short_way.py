@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.adapters import session as sessions
+from piestream.adapters import feeds
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2026, 10, 24, 22, 0)
@@ -137,7 +137,7 @@ def test_events_of_ordinary_types_take_the_short_way(
     for event in events[:100]:  # all texts and numbers are known then
         session.push(event)
     with monkeypatch.context() as patched:
-        patched.setattr(sessions, "events_frame", _refuse)
+        patched.setattr(feeds, "events_frame", _refuse)
         for event in events[100:]:
             session.push(event)
 
@@ -148,7 +148,7 @@ def test_times_may_be_keys_of_single_events(key: Any, monkeypatch: pytest.Monkey
     session = query.open()
     session.push({"t": 1, "k": key, "x": 0})
     with monkeypatch.context() as patched:
-        patched.setattr(sessions, "events_frame", _refuse)
+        patched.setattr(feeds, "events_frame", _refuse)
         assert session.push({"t": 2, "k": key, "x": 5}) == [
             {"k": key, "detected_at": 2, "a_ts": 2, "a_te": None}
         ]

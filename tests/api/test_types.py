@@ -26,6 +26,7 @@ def test_the_kind_that_goes_in_comes_out_for_mypy() -> None:
     ("kinds", "keywords"),
     [
         ([options.OrderOptions], options.OrderKeywords),
+        ([options.SessionOptions], options.SessionKeywords),
         ([options.RunOptions], options.RunKeywords),
         ([options.FileOptions], options.FileKeywords),
         ([options.SparkBoundedOptions, options.SparkStreamOptions], options.SparkKeywords),

@@ -27,6 +27,7 @@ _SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "60")))
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Select however much is to be read, and in small batches: these archives are small."""
+    monkeypatch.setattr(run, "_LEAST_ROWS", 0)
     monkeypatch.setattr(run, "_MOST_SHARE", 2.0)
     monkeypatch.setattr(run, "_BATCH_ROWS", 30)
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.archives import run
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
@@ -21,6 +23,12 @@ _BRAKING = """
     DEFINE b AS braking, s AS speed > 60 PATTERN b during; overlaps; meets; before s
     WITHIN 300
 """
+
+
+@pytest.fixture(autouse=True)
+def _select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives as small as these would be read as a whole."""
+    monkeypatch.setattr(run, "_LEAST_ROWS", 0)
 
 
 def _rows(n: int = 40_000, cars: int = 4) -> pl.DataFrame:
@@ -189,8 +197,28 @@ def test_a_directory_is_named_by_from_and_on_the_command_line(tmp_path: Path) ->
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         _same(pl.read_parquet(target), expected)
-        events = int(done.stderr.split(" events")[0].replace(",", ""))
-        assert 0 < events < len(rows)
+        assert f"6,000 events, {len(expected)} matches" in done.stderr
+
+
+def test_the_command_line_selects_too_where_that_is_worth_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from piestream.cli.app import app
+
+    rows = _rows()
+    _lake(tmp_path / "lake", rows, None)
+    with pytest.raises(SystemExit):
+        app(["run", "-q", _BRAKING, str(tmp_path / "lake"), "--all"])
+    events = re.search(r"([\d,]+) events, (\d+) matches", capsys.readouterr().err)
+    assert events is not None
+    assert 0 < int(events[1].replace(",", "")) < 2000
+    assert int(events[2]) == len(ps.query(_BRAKING).run(rows))
+
+
+def test_few_rows_are_all_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    lake = _lake(tmp_path, _rows())
+    assert _read(ps.query(_BRAKING), lake) == 40_000
 
 
 def test_several_streams_may_be_archives(tmp_path: Path) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 
 import piestream as ps
+from piestream.diagnosis.rows import in_partition
 from tests.diagnosis.planted_streams import appears, is_first, looked_into, planted
+from tests.diagnosis.test_streams import _frames, _scenarios
+from tests.stream_scenario import KINDS
 
 
 def test_planted_near_misses_are_ranked_first_and_every_change_makes_a_match() -> None:
@@ -20,6 +24,23 @@ def test_planted_near_misses_are_ranked_first_and_every_change_makes_a_match() -
             rows = None if miss.moved is None else miss.moved.of(case.rows)
             assert appears(case, miss.query, rows), str(found)
     assert first >= 0.99 * total
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_every_change_that_is_named_makes_a_match_in_its_partition(
+    kinds: str, few_seeds: range
+) -> None:
+    for drawn in _scenarios(few_seeds[:10], kinds):
+        query, frames = drawn.query, _frames(drawn)
+        keys = list(query.partition_by)
+        known = [row for f in frames.values() for row in f.select(keys).unique().head(1).to_dicts()]
+        for key in known[:1] if keys else [{}]:
+            found = query.why_not(frames, partition=key, ties=drawn.ties, at_end=drawn.at_end)
+            for miss in found.near_misses:
+                rows = frames if miss.moved is None else miss.moved.of(frames)
+                matches = miss.query.run(rows, ties=drawn.ties, at_end=drawn.at_end)
+                own = matches.filter(in_partition(matches.schema, key))
+                assert len(own), f"{drawn}\n{key}\n{miss}"
 
 
 PUMP = pl.DataFrame(

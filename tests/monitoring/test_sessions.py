@@ -120,7 +120,7 @@ def test_only_the_latest_rows_are_kept() -> None:
     recent.note(frame)
     recent.note(frame[:2])
     assert [row["x"] for row in recent.last()] == [99_997, 99_998, 99_999, 0, 1]
-    assert sum(kept.estimated_size() for kept in recent._frames) < 1_000
+    assert sum(kept.estimated_size() for kept in recent.frames) < 1_000
 
 
 def test_values_become_what_json_has(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ matches the whole pattern is the match. What is certain is settled by trying wha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
@@ -19,6 +19,7 @@ from piestream.language.row_patterns import (
     Concatenation,
     EmptyMatches,
     Exclusion,
+    MatchMode,
     PatternNode,
     Permutation,
     Repetition,
@@ -27,6 +28,7 @@ from piestream.language.row_patterns import (
     SkipMode,
     Variable,
 )
+from tests.row_patterns.conditions import evaluated
 
 __all__ = ["KnownMatch", "Match", "certain", "item_value", "known_matches", "matches", "results"]
 
@@ -70,8 +72,10 @@ class _Partition:
     ``now`` is given where more rows may come, at once or later: then it is not known what they are.
     """
 
+    pattern: RowPattern
     rows: Sequence[Row]
     within: int | None
+    number: int  # of the match that is looked for
     now: int | None = None
 
     def _may_go_on(self, at: int) -> bool:
@@ -85,12 +89,11 @@ class _Partition:
         here = at + len(path)
         match node:
             case Variable(name):
+                way = (*path, (name, excluded))
                 if here == len(self.rows) and self._may_go_on(at):
                     raise _UndecidedError
-                if here < len(self.rows) and name in self.rows[here]["holds"]:
-                    time, start = self.rows[here]["t"], self.rows[at]["t"]
-                    if self.within is None or time - start <= self.within:
-                        yield (*path, (name, excluded))
+                if here < len(self.rows) and self._is_within(at, here) and self._holds(at, way):
+                    yield way
             case Anchor(at_start):
                 if not at_start and here == len(self.rows) and self.now is not None:
                     raise _UndecidedError
@@ -108,6 +111,23 @@ class _Partition:
                     yield from self._sequence(order, at, path, excluded)
             case Repetition():
                 yield from self._repeated(node, 0, at, path, excluded)
+
+    def _is_within(self, at: int, here: int) -> bool:
+        return self.within is None or self.rows[here]["t"] - self.rows[at]["t"] <= self.within
+
+    def _holds(self, at: int, way: Path) -> bool:
+        """Whether the last row of a way may be of its variable."""
+        name = way[-1][0]
+        condition = self.pattern.condition(name)
+        if condition is None:
+            return name in self.rows[at + len(way) - 1]["holds"]
+        match = Match(at, way, self.number)
+        items = dict(condition.all_items)
+
+        def value_of(text: str) -> Any:
+            return item_value(self.pattern, self.rows, match, len(way), items[text])
+
+        return evaluated(condition.tree, value_of) is True
 
     def _sequence(
         self, parts: Sequence[PatternNode], at: int, path: Path, excluded: bool
@@ -144,17 +164,24 @@ class _Partition:
 
 def matches(rows: RowPattern, partition: Sequence[Row]) -> list[Match]:
     """All matches of a partition that ends behind these rows, in their order."""
-    within = None if rows.within is None else rows.within.amount
-    return _search(rows, _Partition(partition, within))
+    return _search(rows, partition, None if rows.within is None else rows.within.amount)
 
 
-def _search(rows: RowPattern, where: _Partition) -> list[Match]:
+def _search(
+    rows: RowPattern, partition: Sequence[Row], within: int | None, now: int | None = None
+) -> list[Match]:
     """The matches, in their order, up to the first that depends on rows to come."""
+    if rows.mode is MatchMode.INCREMENTAL:
+        return _incremental(rows, partition, within)
     found: list[Match] = []
     at = 0
-    while at < len(where.rows):
+    while at < len(partition):
+        where = _Partition(rows, partition, within, len(found) + 1, now)
         try:
-            path = next(where.ways(rows.pattern, at, (), False), None)
+            ways = where.ways(rows.pattern, at, (), False)
+            path = next(ways, None)
+            if rows.mode is MatchMode.MAXIMAL and path is not None:
+                path = max([path, *ways], key=len)
         except _UndecidedError:
             break
         if path is None:
@@ -162,6 +189,20 @@ def _search(rows: RowPattern, where: _Partition) -> list[Match]:
             continue
         found.append(Match(at, path, len(found) + 1))
         at = _next(rows, found[-1])
+    return found
+
+
+def _incremental(rows: RowPattern, partition: Sequence[Row], within: int | None) -> list[Match]:
+    """The longest match that ends at each row."""
+    found: list[Match] = []
+    where = _Partition(rows, partition, within, 0)
+    for end in range(1, len(partition) + 1):
+        for first in range(end):
+            ways = where.ways(rows.pattern, first, (), False)
+            path = next((way for way in ways if len(way) == end - first), None)
+            if path is not None:
+                found.append(Match(first, path, len(found) + 1))
+                break
     return found
 
 
@@ -177,22 +218,22 @@ def _next(rows: RowPattern, match: Match) -> int:
 
 
 def certain(
-    rows: RowPattern, partition: Sequence[Row], letters: Sequence[frozenset[str]], ahead: int
-) -> list[Match]:
+    rows: RowPattern, partition: Sequence[Row], letters: Sequence[Row], ahead: int,
+    completed: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows,
+) -> list[Match]:  # fmt: skip
     """The matches that are there, and the first ones, whatever comes behind these rows.
 
-    All futures of up to ``ahead`` rows are tried, each of which may be any of the ``letters``, at
-    once or long after.
+    All futures of up to ``ahead`` rows are tried, each of which may be any of the ``letters``, which
+    lack nothing but a time, at once or long after. ``completed`` says what holds of rows, if they do
+    not say so themselves.
     """
     last = partition[-1]["t"] if partition else 0
     found: list[Match] | None = None
     for length in range(ahead + 1):
         for future in product(letters, repeat=length):
             for step in (1, 1000) if length else (1,):
-                more = [
-                    {"t": last + step * (n + 1), "holds": letter} for n, letter in enumerate(future)
-                ]
-                those = matches(rows, [*partition, *more])
+                more = [{**letter, "t": last + step * (n + 1)} for n, letter in enumerate(future)]
+                those = matches(rows, completed([*partition, *more]))
                 if found is None:
                     found = those
                 common = 0
@@ -218,7 +259,7 @@ def known_matches(
     given = 0
     for now in sorted({*times, *deadlines}):
         seen = [row for row in partition if row["t"] <= now]
-        for match in _search(rows, _Partition(seen, within, now))[given:]:
+        for match in _search(rows, seen, within, now)[given:]:
             if match.end - 1 + ahead >= len(seen) and match.path:
                 break
             given += 1
@@ -227,7 +268,7 @@ def known_matches(
                 found.append(KnownMatch(match, times[match.first], end, now))
     if closes and partition:
         last = times[-1]
-        for match in _search(rows, _Partition(partition, within))[given:]:
+        for match in _search(rows, partition, within)[given:]:
             if match.path:
                 start = times[match.first]
                 end = max(last, start + 1) if match.end == len(times) else times[match.end]
@@ -273,7 +314,8 @@ def _aggregate(function: str, values: list[Any]) -> Any:
         return None
     if function == "AVG":
         return sum(values) / len(values)
-    return {"SUM": sum, "MIN": min, "MAX": max}[function](values)
+    functions: dict[str, Callable[[list[Any]], Any]] = {"SUM": sum, "MIN": min, "MAX": max}
+    return functions[function](values)
 
 
 def results(rows: RowPattern, partition: Sequence[Row], found: Sequence[Match]) -> list[list[Any]]:

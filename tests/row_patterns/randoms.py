@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import piestream as ps
+from tests.row_patterns.conditions import holds_of_row
 
-__all__ = ["LETTERS", "Case", "random_case"]
+__all__ = ["FUTURES", "LETTERS", "Case", "random_case", "with_what_holds"]
 
 #: The variables; the condition of each is a column of its own, but U, which has none.
 DEFINED = ("A", "B", "C")
 NAMES = (*DEFINED, "U")
 #: What may hold of a row to come: nothing, any one condition, or all.
-LETTERS = tuple(frozenset({"U", *some}) for some in ((), ("A",), ("B",), ("C",), DEFINED))
+LETTERS: tuple[Mapping[str, Any], ...] = tuple(
+    {"holds": frozenset({"U", *some})} for some in ((), ("A",), ("B",), ("C",), DEFINED)
+)
+
+#: Rows to come of which any condition of `_OPEN` can be true, or none.
+FUTURES: tuple[Mapping[str, Any], ...] = (
+    *({"x": x, "name": "p", "a": True, "b": True, "c": True} for x in (-99, 99)),
+    {"x": None, "name": "q", "a": False, "b": False, "c": False},
+)
 
 _QUANTIFIERS = (
     "",
@@ -41,6 +51,28 @@ _ITEMS = (
 )  # fmt: skip
 
 
+_ATOMS = (
+    "{v}.x {op} {w}.x", "x {op} {w}.x", "x {op} LAST({w}.x, 1)", "x {op} FIRST({w}.x)",
+    "FIRST({w}.x, 1) {op} x", "FIRST(x) {op} x", "LAST(x, 1) {op} x", "SUM({w}.x) {op} {k}",
+    "COUNT({w}.*) {op} {k}", "COUNT(*) {op} {k}", "COUNT({w}.x) {op} {k}", "AVG({w}.x) {op} x",
+    "MIN({w}.x) {op} x", "MAX(x) {op} {w}.x", "x {op} PREV(x)", "x {op} PREV(x, 2)",
+    "PREV({w}.x) {op} x", "PREV(FIRST({w}.x), 2) {op} x", "CLASSIFIER({w}) = '{u}'",
+    "LAST(CLASSIFIER(), 1) <> '{u}'", "MATCH_NUMBER() {op} {k}", "{w}.name = name", "a", "b",
+    "{w}.x IS NULL", "COALESCE({w}.x, 2) {op} x", "x - {w}.x {op} 1", "ABS(x - {w}.x) {op} {k}",
+    "x + {w}.x BETWEEN 1 AND {k}", "GREATEST(x, {w}.x) IN (1, {k})", "x * 2 {op} SUM({w}.x) % 3",
+    "CASE WHEN {w}.x > 1 THEN x {op} 2 ELSE b END", "x / {w}.x {op} 1",
+)  # fmt: skip
+_AHEAD = ("NEXT(x) {op} x", "NEXT({w}.x) {op} x", "NEXT(x, 2) IS NULL", "NEXT(FIRST({w}.x)) {op} 2")
+#: Conditions that a row to come can fulfil, whatever the match so far.
+_OPEN = (
+    "x {way} COALESCE({w}.x, 2)", "x {way} COALESCE(LAST({w}.x, 1), 2)",
+    "x {way} COALESCE(FIRST({w}.x), 2)", "x {way} COALESCE(LAST(x, 1), 2)",
+    "x {way} COALESCE(PREV({w}.x), 2)", "x {way} COALESCE(MAX({w}.x), 2)", "x {way} COUNT({w}.*)",
+    "x {way} COALESCE(AVG({w}.x), 2)", "x {way} COALESCE(SUM({w}.x), 2)", "a AND x {way} COUNT({w}.*)",
+    "x {way} COALESCE({w}.x, 2) OR b AND MATCH_NUMBER() < 0",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Case:
     """A query, and the rows of one partition, with what holds of each."""
@@ -51,8 +83,7 @@ class Case:
     def events(self, key: int = 0) -> list[dict[str, Any]]:
         """The rows as the query reads them."""
         return [
-            {"k": key, "t": row["t"], "x": row["x"], "name": row["name"]}
-            | {name.lower(): name in row["holds"] for name in DEFINED}
+            {"k": key} | {name: value for name, value in row.items() if name != "holds"}
             for row in self.rows
         ]
 
@@ -77,7 +108,35 @@ def random_pattern(random: Random, depth: int = 2) -> str:
     return part + random.choice(_QUANTIFIERS)
 
 
-def _text(random: Random) -> str:
+def random_condition(
+    random: Random, variable: str, used: list[str], ahead: bool, is_open: bool
+) -> str:
+    """The text of a condition that may read other rows of the match."""
+    others = [name for name in used if name not in (variable, "S")]
+    if is_open and others:
+        form = random.choice(_OPEN)
+        return form.format(way=random.choice("<>"), w=random.choice(others))
+    if is_open:
+        return variable.lower()
+
+    def atom() -> str:
+        form = random.choice(_AHEAD if ahead and random.random() < 0.2 else _ATOMS)
+        return form.format(
+            v=variable, w=random.choice(used), u=random.choice(used), k=random.randint(0, 4),
+            op=random.choice(["<", "<=", ">", ">=", "=", "<>"]),
+        )  # fmt: skip
+
+    kind = random.random()
+    if kind < 0.5:
+        return atom()
+    if kind < 0.7:
+        return f"{atom()} AND {atom()}"
+    if kind < 0.9:
+        return f"{atom()} OR {atom()}"
+    return f"NOT ({atom()} AND {atom()})"
+
+
+def _text(random: Random, memory: bool, ahead: bool, is_open: bool) -> str:
     pattern = " ".join(random_pattern(random) for _ in range(random.randint(1, 3)))
     if not set(re.findall(r"\b[ABC]\b", pattern)):
         pattern += " A?"
@@ -102,28 +161,68 @@ def _text(random: Random) -> str:
         + [f"AFTER MATCH SKIP TO {which} {random.choice(used)}" for which in ("FIRST", "LAST")]
     )
     within = random.choice(["", "", f"WITHIN {random.randint(1, 6)}"])
-    conditions = ", ".join(f"{name} AS {name.lower()}" for name in defined)
+    conditions = {name: name.lower() for name in defined}
+    subset = mode = ""
+    if memory:
+        mode = random.choice(["", "", "INCREMENTAL MATCH", "MAXIMAL MATCH"])
+        if mode[:3] == "INC":
+            skip, pattern = "AFTER MATCH SKIP TO NEXT ROW", pattern.replace("$", "()")
+            output = output.replace(" WITH UNMATCHED ROWS", "")
+        read = used
+        if len(used) > 1 and random.random() < 0.3:
+            subset = f"SUBSET S = ({used[0]}, {used[-1]})"
+            read = [*used, "S"]
+        for name in defined:
+            if random.random() < 0.7:
+                own = ahead and mode[:3] != "INC"
+                conditions[name] = random_condition(random, name, read, own, is_open)
+        if mode[:3] == "INC":
+            conditions = {n: c.replace("MATCH_NUMBER()", "1") for n, c in conditions.items()}
+    defines = ", ".join(f"{name} AS {condition}" for name, condition in conditions.items())
     return (
         f"FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES {', '.join(measures)} {output} "
-        f"{skip} PATTERN ({pattern}) {within} DEFINE {conditions})"
+        f"{skip} {mode} PATTERN ({pattern}) {subset} {within} DEFINE {defines})"
     )
 
 
-def random_case(seed: int, n_rows: int = 10) -> Case:
-    """The case of a seed."""
+def random_case(
+    seed: int, n_rows: int = 10, memory: bool = False, ahead: bool = True, is_open: bool = False
+) -> Case:
+    """The case of a seed; with ``memory`` conditions read other rows of the match too.
+
+    They read rows behind their own only if ``ahead``. Where it ``is_open``, a row to come can fulfil
+    each of them, whatever the match so far.
+    """
     random = Random(seed)
     while True:
         try:
-            query = ps.query(_text(random))
+            query = ps.query(_text(random, memory, ahead, is_open))
             break
         except ps.QueryError as error:  # a row to skip to that may not be there
             if "skip" not in str(error) and "search would never go on" not in str(error):
                 raise
-    rows, time = [], 0
+    rows: list[dict[str, Any]] = []
+    time = 0
     for _ in range(random.randint(0, n_rows)):
         time += random.choice([1, 1, 1, 2, 5])
         held = {name for name in DEFINED if random.random() < 0.5}
         value = random.choice([None, *range(5)])
         name = random.choice([None, "p", "q", "r"])
-        rows.append({"t": time, "x": value, "name": name, "holds": frozenset({"U", *held})})
-    return Case(query, rows)
+        row = {"t": time, "x": value, "name": name, "holds": frozenset({"U", *held})}
+        rows.append(row | {each.lower(): each in held for each in DEFINED})
+    return Case(query, with_what_holds(query, rows) if memory else rows)
+
+
+def with_what_holds(query: ps.Query, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the variables whose conditions read no other rows of the match."""
+    return [{**row, "holds": _held(query, rows, number)} for number, row in enumerate(rows)]
+
+
+def _held(query: ps.Query, rows: Sequence[Mapping[str, Any]], number: int) -> frozenset[str]:
+    """The variables whose conditions read no other rows of the match, and hold of a row."""
+    assert query.rows is not None
+    alone = [s for s in query.symbols if query.rows.condition(s.name) is None]
+    trees = {symbol.name: symbol.predicate.tree for symbol in alone}
+    return frozenset(
+        name for name, tree in trees.items() if tree and holds_of_row(tree, rows, number)
+    )

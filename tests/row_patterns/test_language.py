@@ -52,7 +52,8 @@ def test_the_clauses_are_read() -> None:
 
 
 def test_the_canonical_text_is_read_as_the_same_query(few_seeds: range) -> None:
-    for query in [ps.query(_V_SHAPE), *(random_case(seed).query for seed in few_seeds)]:
+    cases = [random_case(seed, memory=memory) for seed in few_seeds for memory in (False, True)]
+    for query in [ps.query(_V_SHAPE), *(case.query for case in cases)]:
         again = ps.query(str(query))
         assert again == query
         assert str(again) == str(query)
@@ -76,12 +77,16 @@ def test_parameters_stand_in_conditions_and_measures() -> None:
     assert query.run([{"ts": 1, "x": 4}]) == [{"y": 6}]
 
 
+_NEXT = "AFTER MATCH SKIP TO NEXT ROW"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (_with("A B", "B AS B.x > A.x"), "conditions over other variables are not supported yet: A"),
-        (_with(define="A AS x > AVG(x)"), "AVG is not supported yet in a condition of DEFINE"),
-        (_with(define="A AS NEXT(x) > 1"), "NEXT is not supported yet in a condition of DEFINE"),
+        (_with("A B", "B AS B.x > A.x + Z.x"), "Z is not a variable of the pattern"),
+        (_with("A B", "B AS B.x > FINAL LAST(A.x)"), "a condition of DEFINE is RUNNING"),
+        (_with("A B", "B AS SUM(A.x) + 1"), "a condition of DEFINE must be true or false"),
+        (_with("A B", "B AS A.x >"), "something is missing after >"),
         (_with(define="A AS x > 1, B AS x > 2"), "the variable B is not in PATTERN"),
         (_with(define="A AS x > 1, A AS x > 2"), "the variable A is defined twice"),
         (_with(measures="Q.x AS y"), "Q is not a variable of the pattern"),
@@ -104,7 +109,17 @@ def test_parameters_stand_in_conditions_and_measures() -> None:
         (_with("A B?", more="AFTER MATCH SKIP TO B"), "a match may have no row of B"),
         (_with("A B", more="AFTER MATCH SKIP TO C"), "C is not a variable of the pattern"),
         (_with("A B", more="AFTER MATCH SKIP SOMEWHERE"), "this is not where to skip to"),
-        (_with(more="INCREMENTAL MATCH"), "INCREMENTAL and MAXIMAL MATCH are not supported yet"),
+        (_with(more="INCREMENTAL MATCH"), "write AFTER MATCH SKIP TO NEXT ROW"),
+        (_with(more="INCREMENTAL MATCH MAXIMAL MATCH"), "exclude each other"),
+        (_with("A $", more=f"{_NEXT} INCREMENTAL MATCH"), "$ cannot be used"),
+        (
+            _with("A B", "B AS A.x < MATCH_NUMBER()", more=f"{_NEXT} INCREMENTAL MATCH"),
+            "MATCH_NUMBER() in a condition has no meaning",
+        ),
+        (
+            _with(more=f"ALL ROWS PER MATCH WITH UNMATCHED ROWS {_NEXT} INCREMENTAL MATCH"),
+            "WITH UNMATCHED ROWS cannot be given",
+        ),
         (_with(more="ONE ROW PER MATCH ALL ROWS PER MATCH"), "exclude each other"),
         (_with("A {- B -}", more="ALL ROWS PER MATCH WITH UNMATCHED ROWS"), "with an exclusion"),
         (_with(more="SUBSET S = (A, Z)"), "Z is not in the pattern"),
@@ -122,7 +137,9 @@ def test_what_is_wrong_is_said(text: str, said: str) -> None:
 
 
 def test_several_faults_are_reported_together() -> None:
-    message = _message(_with("A B C", "A AS B.x > 1, D AS x > 1", measures="E.x AS y"))
+    message = _message(
+        _with("A B C", "A AS B.x > FINAL LAST(B.x), D AS x > 1", measures="E.x AS y")
+    )
     assert message.startswith("3 faults")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import piestream as ps
 from tests.engines import cuts
-from tests.row_patterns.randoms import Case, random_case
+from tests.row_patterns.randoms import Case, random_case, with_what_holds
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.spark.streams import Player, cut, frame_of, rows_of
 
@@ -26,11 +26,14 @@ def _frame(cases: dict[int, Case]) -> pl.DataFrame:
     return pl.DataFrame(events, schema=_TYPES)
 
 
-def _cases(seed: int) -> dict[int, Case]:
+def _cases(seed: int, memory: bool = False) -> dict[int, Case]:
     """A query over three partitions."""
-    first = random_case(seed, 20)
-    others = (Case(first.query, random_case(7 * seed + n, 20).rows) for n in range(2))
-    return dict(enumerate((first, *others)))
+    size = 8 if memory else 20
+    first = random_case(seed, size, memory)
+    others = [random_case(7 * seed + n, size).rows for n in range(2)]
+    if memory:
+        others = [with_what_holds(first.query, rows) for rows in others]
+    return dict(enumerate((first, *(Case(first.query, rows) for rows in others))))
 
 
 def _check(cases: dict[int, Case], found: pl.DataFrame) -> None:
@@ -39,19 +42,21 @@ def _check(cases: dict[int, Case], found: pl.DataFrame) -> None:
         assert own == expected_rows(case), f"{case.query}, partition {key}"
 
 
-@pytest.mark.parametrize("seed", _BOUNDED)
-def test_a_bounded_frame_gives_the_matches_of_the_oracle(spark: Any, seed: int) -> None:
-    cases = _cases(seed)
+@pytest.mark.parametrize(("seed", "memory"), [*((seed, False) for seed in _BOUNDED), (21, True)])
+def test_a_bounded_frame_gives_the_matches_of_the_oracle(
+    spark: Any, seed: int, memory: bool
+) -> None:
+    cases = _cases(seed, memory)
     rows = _frame(cases).sample(fraction=1, shuffle=True, seed=seed)
     found = cases[0].query.run(frame_of(spark, rows).repartition(3), buckets=2)
     _check(cases, rows_of(found))
 
 
-@pytest.mark.parametrize("seed", _STREAMED)
+@pytest.mark.parametrize(("seed", "memory"), [*((seed, False) for seed in _STREAMED), (12, True)])
 def test_a_stream_gives_the_matches_of_the_oracle_exactly_once(
-    spark: Any, seed: int, tmp_path: Path
+    spark: Any, seed: int, memory: bool, tmp_path: Path
 ) -> None:
-    cases = _cases(seed)
+    cases = _cases(seed, memory)
     rng = Random(seed)
     rows = _frame(cases).sort("t")
     sizes = cuts(len(rows), rng)

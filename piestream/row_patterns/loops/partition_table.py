@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from piestream.compiled.arrays import with_room
+from piestream.copies import copied_but
 from piestream.row_patterns.loops.records import Partition, Program
 
-__all__ = ["RowPartitionTable"]
+__all__ = ["THREAD_FIELDS", "RowPartitionTable", "forget_threads"]
 
 Words = NDArray[np.int64]
 _LAST_TIME = Partition.offset("last_time")
+#: What says where threads with memory are, which are no part of a stored state.
+THREAD_FIELDS = (
+    "is_followed", "followed_until", "best_node", "best_end", "block", "block_words", "n_nodes",
+    "n_kept_nodes", "n_following",
+)  # fmt: skip
+
+
+def forget_threads(rows: Words) -> None:
+    """Let threads with memory be followed again from the heads of partitions, a row each."""
+    for field in THREAD_FIELDS:
+        Partition.column_of(rows, field)[:] = 0
 
 
 class RowPartitionTable:
@@ -24,6 +39,11 @@ class RowPartitionTable:
         Partition.over(self._blank, program=header).reset()
         self.words = np.zeros(0, np.int64)
         self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowPartitionTable:
+        words = with_room(self.words, self.count * self.width)
+        view = memoryview(words)  # type: ignore[arg-type]
+        return copied_but(self, memo, words=words, _view=view)
 
     def add(self, count: int) -> Words:
         """The numbers of so many new partitions, without any event yet."""

@@ -14,7 +14,26 @@ from piestream.compiled.constants import INT64_MIN
 from piestream.compiled.records import Carried, Record, Rows, Table, Words, WordTable, method
 from piestream.intervals.aggregates import Cell
 
-__all__ = ["BITS", "Entry", "Frontier", "Partition", "Program", "Skipping", "What"]
+__all__ = [
+    "BITS",
+    "KNOWN_AT",
+    "BlocksHeader",
+    "Entry",
+    "Frontier",
+    "Giving",
+    "Holding",
+    "Mode",
+    "Operator",
+    "Partition",
+    "PoolHeader",
+    "Program",
+    "Register",
+    "Search",
+    "Skipping",
+    "Step",
+    "Truth",
+    "What",
+]
 
 #: States in a word of a set of states; the sign and the next bit stay free.
 BITS = 62
@@ -61,6 +80,100 @@ class Frontier(IntEnum):
     CUT_OR_END = 3  # either of these
 
 
+class Mode(IntEnum):
+    """Which of the matches that there are is given."""
+
+    PREFERRED = 0
+    INCREMENTAL = 1  # of those that end at a row, the longest
+    MAXIMAL = 2  # of those that begin at a row, the longest
+
+
+class Truth(IntEnum):
+    """What is known of a value in a condition."""
+
+    NULL = 0
+    KNOWN = 1
+    PENDING = 2  # NEXT reads a row that is yet to come
+
+
+class Holding(IntEnum):
+    """What a register keeps of the rows of a match so far."""
+
+    FIRST = 0  # how many of its rows there were, then whether it is known, and the value
+    LAST = 1  # whether it is known and the value of the last row, then of the one before …
+    CELL = 2  # the words of an aggregate's cell
+
+
+class Operator(IntEnum):
+    """What a step of a condition does with the values on the stack."""
+
+    CONSTANT = 0  # of these some put a value there
+    NULL = 1
+    BIT = 2
+    CURRENT = 3
+    REGISTER = 4
+    COUNT = 5
+    SUM_INT = 6
+    SUM_FLOAT = 7
+    MEAN_INT = 8
+    MEAN_FLOAT = 9
+    VARIANCE = 10
+    DEVIATION = 11
+    NUMBER = 12
+    NOT = 20  # others change the value at the top
+    IS_NULL = 21
+    TO_FLOAT = 22
+    TO_INT = 23
+    ABS_INT = 24
+    ABS_FLOAT = 25
+    ROOT = 26
+    AND = 40  # others make one value of two
+    OR = 41
+    COALESCE = 42
+    EQUAL_INT = 50
+    UNEQUAL_INT = 51
+    LESS_INT = 52
+    AT_MOST_INT = 53
+    EQUAL_FLOAT = 54
+    UNEQUAL_FLOAT = 55
+    LESS_FLOAT = 56
+    AT_MOST_FLOAT = 57
+    ADD_INT = 60
+    SUBTRACT_INT = 61
+    MULTIPLY_INT = 62
+    REMAINDER = 63
+    ADD_FLOAT = 64
+    SUBTRACT_FLOAT = 65
+    MULTIPLY_FLOAT = 66
+    DIVIDE = 67
+    GREATEST_INT = 70
+    LEAST_INT = 71
+    GREATEST_FLOAT = 72
+    LEAST_FLOAT = 73
+    SELECT = 90  # a condition, and what it is if that is true, and if not
+
+
+class Step(Record):
+    """A step of a condition: what is to be done, and with what."""
+
+    operator: int
+    operand: int
+    other: int
+
+
+class Register(Record):
+    """What conditions see of the rows of a match so far, of some variables."""
+
+    holding: int
+    variables: int  # a bit each; those whose rows count
+    skipped: int  # of FIRST and LAST: rows of them before the one that is meant
+    shift: int  # rows of the partition
+    column: int  # an attribute, or NONE: the number of the row's variable
+    place: int  # of its first word among the registers
+    n_words: int
+    cell: Annotated[Rows[Cell], 1]
+
+
 class Entry(Record):
     """Words of a result row."""
 
@@ -103,10 +216,32 @@ class Program(Record):
     excluded: WordTable  # of each state
     states_of: WordTable  # of each variable, as a set
     entries: Table[Entry]
+    # of conditions that read other rows of the match, and of INCREMENTAL and MAXIMAL MATCH:
+    has_memory: int
+    mode: int
+    horizon: int  # rows behind its own that a condition reads
+    n_registers: int
+    register_words: int
+    stack_words: int
+    live: WordTable  # of each state, which registers are read on any way from it, a bit each
+    steps_from: WordTable  # of each variable, one more at the end
+    registers: Table[Register]
+    steps: Table[Step]
 
 
 #: Where the threads of a partition begin.
-_THREADS_AT = 11
+_THREADS_AT = 21
+
+
+class Search(Record):
+    """A search for matches among the kept rows of a partition."""
+
+    now: int  # no row to come is earlier
+    frontier: int  # what comes behind the last row
+    row: int  # at which a match is to begin
+    limit: int  # the first row that is too late for it
+    end: int  # behind its last row
+    decided: int  # when it was certain what becomes of it, of a search with memory
 
 
 class Partition(Record):
@@ -124,6 +259,17 @@ class Partition(Record):
     has_match: (
         int  # a match that begins at the head is complete, whether or not another is preferred
     )
+    given_until: int  # with INCREMENTAL MATCH: those that end before this row are given
+    # what follows is not kept in a state: threads are followed again from the head
+    is_followed: int
+    followed_until: int  # the first row, counted from the first, that threads have not read
+    best_node: int  # of the complete match that is preferred to what no thread may yet become
+    best_end: int
+    block: int  # where threads and their nodes lie
+    block_words: int
+    n_nodes: int
+    n_kept_nodes: int  # there were when those that nothing needs were dropped last
+    n_following: int
     n_threads: int
     threads: Words  # the states in which a match that begins at the head can be, in order
 
@@ -146,3 +292,10 @@ class PoolHeader(Record):
 
     used: int
     wasted: int  # words of places that rows have left
+
+
+class BlocksHeader(Record):
+    """The first words of the blocks in which threads with memory lie."""
+
+    used: int
+    wasted: int  # words of blocks that partitions have left

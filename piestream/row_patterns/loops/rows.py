@@ -13,6 +13,9 @@ __all__ = ["compact_pool", "forget_rows", "new_row", "remap_kept_codes", "rows_o
 
 #: The arrays that loops work with, by their places in a list: each may be replaced by a longer one.
 POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK, CERTAIN = range(7)
+#: And those of threads with memory: blocks of all partitions, the threads of one before and behind a
+#: row, a copy of them, a table in which equal ones are found, and room for a stack of values.
+BLOCKS, THREADS, FOLLOWING, TRIED, EQUALS, STACK = range(7, 13)
 #: Rows for which a partition has room at first.
 _LEAST_ROWS = 8
 _POOL_HEAD = PoolHeader.size

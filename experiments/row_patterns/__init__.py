@@ -1,0 +1,1 @@
+"""Row patterns beside other engines that have MATCH_RECOGNIZE."""

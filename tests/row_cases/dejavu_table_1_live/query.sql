@@ -1,0 +1,9 @@
+FROM StockLive MATCH_RECOGNIZE (
+  PARTITION BY symbol ORDER BY ts
+  MEASURES A.ts AS ts, LAST(B.ts) AS te, A.price AS initPriceL, LAST(B.price) AS minPriceL
+  ONE ROW PER MATCH
+  AFTER MATCH SKIP TO NEXT ROW
+  INCREMENTAL MATCH
+  PATTERN (A B+)
+  DEFINE B AS B.price < PREV(B.price)
+)
