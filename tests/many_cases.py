@@ -47,6 +47,9 @@ class ManyCases:
 def many_cases(seed: int, kinds: str, most: int = _CASES) -> ManyCases | None:
     """The cases of a seed; None where its query cannot be partitioned so."""
     base = combined_scenario(seed, KINDS[kinds])
+    inner = [stream.query for stream in base.streams if stream.query is not None]
+    if not all(isinstance(query, CombinedScenario) for query in inner):
+        return None  # of a row pattern
     rng = Random(f"{seed} {kinds} cases")
     try:
         base = _partitioned(base)
@@ -71,7 +74,8 @@ def _partitioned(drawn: CombinedScenario) -> CombinedScenario:
     if "k" in drawn.keys:
         return drawn
     streams = tuple(
-        s if s.query is None else replace(s, query=_partitioned(s.query)) for s in drawn.streams
+        replace(s, query=_partitioned(s.query)) if isinstance(s.query, CombinedScenario) else s
+        for s in drawn.streams
     )
     returns = tuple(r for r in drawn.returns if getattr(r, "column", None) != "k")
     return drawn.having(keys=("k", *drawn.keys), streams=streams, returns=returns)
@@ -127,7 +131,9 @@ def _with_inputs(base: CombinedScenario, inputs: Mapping[str, StreamSpec]) -> Co
     """The scenario with other rows in its inputs."""
     return base.having(
         streams=tuple(
-            inputs[s.name] if s.query is None else replace(s, query=_with_inputs(s.query, inputs))
+            replace(s, query=_with_inputs(s.query, inputs))
+            if isinstance(s.query, CombinedScenario)
+            else inputs[s.name]
             for s in base.streams
         )
     )

@@ -567,7 +567,8 @@ def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
         s, e = row[start], row[end]
         if e is None:
             assert source.id is not None
-            ends = [r for r in rows if r[source.id] == row[source.id] and r[start] == s and r[end]]
+            same = (r for r in rows if r[source.id] == row[source.id] and r[start] == s)
+            ends = [r for r in same if r[end] is not None]
             found = ends[0][end] if ends else None
             yield Known(s, found, s, found, number, row)
         elif source.id is not None and (row[source.id], s) in begun:

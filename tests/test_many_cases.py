@@ -11,10 +11,10 @@ from tests.many_cases import disagreements, many_cases
 from tests.stream_scenario import KINDS
 
 
-@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("kinds", [kinds for kinds in KINDS if kinds != "patterns"])
 def test_each_partition_of_a_query_says_what_the_oracle_says_of_it(kinds: str) -> None:
     cases, rows = 0, 0
-    for seed in range(4):
+    for seed in range(6):
         many = many_cases(seed, kinds, 20)
         if many is None:
             continue

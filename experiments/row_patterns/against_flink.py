@@ -19,11 +19,20 @@ import piestream as ps
 
 #: Twenty closing prices, which tutorials of the clause use.
 _PRICES = [12, 17, 19, 21, 25, 12, 15, 20, 24, 25, 19, 15, 25, 25, 14, 12, 14, 24, 23, 22]
-_V = "DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)"
+#: Flink has no PREV in DEFINE; its users write the V-shape so.
+_V = (
+    "DEFINE DOWN AS (LAST(DOWN.price, 1) IS NULL AND DOWN.price < STRT.price) "
+    "OR DOWN.price < LAST(DOWN.price, 1), "
+    "UP AS (LAST(UP.price, 1) IS NULL AND UP.price > LAST(DOWN.price)) OR UP.price > LAST(UP.price, 1)"
+)
+_PREV = "DEFINE DOWN AS DOWN.price < PREV(DOWN.price), UP AS UP.price > PREV(UP.price)"
+_PAST = "AFTER MATCH SKIP PAST LAST ROW"
 _ENDS = "MEASURES FIRST(STRT.day) AS a, LAST(UP.day) AS b"
 
 #: By the clause that each is about: what stands behind PARTITION BY and ORDER BY.
 CASES = {
+    "the default of AFTER MATCH": f"{_ENDS} PATTERN (STRT DOWN+ UP) {_V}",
+    "PREV in DEFINE": f"{_ENDS} PATTERN (STRT DOWN+ UP) {_PREV}",
     "concatenation, greedy +": f"{_ENDS} PATTERN (STRT DOWN+ UP+ X) {_V}, X AS TRUE",
     "greedy + at the end": f"{_ENDS} PATTERN (STRT DOWN+ UP+) {_V}",
     "SKIP TO LAST": f"{_ENDS} AFTER MATCH SKIP TO LAST UP PATTERN (STRT DOWN+ UP) {_V}",
@@ -39,13 +48,13 @@ CASES = {
     "anchor $": f"{_ENDS} PATTERN (STRT DOWN UP? $) {_V}",
     "exclusion": f"{_ENDS} PATTERN (STRT {{- DOWN -}} UP) {_V}",
     "ALL ROWS PER MATCH": f"{_ENDS} ALL ROWS PER MATCH PATTERN (STRT DOWN UP) {_V}",
-    "empty matches": "MEASURES MATCH_NUMBER() AS n, COUNT(A.day) AS rows_of "
+    "empty matches": "MEASURES FIRST(A.day) AS a, COUNT(A.day) AS rows_of "
     "PATTERN (A*) DEFINE A AS A.price > 24",
     "SUBSET": f"MEASURES SUM(S.price) AS total PATTERN (STRT DOWN UP) SUBSET S = (STRT, UP) {_V}",
     "CLASSIFIER": f"MEASURES CLASSIFIER() AS last PATTERN (STRT DOWN UP) {_V}",
     "MATCH_NUMBER": f"MEASURES MATCH_NUMBER() AS n PATTERN (STRT DOWN UP) {_V}",
     "FINAL, RUNNING": f"MEASURES FINAL LAST(UP.day) AS b PATTERN (STRT DOWN UP) {_V}",
-    "FIRST and LAST with an offset": "MEASURES FIRST(A.day, 1) AS second, LAST(A.day, 1) AS last_but_one "
+    "FIRST and LAST with an offset": "MEASURES FIRST(A.day, 1) AS after_first, LAST(A.day, 1) AS last_but_one "
     "PATTERN (A{3} B) DEFINE A AS A.price > 13, B AS B.price <= 13",
     "PREV in a measure": f"MEASURES PREV(DOWN.day) AS before PATTERN (STRT DOWN UP) {_V}",
     "a condition over another variable": "MEASURES A.day AS a, LAST(B.day) AS b "
@@ -70,6 +79,13 @@ CASES = {
     "PATTERN (A+ B) DEFINE A AS A.price > 20, B AS LAST(CLASSIFIER(), 1) = 'A'",
     "WITHIN": f"{_ENDS} PATTERN (STRT DOWN+ UP) WITHIN INTERVAL '2' DAY {_V}",
 }
+
+
+def _with_skip(body: str) -> str:
+    """The clauses with AFTER MATCH SKIP written out, as the defaults differ."""
+    if "AFTER MATCH" in body:
+        return body
+    return body.replace(" PATTERN", f" {_PAST} PATTERN", 1)
 
 
 def _frame() -> pl.DataFrame:
@@ -113,8 +129,6 @@ class _Flink:
 
     def run(self, body: str) -> str:
         text = body.replace(".day", ".`day`")
-        if "WITHIN" not in text:
-            text = text.replace("AS n,", "AS n,")
         sql = f"SELECT * FROM ticker MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {text}) AS T"
         try:
             with self.environment.execute_sql(sql).collect() as rows:
@@ -133,6 +147,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         flink = _Flink(Path(folder))
         for name, body in CASES.items():
+            if name != "the default of AFTER MATCH":
+                body = _with_skip(body)
             ours, theirs = _ours(body), flink.run(body)
             same = "same" if ours == theirs else "DIFFERS"
             print(f"{name}: {same}\n  here:  {ours}\n  Flink: {theirs}", flush=True)

@@ -12,6 +12,7 @@ from piestream.diagnosis.counting import Count
 from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
+from piestream.engine.combined import open_stream
 from piestream.expressions.columns import column_named
 from piestream.language.model import Query, Symbol
 from piestream.language.parser import query as read_query
@@ -30,13 +31,23 @@ from piestream.language.row_patterns import (
     SkipMode,
     Variable,
 )
+from piestream.plan.binding import bind
+from piestream.plan.outputs import MATCH_KNOWN
 from piestream.show.table import cell_text
 
-__all__ = ["RowDiagnosis", "diagnose_row_pattern", "row_stretches", "shown_stretches"]
+__all__ = [
+    "MATCH",
+    "VARIABLE",
+    "RowDiagnosis",
+    "diagnose_row_pattern",
+    "known_times",
+    "row_stretches",
+    "shown_stretches",
+]
 
 #: Columns of tables that nobody sees; no column of a user's is called so.
-_MATCH, _VARIABLE, _NEXT, _STRETCH = "match:", "variable:", "next:", "stretch:"
-_CLOSED = "end if closed:"
+MATCH, VARIABLE = "match:", "variable:"
+_NEXT, _STRETCH = "next:", "stretch:"
 #: Of a pattern of more parts, so many are counted one by one.
 _MOST_STEPS = 12
 
@@ -124,7 +135,7 @@ def diagnose_row_pattern(rows: GivenRows) -> RowDiagnosis:
     pattern = query.rows
     assert pattern is not None
     extent = rows.extent
-    matched = dict(row_stretches(rows).group_by(_VARIABLE).agg(pl.col("events").sum()).rows())
+    matched = dict(row_stretches(rows).group_by(VARIABLE).agg(pl.col("events").sum()).rows())
     steps = tuple(_steps(rows, pattern))
     filters = tuple(_filters(rows, pattern))
     return RowDiagnosis(
@@ -211,12 +222,12 @@ def row_stretches(rows: GivenRows) -> pl.DataFrame:
     """The rows of matches, put together where one after the other is of the same variable.
 
     The keys, the number of the match, the variable, ``ts`` and ``te`` in ticks (NULL behind the last
-    row, and where it is if the partition ends there), and how many rows.
+    row, unless that ends what is open), and how many rows.
     """
     query = rows.query
     pattern = query.rows
     assert pattern is not None
-    measures = _measures(f'MATCH_NUMBER() AS "{_MATCH}", CLASSIFIER() AS "{_VARIABLE}"')
+    measures = _measures(f'MATCH_NUMBER() AS "{MATCH}", CLASSIFIER() AS "{VARIABLE}"')
     every = replace(
         pattern,
         pattern=_with_all_rows(pattern.pattern),
@@ -226,43 +237,59 @@ def row_stretches(rows: GivenRows) -> pl.DataFrame:
     )
     time = column_named(rows.time.name).to_physical().cast(pl.Int64)
     keys = [column_named(name) for name in rows.keys]
-    found = rows.run(replace(query, rows=every)).select(*keys, _MATCH, _VARIABLE, time.alias("ts"))
+    found = rows.run(replace(query, rows=every)).select(*keys, MATCH, VARIABLE, time.alias("ts"))
     (frame,) = rows.inputs.values()
     times = frame.select(*keys, time.alias("ts")).unique().sort("ts")
     following = pl.col("ts").shift(-1)
     following = following.over(keys) if keys else following
     times = times.with_columns(following.alias(_NEXT))
     found = found.join(times, on=[*rows.keys, "ts"], how="left", nulls_equal=True)
-    of_match = [*rows.keys, _MATCH]
+    of_match = [*rows.keys, MATCH]
     found = found.sort(*map(column_named, of_match), "ts", maintain_order=True)
-    before = pl.struct([*map(column_named, of_match), pl.col(_VARIABLE)])
+    before = pl.struct([*map(column_named, of_match), pl.col(VARIABLE)])
     begins = before.ne_missing(before.shift(1)).fill_null(True)
+    ended = pl.lit(None, pl.Int64)
+    if rows.closes:
+        ended = pl.max_horizontal(pl.col("ts").last(), pl.col("ts").first() + 1)
     return (
         found.with_columns(begins.cum_sum().alias(_STRETCH))
         .group_by(_STRETCH, maintain_order=True)
         .agg(
             *(column_named(name).first() for name in of_match),
-            pl.col(_VARIABLE).first(),
+            pl.col(VARIABLE).first(),
             pl.col("ts").first(),
-            pl.col(_NEXT).last().alias("te"),
-            pl.max_horizontal(pl.col("ts").last(), pl.col("ts").first() + 1).alias(_CLOSED),
+            pl.col(_NEXT).last().fill_null(ended).alias("te"),
             pl.len().cast(pl.Int64).alias("events"),
         )
         .drop(_STRETCH)
     )
 
 
+def known_times(rows: GivenRows) -> pl.DataFrame:
+    """The keys, the number of each match with rows, and as ``known`` the time at which it is certain.
+
+    At the latest that is the end of its partition, or the row behind its last.
+    """
+    query = rows.query
+    assert query.rows is not None
+    plain = replace(query.rows, measures=_measures(f'MATCH_NUMBER() AS "{MATCH}"'), all_rows=False)
+    (frame,) = rows.inputs.values()
+    binding = bind(replace(query, rows=plain), frame.schema, as_stream=True)
+    stream = open_stream(binding, ties=rows.options.ties, lateness=None, whole=True, at_end="close")
+    found = pl.concat([stream.process(frame), stream.finish()])
+    known = column_named(MATCH_KNOWN).to_physical().cast(pl.Int64).alias("known")
+    return found.select(*map(column_named, rows.keys), MATCH, known)
+
+
 def shown_stretches(rows: GivenRows) -> pl.DataFrame:
     """What `Query.intervals` gives of a row pattern: the stretches of each variable, in their order."""
     found = row_stretches(rows)
     assert rows.query.rows is not None
-    if rows.closes:
-        found = found.with_columns(pl.col("te").fill_null(pl.col(_CLOSED)))
     names = list(rows.query.rows.variables)
-    place = pl.col(_VARIABLE).replace_strict(names, range(len(names)), return_dtype=pl.Int64)
+    place = pl.col(VARIABLE).replace_strict(names, range(len(names)), return_dtype=pl.Int64)
     found = found.sort(place, maintain_order=True)
     return found.select(
-        pl.col(_VARIABLE).alias("symbol"),
+        pl.col(VARIABLE).alias("symbol"),
         *map(column_named, rows.keys),
         rows.time.as_times(found["ts"]).alias("ts"),
         rows.time.as_times(found["te"]).alias("te"),

@@ -302,7 +302,7 @@ def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
 def refuse_row_pattern(query: Query, what: str) -> None:
     """Refuse a row pattern where there is an answer for patterns of intervals only."""
     if query.rows is not None:
-        hint = "intervals and diagnose take it"
+        hint = "intervals, diagnose and timeline take it"
         raise query.fault(
             ("pattern",), f"{what} takes patterns of intervals, no row patterns", hint
         )

@@ -118,12 +118,13 @@ class CombinedStream(Stream):
             if part.inner is None and part.key in frames
         }
         if seen is None:
-            seen = self._latest_of(frames)
+            latest = (_latest_time(rows) for rows in given.values())
+            seen = max(self.latest, self._latest_inside(frames), *latest)
         with self.changes:
             first = intervals.next_number
             try:
                 own = [intervals.numbered(number, rows) for number, rows in given.items()]
-                rows = pl.concat([pl.DataFrame(schema=union.schema), *own])
+                rows = _all_of(own, union.schema)
                 return self.process_union(rows, frames, seen, unordered)
             except StreamError:
                 intervals.next_number = first
@@ -172,14 +173,15 @@ class CombinedStream(Stream):
 
     def _latest_of(self, frames: Frames) -> int:
         """The largest instant in rows of inputs."""
-        seen = self.latest
+        seen = max(self.latest, self._latest_inside(frames))
         for number, part in enumerate(self.binding.parts):
-            if part.inner is not None:
-                seen = max(seen, _latest(self.inner[number], frames))
-            elif part.key in frames:
-                times = self._union.of_stream(number, frames[part.key])[TIME]
-                seen = max(seen, int(times.max() if len(times) else INT64_MIN))  # type: ignore[arg-type]
+            if part.inner is None and part.key in frames:
+                seen = max(seen, _latest_time(self._union.of_stream(number, frames[part.key])))
         return seen
+
+    def _latest_inside(self, frames: Frames) -> int:
+        """The largest instant in rows of inputs that queries in brackets read."""
+        return max((_latest(stream, frames) for stream in self.inner.values()), default=INT64_MIN)
 
     def process_event(self, *_: Any) -> None:
         """Single events take the way of frames: rows of other streams may come for their instant."""
@@ -220,9 +222,9 @@ class CombinedStream(Stream):
                 )
                 for number, stream in self.inner.items()
             ]
-            rows = pl.concat([pl.DataFrame(schema=self._union.schema), *inner])
             if self._buffer:
-                rows = pl.concat([self._buffer.drain(), rows])
+                inner = [self._buffer.drain(), *inner]
+            rows = _all_of(inner, self._union.schema)
             yield self._detect_until(rows, self.latest)
             if self._buffer.latest != INT64_MIN and not self._whole:
                 yield self._advance_watermark(self._buffer.latest)
@@ -430,6 +432,18 @@ def _with_counts(
     if not len(columns):
         return more, np.ones(more.shape, np.uint8)
     return np.concatenate([columns, more]), np.concatenate([known, np.ones(more.shape, np.uint8)])
+
+
+def _all_of(frames: list[pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The rows of all frames, whose columns these are."""
+    if len(frames) == 1:
+        return frames[0]
+    return pl.concat([pl.DataFrame(schema=dict(schema)), *frames])
+
+
+def _latest_time(rows: pl.DataFrame) -> int:
+    """The largest instant of rows of the union."""
+    return int(rows[TIME].max()) if len(rows) else INT64_MIN  # type: ignore[arg-type]
 
 
 def _latest(stream: Stream, frames: Frames) -> int:

@@ -40,9 +40,10 @@ class RowStream(Stream):
 
     def portions(self, rows: pl.DataFrame, most_rows: int | None = None) -> Iterator[pl.DataFrame]:
         """As of any stream; where all rows have come up to now, WITHIN is over for what began before."""
-        yield from super().portions(rows, most_rows)
-        if self._rows.gives_intervals and self.lateness is None and not self._whole:
-            yield self._advance_watermark(self.latest)
+        with self.changes:
+            yield from super().portions(rows, most_rows)
+            if self._rows.gives_intervals and self.lateness is None and not self._whole:
+                yield self._advance_watermark(self.latest)
 
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
         if not self._rows.gives_intervals or (at_end or self._at_end) == "close":

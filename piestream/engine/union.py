@@ -135,15 +135,11 @@ class CombinedProjection(Projection):
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_times(rows[TIME])
-        named = rows.rename(lambda name: self._name(number, name))
-        named = named.with_columns(pl.lit(number, pl.Int16).alias(STREAM))
-        missing = [
-            pl.lit(None, dtype).alias(name)
+        own = {self._name(number, name): pl.col(name) for name in rows.columns}
+        own[STREAM] = pl.lit(number)
+        return rows.select(
+            own.get(name, pl.lit(None)).cast(dtype).alias(name)
             for name, dtype in self.schema.items()
-            if name not in named.columns
-        ]
-        return named.with_columns(missing).select(
-            pl.col(name).cast(dtype) for name, dtype in self.schema.items()
         )
 
     def with_ends(self, rows: pl.DataFrame) -> pl.DataFrame:

@@ -459,11 +459,13 @@ def _enqueue_many(partition: Partition, scratch: Scratch) -> None:
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        if tails[s] < partition.rings[s].tail:
+        ring = partition.rings[s]
+        first = max(tails[s], ring.head)  # others may have made room more than once
+        if first < ring.tail:
             item = scratch.enqueue(ItemKind.ARRIVALS)
             item.symbol = s
-            item.ids[0] = tails[s]
-            item.last = partition.rings[s].tail - 1
+            item.ids[0] = first
+            item.last = ring.tail - 1
     rest = scratch.passed
     while rest:
         s = trailing_zeros(rest)

@@ -197,10 +197,11 @@ def judge_again(
 
     There must be room for them. Gives how many it looked at.
     """
-    lists = lists_of(partition, constraint, side, slot_id)
-    at = lists.pending
+    at = lists_of(partition, constraint, side, slot_id).pending
+    header = partition.rings[constraint.listed]
     looked = 0
-    while at != NONE:
+    # there is room, unless a stored state has a pair twice
+    while at != NONE and header.tail - header.head < header.capacity:
         looked += 1
         pair_id = at
         pair = pair_at(partition, constraint, pair_id)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import intervals_of
-from piestream.diagnosis.rows import TIME, GivenRows, refuse_row_pattern
+from piestream.diagnosis.rows import TIME, GivenRows
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
@@ -130,13 +130,30 @@ def scene_of(
     query: Query, frame: Any, matches: Any, partition: Any, options: BoundedOptions
 ) -> Scene:
     """What there is to see of one partition: by default of the one with the most matches."""
-    refuse_row_pattern(query, "a time line")
     rows = read_given(query, frame, options)
+    if query.rows is not None:
+        return _row_scene(rows, matches, partition)
     asked = with_endpoints(rows.query)
     found = rows.run(asked) if matches is None else matches_frame(matches)
     key = partition_key(rows, found, partition)
     read = rows.query if matches is not None else asked
     return scene_of_rows(rows, read_matches(read, _of_partition(found, rows.keys, key)), key)
+
+
+def _row_scene(rows: GivenRows, matches: Any, partition: Any) -> Scene:
+    """The scene of a row pattern, whose matches are looked for."""
+    query = rows.query
+    from piestream.pictures.row_scene import matches_of_rows, row_bars, row_matches
+
+    if matches is not None:
+        raise ValueError("the rows of a match are not in a row pattern's result: leave matches out")
+    assert query.rows is not None
+    key = partition_key(rows, matches_of_rows(rows), partition)
+    part = _part(rows, key)
+    found = Matches(query, part.clock.scale, row_matches(part.rows, key))
+    scene = part.scene(found, key, row_bars(part.rows, part.clock, part.last))
+    variables = tuple(query.symbol(name) for name in query.rows.variables)
+    return replace(scene, query=replace(query, symbols=variables))
 
 
 def partition_key(rows: GivenRows, found: pl.DataFrame, partition: Any) -> tuple[Any, ...]:
@@ -169,8 +186,31 @@ def _of_partition(frame: pl.DataFrame, keys: Sequence[str], key: tuple[Any, ...]
     return frame
 
 
-def scene_of_rows(rows: GivenRows, matches: Matches, key: tuple[Any, ...]) -> Scene:
-    """The scene of one partition of rows, and of its matches."""
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one partition, and where they lie in time, in ticks."""
+
+    rows: GivenRows
+    clock: Clock
+    first: int
+    last: int
+
+    def scene(self, matches: Matches, key: tuple[Any, ...], bars: tuple[Bar, ...]) -> Scene:
+        """Their scene, with these matches and bars."""
+        first, last = self.clock.numbers([self.first, self.last])
+        return Scene(
+            query=self.rows.query,
+            partition=matches.partition_text(key),
+            clock=self.clock,
+            first=first,
+            last=last,
+            bars=bars,
+            matches=matches.matches,
+            columns=_columns(self.rows, self.clock),
+        )
+
+
+def _part(rows: GivenRows, key: tuple[Any, ...]) -> _Part:
     schema = {name: rows.times.schema[name] for name in rows.keys}
     part = rows.of_partitions(pl.DataFrame([key] if rows.keys else [], schema=schema, orient="row"))
     clock = Clock(TimeScale.of(rows.query, rows.time.dtype))
@@ -179,17 +219,13 @@ def scene_of_rows(rows: GivenRows, matches: Matches, key: tuple[Any, ...]) -> Sc
         named = ", ".join(f"{n} = {key_text(v)}" for n, v in zip(rows.keys, key, strict=True))
         raise ValueError(f"there are no events of the partition {named}")
     ends = [int(np.asarray(end)) for end in (times.min(), times.max())] if len(times) else [0, 0]
-    numbers = clock.numbers(ends)
-    return Scene(
-        query=rows.query,
-        partition=matches.partition_text(key),
-        clock=clock,
-        first=numbers[0],
-        last=numbers[1],
-        bars=_bars(part, matches, clock, ends[1]),
-        matches=matches.matches,
-        columns=_columns(part, clock),
-    )
+    return _Part(part, clock, *ends)
+
+
+def scene_of_rows(rows: GivenRows, matches: Matches, key: tuple[Any, ...]) -> Scene:
+    """The scene of one partition of rows, and of its matches."""
+    part = _part(rows, key)
+    return part.scene(matches, key, _bars(part.rows, matches, part.clock, part.last))
 
 
 def _bars(rows: GivenRows, matches: Matches, clock: Clock, latest: int) -> tuple[Bar, ...]:

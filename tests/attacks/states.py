@@ -19,6 +19,8 @@ from tests.attacks.workers import AttackError, main
 
 _PATTERNS = (
     "DEFINE a AS x > 0, b AS x <= 0 PATTERN a before b WITHIN 40 RETURN a.ts, b.ts",
+    "DEFINE a AS x > 0, b AS y > 0, c AS y <= 0 "
+    "PATTERN b.te - a.te >= 3 AND a.ts - c.te < 9 AND b before c WITHIN 60",
     "DEFINE a AS x > 0, b AS y > 0 PATTERN a overlaps;during;starts;equals b WITHIN 60",
     "DEFINE a AS x > 0 AT LEAST 2, b AS y > 0, c AS x + y > 1 "
     "PATTERN a before;overlaps b AND b before;during;overlaps;contains c WITHIN 40 EMIT ON BOTH "

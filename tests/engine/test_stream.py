@@ -117,3 +117,12 @@ def test_an_exported_state_goes_on_like_the_stream_itself() -> None:
     other = bind(ps.query(QUERY.format(gap="").replace("COMPLETION", "BOTH")), SCHEMA)
     with pytest.raises(StateError, match="laid out otherwise"):
         Stream.restore_state(other, stream.export_state())
+
+
+def test_a_query_in_brackets_over_no_rows_has_no_matches() -> None:
+    query = ps.query(
+        "FROM (FROM e ORDER BY ts PARTITION BY k DEFINE a AS p PATTERN a WITHIN 9) AS s0 "
+        "WITH o ORDER BY ts PARTITION BY k DEFINE x AS s0, y AS o.p PATTERN x before y WITHIN 9"
+    )
+    rows = pl.DataFrame({"ts": [1, 2], "k": ["u", "v"], "p": [True, False]})
+    assert query.run({"e": rows.clear(), "o": rows}).is_empty()

@@ -104,3 +104,36 @@ def test_what_has_no_answer_for_row_patterns_says_so() -> None:
     for ask in (lambda: query.why({}, rows), lambda: query.why_not(rows)):
         with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
             ask()
+
+
+def test_a_time_line_has_a_lane_for_each_variable() -> None:
+    query = ps.query(
+        "FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES COUNT(*) AS n "
+        "AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+ (C D)?) WITHIN 50 "
+        "DEFINE A AS x > 0, B AS x > 1, C AS x = 0, D AS x > 8)"
+    )
+    rows = pl.DataFrame({"k": [1] * 8, "t": range(8), "x": [1, 2, 2, 0, 0, 1, 2, 2]})
+    shown = query.timeline(
+        pl.concat([rows, rows.with_columns(k=2 * pl.col("k"), x=0 * pl.col("x"))])
+    )
+    scene = shown.scene
+    assert repr(shown) == "<Timeline of A, B, C, D in k = 1: 8 intervals, 4 matches>"
+    bars = [(bar.symbol, bar.start, bar.end, bar.is_open, bar.row) for bar in scene.bars]
+    assert bars[:4] == [
+        ("A", 0, 1, False, 0),
+        ("B", 1, 3, False, 0),
+        ("A", 1, 2, False, 0),
+        ("B", 2, 3, False, 1),
+    ]
+    assert bars[-1] == ("B", 7, 7, True, 0)
+    # certain when no D comes, or at the end
+    assert [(match.start, match.reported) for match in scene.matches] == [
+        (0, 4),
+        (1, 4),
+        (5, 7),
+        (6, 7),
+    ]
+    assert [line.name for line in scene.columns] == ["x"]
+    assert "matches" in shown.html()
+    with pytest.raises(ValueError, match="leave matches out"):
+        query.timeline(rows, query.run(rows))

@@ -1,0 +1,80 @@
+"""Row patterns whose conditions read the match so far, as streams of larger queries."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import piestream as ps
+from tests.row_patterns.oracle import known_matches
+from tests.row_patterns.randoms import random_case, with_what_holds
+
+_TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
+#: Of a pattern that has no WITHIN.
+_WITHIN = 6
+
+
+def _as_stream(text: str, within: bool) -> ps.Query:
+    """A query over the matches of a row pattern, which is given by its own text."""
+    lines = text.splitlines()[1:-1]
+    kept = [line for line in lines if line.split()[0] not in ("PARTITION", "ORDER", "MEASURES")]
+    if not within:
+        kept.append(f"WITHIN {_WITHIN}")
+    return ps.query(f"""
+        FROM s ORDER BY t WITH s MATCH_RECOGNIZE (MEASURES COUNT(*) AS n {" ".join(kept)}) AS v
+        PARTITION BY k DEFINE m AS v PATTERN m WITHIN 1000 EMIT ON COMPLETION RETURN m.ts, m.te
+    """)
+
+
+def test_matches_as_intervals_are_known_when_they_are_certain(few_seeds: range) -> None:
+    for seed in few_seeds:
+        case = random_case(seed, 7, memory=True, ahead=False)
+        if case.query.rows is None or case.query.rows.all_rows or not case.rows:
+            continue
+        query = _as_stream(str(case.query), case.query.rows.within is not None)
+        inner = next(s.query.rows for s in query.streams if s.query is not None)
+        assert inner is not None
+        assert inner.within is not None
+        rows = with_what_holds(case.query, case.rows)
+        frame = pl.DataFrame(case.events(), schema=_TYPES)
+        for at_end in ("open", "close"):
+            known = known_matches(
+                inner, rows, inner.within.amount, rows[-1]["t"], at_end == "close"
+            )
+            found = query.run({"s": frame}, at_end=at_end).drop("k").rows()
+            expected = [(match.since, match.start, match.end) for match in known]
+            assert sorted(found) == sorted(expected), f"seed {seed}: {query}"
+
+
+def test_the_correlation_of_dejavus_first_table() -> None:
+    """Live falls, and the tick shapes of the archive that began at most 7 seconds before their ends."""
+    prices = [10, 6, 6, 5, 7, 6, 11, 8, 8, 3, 3]
+    stock = pl.DataFrame({"symbol": ["x"] * 11, "ts": range(11), "price": prices})
+    query = ps.query("""
+        FROM stock ORDER BY ts
+        WITH stock MATCH_RECOGNIZE (
+            MEASURES LAST(B.ts) AS last, A.price AS init, LAST(B.price) AS low
+            AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
+            PATTERN (A B+) WITHIN 100 DEFINE B AS B.price < PREV(B.price)) AS live
+        WITH stock MATCH_RECOGNIZE (
+            MEASURES A.ts AS first, A.price AS init, LAST(D.price) AS high
+            AFTER MATCH SKIP TO NEXT ROW MAXIMAL MATCH
+            PATTERN (A B+ C* D+) WITHIN 100
+            DEFINE B AS B.price < PREV(B.price),
+                   C AS C.price >= PREV(C.price) AND C.price <= A.price,
+                   D AS D.price > PREV(D.price) AND D.price > A.price) AS archive
+        PARTITION BY symbol
+        DEFINE fall AS live, tick AS archive
+        PATTERN tick before; meets; overlaps fall
+        WITHIN 100
+        WHERE fall.last - tick.first <= 7
+        RETURN tick.first AS ts, fall.last AS te, fall.init AS a, fall.low AS b, tick.init AS c,
+               tick.high AS d
+    """)
+    found = query.run({"stock": stock}).select("ts", "te", "a", "b", "c", "d").rows()
+    assert sorted(found) == [
+        (2, 5, 7, 6, 6, 7),
+        (2, 7, 11, 8, 6, 7),
+        (2, 9, 8, 3, 6, 7),
+        (4, 7, 11, 8, 7, 11),
+        (4, 9, 8, 3, 7, 11),
+    ]
