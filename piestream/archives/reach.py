@@ -39,7 +39,7 @@ _KNOWN: dict[type, frozenset[str]] = {
         "name", "path", "order_by", "time_unit", "max_gap", "start", "end", "id", "known_at_start",
         "query",
     }),
-    Constraint: frozenset({"x", "y", "relations"}),
+    Constraint: frozenset({"x", "y", "relations", "distances"}),
 }  # fmt: skip
 
 
