@@ -139,7 +139,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
 def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
     """The definitions, now and then with runs that are bridged."""
     rng = Random(f"{rng.random()} bridged")  # whatever else chance decides by the same draws
-    if rng.random() < 0.85:
+    if rng.random() < 0.7:
         return definitions
     lengths = {d.predicate.text: rng.choice((None, 1, 1, 2, 3, 5)) for d in definitions}
     return tuple(
