@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
+from piestream.expressions.columns import columns_named
 
 __all__ = ["FILE", "Pages", "Words"]
 
@@ -81,9 +82,9 @@ class Pages:
         frames = []
         for first, last in _stretches(pages, self.files, gap):
             rows = int(self.rows[first : last + 1].sum())
-            scan = pl.scan_parquet(self.paths[int(self.files[first])])
+            scan = pl.scan_parquet(self.paths[int(self.files[first])], glob=False)
             frame = (
-                scan.select(pl.col(list(columns))).slice(int(self.firsts[first]), rows).collect()
+                scan.select(columns_named(columns)).slice(int(self.firsts[first]), rows).collect()
             )
             wanted = pages[(pages >= first) & (pages <= last)]
             if len(wanted) <= last - first:

@@ -33,7 +33,7 @@ def plain_pages(paths: Sequence[Path]) -> Pages:
     Without PyArrow nothing is known of a file but its rows, so that it is read as a whole.
     """
     try:
-        schema = pl.scan_parquet(list(paths)).collect_schema()
+        schema = pl.scan_parquet(list(paths), glob=False).collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(f"{paths[0].parent} cannot be read: {error}") from None
     seen = {name: as_seen(name, dtype) for name, dtype in schema.items()}
@@ -64,7 +64,7 @@ def _row_groups(number: int, path: Path, schema: pl.Schema) -> Iterator[dict[str
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        count = pl.scan_parquet(path).select(pl.len()).collect().item()
+        count = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
         yield {FILE: number, FIRST: 0, ROWS: count}
         return
     try:

@@ -160,6 +160,78 @@ def test_wrong_rows_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     assert lake.rows == 5
 
 
+def test_paths_are_no_patterns(tmp_path: Path) -> None:
+    lakes = [ps.archive(tmp_path / name, time="ts") for name in ("lake[1]", "lake1", "la*")]
+    for number, lake in enumerate(lakes):
+        lake.append(_frame(100 * number, 10))
+        lake.append(_frame(100 * number + 5, 10))
+    lakes[0].compact()
+    lakes[2].retain(since=206)
+    for lake, first, last in zip(lakes, (0, 100, 206), (14, 114, 214), strict=True):
+        found = lake.scan().collect()["ts"]
+        assert (found.min(), found.max()) == (first, last)
+        assert lake.aggregate("MIN(ts)", where="speed >= 0").item() == first
+        assert lake.verify() == []
+    (tmp_path / "plain[1]").mkdir()
+    _frame(0, 5).write_parquet(tmp_path / "plain[1]" / "x.parquet")
+    assert ps.archive(tmp_path / "plain[1]").scan().collect().equals(_frame(0, 5))
+    assert ps.archive(tmp_path / "plain[1]").rows == 5
+
+
+def test_columns_are_named_as_one_likes(tmp_path: Path) -> None:
+    rows = [{"^t.*$": t, "t1": -t, "*": t % 3, "__time__": t % 2, "__span__": 7} for t in range(40)]
+    lake = ps.archive(tmp_path, time="^t.*$", key="*", page_rows=8)
+    lake.append(rows)
+    lake.append([{**row, "__span__": 8} for row in rows])
+    lake.compact()
+    found = lake.aggregate(
+        "SUM(__time__)", "SUM(__span__)", 'MAX("*")', 'MAX("^t.*$") AS last', between=(1, 40)
+    )
+    assert found.rows() == [(40, 39 * 15, 2, 39)]
+    assert lake.retain(since=30) == 60
+    query = ps.query(
+        """FROM s PARTITION BY "*" ORDER BY "^t.*$" DEFINE a AS __time__ = 1 PATTERN a WITHIN 9"""
+    )
+    expected = query.run(lake.scan().collect(), ties="first")
+    assert len(expected) > 3
+    assert query.run(lake, ties="first").sort(pl.all()).equals(expected.sort(pl.all()))
+
+
+def test_rows_of_a_file_that_is_cut_stay_before_later_ones(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car")
+    for x in range(3):
+        lake.append([{"ts": ts, "car": "a", "x": x} for ts in range(x, 9)])
+    lake.retain(since=2)  # cuts the first two files
+    assert lake.retain(since=3) == 3
+    lake.append([{"ts": ts, "car": "a", "x": 3} for ts in range(9)])
+    assert lake.scan().filter(pl.col("ts") == 5).collect()["x"].to_list() == [0, 1, 2, 3]
+    lake.compact()
+    assert lake.scan().filter(pl.col("ts") == 5).collect()["x"].to_list() == [0, 1, 2, 3]
+    assert lake.verify() == []
+
+
+def test_the_first_rows_give_every_column_a_type(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts")
+    rows = pl.DataFrame({"ts": [1], "note": [None]})
+    with pytest.raises(ps.SchemaError, match="note has type Null: its values are all NULL"):
+        lake.append(rows)
+    with pytest.raises(ps.SchemaError, match=r"note has type List\(Null\): its values"):
+        lake.append([{"ts": 1, "note": []}])
+    with pytest.raises(ps.SchemaError, match="note has type Object: its values are Python objects"):
+        lake.append(pl.DataFrame({"ts": [1], "note": pl.Series([object()], dtype=pl.Object)}))
+    assert lake.generation == 0
+    assert lake.append(rows.cast({"note": pl.String})) == 1
+    assert lake.append(rows) == 1  # now the type is known
+    assert lake.append([{"ts": 1, "note": "x"}]) == 1
+
+
+def test_a_damaged_manifest_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    ps.archive(tmp_path, time="ts")
+    (tmp_path / "manifest.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ps.ArchiveError, match=r"no manifest of an archive.*put back a copy"):
+        ps.archive(tmp_path)
+
+
 def test_an_archive_is_opened_as_what_it_is(tmp_path: Path) -> None:
     with pytest.raises(ps.ArchiveError, match="there is no archive"):
         ps.archive(tmp_path / "lake")
