@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -17,6 +17,14 @@ from piestream.copies import copied_but
 from piestream.engine.combined import CombinedStream
 
 __all__ = ["InputFeed"]
+
+
+class _Waiting(NamedTuple):
+    """Rows of an input, or a time, behind what has waited longer. It never changes, so copies share it."""
+
+    before: _Waiting | None
+    key: str | None
+    item: Any
 
 
 class InputFeed(Feed):
@@ -33,7 +41,7 @@ class InputFeed(Feed):
         self.inputs = Inputs(self.query)
         self.bound: InputBinding | None = None
         self._schemas: dict[str, dict[str, pl.DataType]] = {}
-        self._waiting: tuple[tuple[str | None, Any], ...] = ()  # rows of an input, or a time
+        self._waiting: _Waiting | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return copied_but(
@@ -66,7 +74,7 @@ class InputFeed(Feed):
         frame, kind = self._frame(key, rows)
         if self.stream is None:
             self._schemas.setdefault(key, dict(frame.schema))
-            self._waiting = (*self._waiting, (key, KeptRows(frame)))
+            self._waiting = _Waiting(self._waiting, key, KeptRows(frame))
             self.log.add_copy()
             return as_kind(kind, self._open() if self._is_typed else pl.DataFrame()), kind
         assert self.bound is not None
@@ -78,7 +86,7 @@ class InputFeed(Feed):
     def advance(self, time: Any, kind: Kind) -> Given:
         """Move time on."""
         if self.stream is None:
-            self._waiting = (*self._waiting, (None, time))
+            self._waiting = _Waiting(self._waiting, None, time)
             self.log.add_copy()
             return as_kind(kind, pl.DataFrame()), kind
         ticks = ticks_of_time(time, self.stream.binding)
@@ -121,12 +129,16 @@ class InputFeed(Feed):
         self.bound = bound_inputs(self.query, self._schemas)
         stream = self.opening.stream(self.bound.binding)
         assert isinstance(stream, CombinedStream)
+        waiting, last = [], self._waiting
+        while last is not None:
+            waiting.append((last.key, last.item))
+            last = last.before
         results = [stream.no_results]
-        for key, item in self._waiting:
+        for key, item in reversed(waiting):
             if key is None:
                 results.append(stream.advance(ticks_of_time(item, stream.binding)))
             else:
                 results.append(stream.process_inputs({key: self.bound.checked(key, item.frame)}))
-        self.stream, self._waiting = stream, ()
+        self.stream, self._waiting = stream, None
         self.log.add_copy()
         return pl.concat(results)

@@ -128,6 +128,8 @@ class CallLog:
         self.changing = False
         #: So many entries are of calls that are done.
         self.committed = 0
+        #: Another number with each call that is done, and with each copy.
+        self.latest = 0
 
     def make_ready(self) -> None:
         """Make the state again if a call was interrupted, and another copy of it if it is time."""
@@ -137,7 +139,7 @@ class CallLog:
             self._renew()
 
     def take_back(self, committed: int) -> None:
-        """A call that is done is to be undone: its results got lost on their way to the caller."""
+        """The latest call is to be undone: its results got lost on their way to the caller."""
         self.changing = True
         self.committed = min(self.committed, committed)
 
@@ -192,6 +194,7 @@ class CallLog:
         self.most, self._copy = 0, None
         self.entries.clear()
         self.committed = 0
+        self.latest += 1
         if self.live.is_open and not self.keeps:
             self.most = sys.maxsize
             return

@@ -77,6 +77,14 @@ class Session:
         return None
 
     @property
+    def _told(self) -> tuple[pl.DataFrame, ...]:
+        """Which results the observer holds; they are taken from it where a call is undone."""
+        return ()
+
+    @_told.setter
+    def _told(self, told: tuple[pl.DataFrame, ...]) -> None: ...
+
+    @property
     def _stream(self) -> Stream | None:
         return cast("Stream | None", self._log.live.stream)
 
@@ -281,7 +289,10 @@ class Session:
             return found
 
     def _do(self, call: str, given: Any, closes: bool = False) -> Any:
-        """What a call of the feed gives; where it does not get to the caller, nothing was done."""
+        """What a call of the feed gives; where it does not get to the caller, nothing was done.
+
+        Only what another thread has built upon meanwhile stays.
+        """
         log = self._log
         committed = None
         try:
@@ -290,7 +301,7 @@ class Session:
                     raise ValueError("this session is closed")
                 if log.changing or len(log.entries) >= log.most:
                     log.make_ready()
-                feed, kind = log.live, self._kind
+                feed, kind, told = log.live, self._kind, self._told
                 stream = feed.stream
                 begun = -1 if stream is None else stream.changes.begun
                 log.changing = True
@@ -298,7 +309,9 @@ class Session:
                     result, pushed = getattr(feed, call)(given, kind)
                 except BaseException:
                     log.changing = stream is None or stream.changes.begun != begun
+                    self._told = told
                     raise
+                log.latest = latest = log.latest + 1
                 committed, log.committed = log.committed, len(log.entries)
                 self._kind = pushed
                 if closes:
@@ -307,8 +320,10 @@ class Session:
             return result
         except BaseException:
             if committed is not None:  # it was done
-                self._kind, self._closed = kind, False
-                log.take_back(committed)
+                with self._lock:
+                    if log.latest == latest:
+                        self._kind, self._closed, self._told = kind, False, told
+                        log.take_back(committed)
             raise
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

@@ -30,16 +30,17 @@ from piestream.archives.statistics import (
     as_seen,
     has_exact_bounds,
     sum_of,
+    whole_sum,
 )
 from piestream.archives.store import in_ticks
 from piestream.archives.verdicts import verdicts
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.expressions.columns import column_named
 from piestream.expressions.predicate import Predicate
 
 __all__ = ["Aggregation", "Request"]
 
-_SPAN, _TIME = "__span__", "__time__"
-_HALF = 32
+_SPAN = "span"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ class Aggregation:
         """Add sums of pages to that of a span: parts of floats, or pairs of words."""
         total = self._sums[column, span]
         if self.pages.schema[column].is_integer():
-            total.whole += (sum(parts[::2]) << _HALF) + sum(parts[1::2])
+            total.whole += whole_sum(parts)
         else:
             total.floats.extend(parts)
 
@@ -231,19 +232,18 @@ class Aggregation:
 
     def _take_rows(self, frame: pl.DataFrame) -> None:
         """Count rows that have been read."""
-        frame = frame.with_columns(in_ticks(self.time).alias(_TIME))
-        low, high = self.first, self.end
-        wanted = pl.col(_TIME).is_not_null()
-        if low is not None:
-            wanted &= pl.col(_TIME) >= low
-        if high is not None:
-            wanted &= pl.col(_TIME) < high
+        time = in_ticks(self.time)
+        wanted = time.is_not_null()
+        if self.first is not None:
+            wanted &= time >= self.first
+        if self.end is not None:
+            wanted &= time < self.end
         if self.where is not None:
             wanted &= self.where.to_polars(self.pages.schema)
         frame = frame.filter(wanted)
         if not len(frame):
             return
-        spans = self._spans(frame[_TIME].to_numpy())
+        spans = self._spans(frame.select(time).to_series().to_numpy())
         order = np.argsort(spans, kind="stable")
         frame, spans = frame[order], spans[order]
         starts = np.concatenate(([0], np.flatnonzero(np.diff(spans)) + 1, [len(spans)]))
@@ -258,8 +258,10 @@ class Aggregation:
     ) -> None:
         dtype = self.pages.schema[column]
         seen = as_seen(column, dtype)
-        values = frame.select(pl.col(column) if seen is None else seen).to_series()
-        own = frame[column].fill_nan(None) if dtype.is_float() else frame[column]
+        given = column_named(column) if seen is None else seen
+        values = frame.select(given.alias("values")).to_series()
+        own = frame[column].alias("values")  # some names are patterns to methods of a series
+        own = own.fill_nan(None) if dtype.is_float() else own
         for number, span in enumerate(spans):
             part = values[int(starts[number]) : int(starts[number + 1])]
             self._present[column, span] += len(part) - part.null_count()

@@ -10,7 +10,7 @@ import polars as pl
 
 from piestream.archives.incoming import as_frame, fitting
 from piestream.archives.manifest import BatchId, DataFile, Manifest
-from piestream.archives.pages import FILE, Pages
+from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.plain import parquet_files, plain_pages
 from piestream.archives.requests import aggregation_of
 from piestream.archives.statistics import statistics_of_nothing
@@ -169,7 +169,7 @@ class Archive:
         return self._pages
 
     def _plain_pages(self) -> Pages:
-        return plain_pages(parquet_files(self.path))
+        return plain_pages(self.path, parquet_files(self.path))
 
     def _own_pages(self) -> Pages:
         manifest, store = self._manifest, self._store
@@ -228,7 +228,7 @@ class Archive:
         """
         if not self.files:
             return pl.LazyFrame(schema=self.schema)
-        return pl.scan_parquet(self.files)
+        return self.pages.scan() if self._store is None else scanned(self.files, {})
 
     def __repr__(self) -> str:
         n_files = len(self.files)
@@ -310,7 +310,8 @@ class Archive:
             those of the rows that are there.
         batch
             A number or a name of these rows: if it is known already, nothing is added. The last 4,096
-            are known. Spark's ``foreachBatch`` gives one.
+            are known. In Spark's ``foreachBatch`` it is the job's name with the number, as in
+            ``f"trades:{n}"``: every job, and every new checkpoint, counts from 0.
 
         Raises
         ------
@@ -388,7 +389,8 @@ class Archive:
             cut = [file for file in old if file.last >= first]
             kept = [_since(store.read([file]), manifest.time, first) for file in cut]
             if old:
-                manifest = store.commit(manifest, old, kept)
+                numbers = [file.number for file in cut]  # what was appended first stays the first
+                manifest = store.commit(manifest, old, kept, numbers=numbers)
             self._become(manifest)
             return before - sum(map(len, kept))
 
@@ -406,9 +408,7 @@ class Archive:
         ...     sound, len(lake.verify())
         ([], 1)
         """
-        store = self._writable()
-        assert self._manifest is not None
-        return list(store.faults(self._manifest))
+        return self._writable().verified()
 
     def _writable(self) -> Store:
         if self._store is None:

@@ -7,7 +7,9 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["checksum", "flush_directory", "place", "replace_text", "write_pending"]
+__all__ = [
+    "checksum", "flush_directory", "make_directory", "place", "replace_text", "write_pending",
+]  # fmt: skip
 
 _BLOCK = 1 << 20
 
@@ -42,6 +44,14 @@ def replace_text(path: Path, pending: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     place(pending, path)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it, that a crash does not take away any more."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        flush_directory(one.parent)
 
 
 def flush_directory(path: Path) -> None:

@@ -11,6 +11,7 @@ from piestream.adapters.event_columns import event_list
 from piestream.adapters.frames import as_polars
 from piestream.archives.manifest import Manifest
 from piestream.errors import SchemaError, TimeError
+from piestream.expressions.columns import column_named
 from piestream.plan.columns import is_moment
 
 __all__ = ["as_frame", "fitting"]
@@ -45,6 +46,8 @@ def fitting(frame: pl.DataFrame, manifest: Manifest) -> tuple[pl.DataFrame, Mani
                 f"the time column {manifest.time} has type {dtype}; it must be an integer, a date or "
                 "a datetime"
             )
+        for name, dtype in frame.schema.items():
+            _refuse_unknown(name, dtype)
         manifest = manifest.with_schema(frame.schema)
     else:
         frame = _as_before(frame, schema)
@@ -54,6 +57,30 @@ def fitting(frame: pl.DataFrame, manifest: Manifest) -> tuple[pl.DataFrame, Mani
             f"the time column {manifest.time} is NULL in {missing} of the rows; every row needs a time"
         )
     return frame, manifest
+
+
+def _refuse_unknown(name: str, dtype: pl.DataType) -> None:
+    """Refuse a column whose type later rows could not have, or that no file can keep."""
+    if _holds(dtype, pl.Null):
+        raise SchemaError(
+            f"column {name} has type {dtype}: its values are all NULL, so it is not known what type it "
+            "has. Give it the one that it will have, such as with_columns(pl.col(...).cast(pl.String)); "
+            "the first rows decide the types of an archive"
+        )
+    if _holds(dtype, pl.Object):
+        raise SchemaError(
+            f"column {name} has type {dtype}: its values are Python objects, which a file cannot keep. "
+            "Leave it out, or give its values one type such as numbers or texts"
+        )
+
+
+def _holds(dtype: pl.DataType, kind: type[pl.DataType]) -> bool:
+    """Whether a type, or one inside it, is of a kind."""
+    if isinstance(dtype, pl.List | pl.Array):
+        return _holds(pl.Series(dtype=dtype.inner).dtype, kind)
+    if isinstance(dtype, pl.Struct):
+        return any(_holds(pl.Series(dtype=f.dtype).dtype, kind) for f in dtype.fields)
+    return dtype == kind
 
 
 def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
@@ -67,4 +94,4 @@ def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     unknown = [name for name in frame.columns if name not in schema]
     if unknown:
         raise SchemaError(f"the rows have a column {unknown[0]}, which earlier rows did not have")
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+    return frame.select(column_named(name).cast(dtype) for name, dtype in schema.items())

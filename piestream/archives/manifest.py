@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -31,7 +31,7 @@ class DataFile:
     """One file of rows, and the file of its statistics."""
 
     name: str
-    number: int  # of two rows of the same time that in the file of the lower number comes first
+    number: int  # in the order of appending: of two rows of the same time that in the file of the lower number comes first
     rows: int
     bytes: int
     crc32: int
@@ -80,7 +80,7 @@ class Manifest:
     def following(
         self,
         removed: Iterable[DataFile],
-        added: Iterable[DataFile],
+        added: Sequence[DataFile],
         batch: BatchId | None = None,
     ) -> Manifest:
         """The next generation."""
@@ -88,13 +88,12 @@ class Manifest:
         files = [*(file for file in self.files if file.name not in gone), *added]
         files.sort(key=lambda file: file.number)
         batches = self.batches if batch is None else (*self.batches, batch)[-_BATCHES:]
-        number = max([self.next_number, *(file.number + 1 for file in files)])
         return replace(
             self,
             generation=self.generation + 1,
             files=tuple(files),
             batches=batches,
-            next_number=number,
+            next_number=self.next_number + len(added),
         )
 
     def text(self) -> str:
@@ -104,9 +103,8 @@ class Manifest:
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """The manifest in a file; FileNotFoundError if there is none."""
-        text = path.read_text("utf-8")
         try:
-            found = json.loads(text)
+            found = json.loads(path.read_text("utf-8"))
             if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
                 raise ValueError("it is none")
             version = found.pop("version")
@@ -121,4 +119,7 @@ class Manifest:
         except (ValueError, TypeError, KeyError) as error:
             if isinstance(error, ArchiveError):
                 raise
-            raise ArchiveError(f"{path} is no manifest of an archive: {error}") from None
+            raise ArchiveError(
+                f"{path} is no manifest of an archive: {error}. If it is damaged, put back a copy of it; "
+                "the rows are Parquet files in the folder rows beside it"
+            ) from None

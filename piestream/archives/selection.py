@@ -20,6 +20,7 @@ from piestream.archives.pages import Pages, Words
 from piestream.archives.reach import Reach
 from piestream.archives.statistics import as_seen
 from piestream.archives.store import in_ticks
+from piestream.expressions.columns import column_named, columns_named
 
 __all__ = ["CORE", "RESERVED", "Selection"]
 
@@ -97,7 +98,7 @@ class Selection:
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         places += np.repeat(found.leads, counts)
         chosen = places if order is None else order[places]
-        rows: pl.DataFrame = self.rows.select(self.columns)[chosen]
+        rows: pl.DataFrame = self.rows.select(columns_named(self.columns))[chosen]
         return rows.with_columns(pl.Series(CORE, np.repeat(found.cores, counts)))
 
     @property
@@ -131,7 +132,7 @@ class Selection:
         if not self.keys:
             return [pl.lit(0, pl.Int8).alias(_SEEN)]
         schema = self.pages.schema
-        floats = [pl.col(k).fill_nan(None) for k in self.keys if schema[k].is_float()]
+        floats = [column_named(k).fill_nan(None) for k in self.keys if schema[k].is_float()]
         seen = as_seen(self.keys[0], schema[self.keys[0]])
         return [*floats, (pl.lit(0, pl.Int8) if seen is None else seen).alias(_SEEN)]
 
@@ -151,9 +152,13 @@ class Selection:
                 return None, None, times
             order = np.argsort(times, kind="stable")
             return order, None, times[order]
-        known = self.rows.select(self.keys).unique().with_row_index(_PARTITION)
-        numbered = self.rows.select(*self.keys, _TIME).join(
-            known, on=self.keys, how="left", nulls_equal=True, maintain_order="left"
+        names = [f"key{number}" for number in range(len(self.keys))]
+        keys = self.rows.select(
+            column_named(key).alias(name) for name, key in zip(names, self.keys, strict=True)
+        )
+        known = keys.unique().with_row_index(_PARTITION)
+        numbered = keys.with_columns(self.rows[_TIME]).join(
+            known, on=names, how="left", nulls_equal=True, maintain_order="left"
         )
         order = (
             numbered.select(pl.arg_sort_by(_PARTITION, _TIME, maintain_order=True))

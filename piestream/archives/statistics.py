@@ -13,16 +13,18 @@ rows, and of each column:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
+from piestream.expressions.columns import column_named
 from piestream.intervals.exact_sums import piece_sums
 
 __all__ = [
     "FIRST", "HIGHEST", "KEYS", "LOWEST", "MISSING", "MOST_TEXT", "ROWS", "SUM", "as_seen",
     "has_exact_bounds", "has_sum", "page_statistics", "statistics_of_nothing", "sum_of",
+    "whole_sum",
 ]  # fmt: skip
 
 FIRST, ROWS = "first", "rows"
@@ -33,11 +35,13 @@ MOST_TEXT = 64
 #: More values of a key in a page are not listed.
 _MOST_KEYS = 1024
 _HALF = 32
+#: A series is named like this where Polars would take the name of a column for a pattern.
+_ANY_NAME = "values"
 
 
 def as_seen(name: str, dtype: pl.DataType) -> pl.Expr | None:
     """A column as predicates see its values; None where they cannot use it."""
-    column = pl.col(name)
+    column = column_named(name)
     if dtype.is_float() or isinstance(dtype, pl.Decimal):
         return column.cast(pl.Float64).fill_nan(None)
     if dtype in (pl.Int128, pl.UInt128):
@@ -119,6 +123,7 @@ def _above(text: str | None) -> str | None:
 
 def sum_of(column: pl.Series, starts: np.ndarray) -> pl.Series:
     """The exact sums of the parts of a column that lie between these places, as words or parts."""
+    column = column.alias(_ANY_NAME)
     if column.dtype.is_float():
         values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         return pl.Series(piece_sums(values, starts), dtype=pl.List(pl.Float64))
@@ -128,6 +133,11 @@ def sum_of(column: pl.Series, starts: np.ndarray) -> pl.Series:
     high = np.add.reduceat(values >> _HALF, starts[:-1])
     low = np.add.reduceat(values & ((1 << _HALF) - 1), starts[:-1])
     return pl.Series(np.column_stack((high, low)).tolist(), dtype=pl.List(pl.Int64))
+
+
+def whole_sum(words: Sequence[int]) -> int:
+    """The sum that `sum_of` gave for whole numbers, or several such sums one behind another."""
+    return (sum(words[::2]) << _HALF) + sum(words[1::2])
 
 
 def statistics_of_nothing(schema: pl.Schema, key: str | None) -> pl.DataFrame:

@@ -8,6 +8,7 @@ its generations, and a generation on the disk stays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -19,6 +20,7 @@ import polars as pl
 from piestream.archives.durable import (
     checksum,
     flush_directory,
+    make_directory,
     place,
     replace_text,
     write_pending,
@@ -27,17 +29,24 @@ from piestream.archives.lock import writer_lock
 from piestream.archives.manifest import MANIFEST, BatchId, DataFile, Manifest
 from piestream.archives.statistics import page_statistics
 from piestream.errors import ArchiveError
+from piestream.expressions.columns import column_named, columns_named
 
 __all__ = ["Store", "in_ticks"]
 
 #: The folders: rows that any engine reads, their statistics, and what is being written.
 _ROWS, _STATISTICS, _PENDING = "rows", "statistics", "pending"
 _LOCK = "lock"
+#: The names that a change gives to files of each folder. Others are not the archive's.
+_OWN_NAMES = {
+    _ROWS: re.compile(r"[0-9]{10,}\.parquet"),
+    _STATISTICS: re.compile(r"[0-9]{10,}\.arrow"),
+    _PENDING: re.compile(rf"([0-9]{{10,}}\.parquet(\.statistics)?|{re.escape(MANIFEST)})\.part"),
+}
 
 
 def in_ticks(column: str) -> pl.Expr:
     """A column of times as whole numbers."""
-    return pl.col(column).to_physical().cast(pl.Int64)
+    return column_named(column).to_physical().cast(pl.Int64)
 
 
 class Store:
@@ -71,9 +80,13 @@ class Store:
             raise ArchiveError(f"{self.statistics_path(file)} is damaged: {error}") from None
 
     def create(self, manifest: Manifest) -> None:
-        """A new archive, without rows."""
-        for folder in (_ROWS, _STATISTICS, _PENDING):
-            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        """A new archive, without rows.
+
+        The folder of what is being written is made first: a directory that has it, and no manifest,
+        is an archive whose creation was stopped.
+        """
+        for folder in (_PENDING, _ROWS, _STATISTICS):
+            make_directory(self.path / folder)
         with writer_lock(self.path / _LOCK, self.path):
             if not self.exists:
                 self._replace_manifest(manifest)
@@ -92,11 +105,17 @@ class Store:
         removed: Sequence[DataFile],
         frames: Iterable[pl.DataFrame],
         batch: BatchId | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> Manifest:
-        """Put the rows of some frames in the place of some files; gives the new generation."""
+        """Put the rows of some frames in the place of some files; gives the new generation.
+
+        ``numbers`` are those of the new files, where they stand for others; else they are new ones.
+        """
         added: list[DataFile] = []
         for frame in frames:
-            added.append(self._write(manifest, manifest.next_number + len(added), frame))
+            new = manifest.next_number + len(added)
+            number = new if numbers is None else numbers[len(added)]
+            added.append(self._write(manifest, f"{new:010d}.parquet", number, frame))
         following = manifest.following(removed, added, batch)
         self._replace_manifest(following)
         for file in removed:
@@ -116,38 +135,47 @@ class Store:
             if last < len(rows):  # rows of one time stay together
                 last = int(np.searchsorted(times, times[last - 1], side="right"))
             piece = rows[first:last]
-            yield piece.sort([*map(pl.col, manifest.key), in_ticks(manifest.time)],
+            yield piece.sort([*columns_named(manifest.key), in_ticks(manifest.time)],
                              maintain_order=True) if manifest.key else piece  # fmt: skip
             first = last
 
     def read(self, files: Iterable[DataFile]) -> pl.DataFrame:
         """All rows of some files, those of lower numbers first."""
         ordered = sorted(files, key=lambda file: file.number)
-        return pl.concat([pl.read_parquet(self.rows_path(file)) for file in ordered])
+        return pl.concat([pl.read_parquet(self.rows_path(file), glob=False) for file in ordered])
+
+    def verified(self) -> list[str]:
+        """What is wrong with the files of the generation that is the present one at the end."""
+        manifest = self.manifest()
+        while True:
+            try:
+                faults: list[str] | None = list(self.faults(manifest))
+            except FileNotFoundError:  # a file that was there has been replaced since
+                faults = None
+            present = self.manifest()
+            if faults is not None and (not faults or present == manifest):
+                return faults
+            manifest = present
 
     def faults(self, manifest: Manifest) -> Iterator[str]:
         """What is wrong with the files of a generation."""
         for file in manifest.files:
             rows, statistics = self.rows_path(file), self.statistics_path(file)
             for path, known in ((rows, file.crc32), (statistics, file.statistics_crc32)):
-                if not path.exists():
-                    yield f"{path} is missing"
-                elif checksum(path) != known:
-                    yield f"{path} is damaged: it is not what was written"
-                else:
-                    continue
-                break
+                fault = _file_fault(path, known)
+                if fault is not None:
+                    yield fault
+                    break
             else:
-                frame = pl.read_parquet(rows)
+                frame = pl.read_parquet(rows, glob=False)
                 key = manifest.key[0] if manifest.key else None
                 again = page_statistics(frame, manifest.page_rows, key)
                 if len(frame) != file.rows or not again.equals(self.statistics(file)):
                     yield f"{statistics} does not say what is in {rows}"
 
-    def _write(self, manifest: Manifest, number: int, frame: pl.DataFrame) -> DataFile:
+    def _write(self, manifest: Manifest, name: str, number: int, frame: pl.DataFrame) -> DataFile:
         """The files of some rows and of their statistics; they are in no manifest yet."""
         frame = frame.rechunk()
-        name = f"{number:010d}.parquet"
         times = frame.select(in_ticks(manifest.time)).to_series()
         statistics = page_statistics(
             frame, manifest.page_rows, manifest.key[0] if manifest.key else None
@@ -188,8 +216,22 @@ class Store:
             _PENDING: set(),
         }
         for folder, names in known.items():
-            left = [path for path in (self.path / folder).iterdir() if path.name not in names]
+            own = _OWN_NAMES[folder]
+            left = [
+                path
+                for path in (self.path / folder).iterdir()
+                if own.fullmatch(path.name) and path.name not in names
+            ]
             for path in left:
                 path.unlink()
             if left:
                 flush_directory(self.path / folder)
+
+
+def _file_fault(path: Path, known: int) -> str | None:
+    """What is wrong with a file whose checksum is known."""
+    try:
+        is_sound = checksum(path) == known
+    except FileNotFoundError:
+        return f"{path} is missing"
+    return None if is_sound else f"{path} is damaged: it is not what was written"

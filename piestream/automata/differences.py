@@ -30,7 +30,7 @@ End = tuple[str, str]
 # A bound is one number: twice the amount, less one if it may not be reached. No bound is _NONE.
 _Bounds = NDArray[np.int64]
 _NONE = 1 << 61
-#: Amounts beyond are taken for no bound, or for this one.
+#: Bounds beyond are taken for none, and those below its negative for that: neither makes one tighter.
 _MOST = 1 << 57
 
 
@@ -70,7 +70,7 @@ def _node(symbols: Sequence[str], end: End) -> int:
 def _sum(left: _Bounds, right: _Bounds) -> _Bounds:
     """The bounds of sums: they are not reached if one of the parts is not."""
     total = left + right + (left & right & 1)
-    return np.where((left >= _NONE) | (right >= _NONE), _NONE, np.clip(total, -_MOST, _MOST))
+    return np.where(total > _MOST, _NONE, np.maximum(total, -_MOST))
 
 
 def _closed(bounds: _Bounds) -> _Bounds | None:

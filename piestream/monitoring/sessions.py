@@ -58,13 +58,13 @@ class PublishedSession(Session):
     def _observer(self) -> Callable[[pl.DataFrame], None]:
         return self._recent.note
 
-    def _do(self, call: str, given: Any, closes: bool = False) -> Any:
-        before = self._recent.frames
-        try:
-            return super()._do(call, given, closes)
-        except BaseException:  # its rows were not given
-            self._recent.frames = before
-            raise
+    @property
+    def _told(self) -> tuple[pl.DataFrame, ...]:
+        return self._recent.frames
+
+    @_told.setter
+    def _told(self, told: tuple[pl.DataFrame, ...]) -> None:
+        self._recent.frames = told
 
     def close(self, *, at_end: AtEnd = "open") -> Any:
         """End the stream, as `Session.close` does, and write the last status.

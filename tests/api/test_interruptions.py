@@ -156,6 +156,73 @@ def test_a_call_is_undone_that_is_interrupted_on_its_last_step(
     assert session.advance(40).equals(calm.advance(40))  # also of the kind that it was
 
 
+class _LockFreeForAnother:
+    """A lock behind which another thread makes a call, before a signal is seen in this one."""
+
+    def __init__(self, session: ps.Session, call: Callable[[], object]) -> None:
+        self.session, self.call, self.lock = session, call, session._lock
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+        self.session._lock = self.lock
+        thread = threading.Thread(target=self.call)
+        thread.start()
+        thread.join()
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("of_frames", [False, True])
+def test_a_call_that_another_thread_has_built_upon_is_not_undone(
+    tmp_path: Path, copied: bool, of_frames: bool
+) -> None:
+    options: dict[str, Any] = {"status": tmp_path / "s.json"}
+    session, calm = ps.query(_QUERY).open(**options), ps.query(_QUERY).open()
+    pieces: list[Any] = [_LATER[:3], _LATER[3:6], _LATER[6:]]
+    if not of_frames:
+        pieces[1] = pieces[1].to_dicts()
+    found: list[Any] = []
+
+    def call() -> None:
+        if copied:
+            session._log.add_copy()
+        found.append(session.push(pieces[1]))
+
+    with session:
+        for one in (session, calm):
+            one.push(_ROWS)
+        session._lock = _LockFreeForAnother(session, call)  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            session.push(pieces[0])
+        calm.push(pieces[0])
+        expected = pl.DataFrame(calm.push(pieces[1]))
+        assert len(expected) > 0
+        assert pl.DataFrame(found[0]).equals(expected)
+        last = session._recent.last()[-len(expected) :]  # type: ignore[attr-defined]
+        assert [row["b_ts"] for row in last] == expected["b_ts"].to_list()
+        assert session.snapshot() == calm.snapshot()  # and the kind of rows that was pushed last
+        assert session.push(pieces[2]).equals(calm.push(pieces[2]))
+
+
+@pytest.mark.parametrize("refused", [[{"t": 0, "x": 1}], [{"t": 99}]])
+def test_a_call_is_undone_though_another_thread_had_one_refused(
+    session: ps.Session, refused: list[dict[str, int]]
+) -> None:
+    calm = ps.query(_QUERY).open(state=session.snapshot())
+
+    def call() -> None:
+        with pytest.raises((ps.LateEventError, ps.SchemaError)):
+            session.push(refused)
+
+    session._lock = _LockFreeForAnother(session, call)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        session.push(_LATER)
+    assert session.snapshot() == calm.snapshot()
+
+
 def test_a_first_push_that_is_interrupted_can_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for options in ({}, {"recover": False}):
         session = ps.query(_QUERY).open(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -266,3 +267,20 @@ def test_a_query_in_brackets_is_closed_where_all_rows_come_at_once(tmp_path: Pat
     with pytest.raises(ps.QueryError, match="bit by bit"):
         session.close(at_end="close")
     assert session.close().rows() == []
+
+
+def test_a_row_that_waits_for_other_streams_costs_the_same_however_many_wait() -> None:
+    session, most, time = _TWO.open(), [], 0
+    for until in (200, 3_000):
+        while time < until:
+            time += 1
+            session.push({"t": time, "p": 0}, stream="a")
+        tracemalloc.start()
+        session.advance(time)
+        most.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert most[1] < 2 * most[0]  # the numbers of all that wait would be ten times as much
+    session.push({"t": 3_000, "q": 0}, stream="b")
+    assert session.statistics.events + session.statistics.waiting == 3_001
+    with pytest.raises(ps.LateEventError):
+        session.push({"t": 2_999, "q": 0}, stream="b")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
 import piestream as ps
+from piestream.archives.times import time_in_ticks
 
 
 def _frame(first: int, rows: int, cars: int = 3) -> pl.DataFrame:
@@ -141,6 +143,47 @@ def test_times_are_given_as_a_user_writes_them(tmp_path: Path) -> None:
         lake.retain(since=5)
 
 
+_TIMES: list[tuple[pl.DataType, Any, int | None]] = [
+    (pl.Int64(), 2, 2),
+    (pl.Int64(), np.int32(2), 2),
+    (pl.Int64(), 2.5, None),
+    (pl.Int64(), True, None),
+    (pl.Int64(), "2", None),
+    (pl.Date(), date(1970, 1, 3), 2),
+    (pl.Date(), "1970-01-03", 2),
+    (pl.Date(), "1970-01-03 12:00", None),
+    (pl.Date(), datetime(1970, 1, 3, 12), None),
+    (pl.Datetime("us"), datetime(1970, 1, 1, 0, 0, 2), 2_000_000),
+    (pl.Datetime("us"), "1970-01-01 00:00:02.5", 2_500_000),
+    (pl.Datetime("us"), "1970-01-01T00:00:00.0000025", None),
+    (pl.Datetime("us"), date(1970, 1, 2), 86_400_000_000),
+    (pl.Datetime("us"), datetime(1970, 1, 1, tzinfo=UTC), None),
+    (pl.Datetime("us"), "1970-01-01T00:00:02+01:00", None),
+    (pl.Datetime("us"), 5, None),
+    (pl.Datetime("ms"), datetime(1970, 1, 1, 0, 0, 0, 2_500), None),
+    (pl.Datetime("ms"), datetime(1970, 1, 1, 0, 0, 0, 2_000), 2),
+    (pl.Datetime("ns"), "1970-01-01T00:00:00.000000002", 2),
+    (pl.Datetime("ns"), np.datetime64(3, "ns"), 3),
+    (pl.Datetime("ns"), "soon", None),
+    (pl.Datetime("us", "Europe/Berlin"), datetime(1970, 1, 1, 1, 0, 2), 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC), 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), "1970-01-01T00:00:02Z", 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), "1970-01-01 01:00:02", 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), datetime(2026, 10, 25, 2, 30), None),  # twice that day
+]
+
+
+@pytest.mark.parametrize(("dtype", "given", "ticks"), _TIMES)
+def test_a_time_is_taken_exactly_or_refused(
+    dtype: pl.DataType, given: Any, ticks: int | None
+) -> None:
+    if ticks is None:
+        with pytest.raises(TypeError, match=r"no time of the column ts.*: give a"):
+            time_in_ticks(given, "ts", dtype)
+    else:
+        assert time_in_ticks(given, "ts", dtype) == ticks
+
+
 def test_wrong_rows_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     lake = ps.archive(tmp_path, time="ts", key="car")
     with pytest.raises(ps.SchemaError, match="no column car; their columns are ts, cra"):
@@ -158,6 +201,78 @@ def test_wrong_rows_are_refused_and_leave_nothing(tmp_path: Path) -> None:
         lake.append([{"ts": None, "car": "a", "speed": 5.0}])
     assert lake.generation == 1
     assert lake.rows == 5
+
+
+def test_paths_are_no_patterns(tmp_path: Path) -> None:
+    lakes = [ps.archive(tmp_path / name, time="ts") for name in ("lake[1]", "lake1", "la*")]
+    for number, lake in enumerate(lakes):
+        lake.append(_frame(100 * number, 10))
+        lake.append(_frame(100 * number + 5, 10))
+    lakes[0].compact()
+    lakes[2].retain(since=206)
+    for lake, first, last in zip(lakes, (0, 100, 206), (14, 114, 214), strict=True):
+        found = lake.scan().collect()["ts"]
+        assert (found.min(), found.max()) == (first, last)
+        assert lake.aggregate("MIN(ts)", where="speed >= 0").item() == first
+        assert lake.verify() == []
+    (tmp_path / "plain[1]").mkdir()
+    _frame(0, 5).write_parquet(tmp_path / "plain[1]" / "x.parquet")
+    assert ps.archive(tmp_path / "plain[1]").scan().collect().equals(_frame(0, 5))
+    assert ps.archive(tmp_path / "plain[1]").rows == 5
+
+
+def test_columns_are_named_as_one_likes(tmp_path: Path) -> None:
+    rows = [{"^t.*$": t, "t1": -t, "*": t % 3, "__time__": t % 2, "__span__": 7} for t in range(40)]
+    lake = ps.archive(tmp_path, time="^t.*$", key="*", page_rows=8)
+    lake.append(rows)
+    lake.append([{**row, "__span__": 8} for row in rows])
+    lake.compact()
+    found = lake.aggregate(
+        "SUM(__time__)", "SUM(__span__)", 'MAX("*")', 'MAX("^t.*$") AS last', between=(1, 40)
+    )
+    assert found.rows() == [(40, 39 * 15, 2, 39)]
+    assert lake.retain(since=30) == 60
+    query = ps.query(
+        """FROM s PARTITION BY "*" ORDER BY "^t.*$" DEFINE a AS __time__ = 1 PATTERN a WITHIN 9"""
+    )
+    expected = query.run(lake.scan().collect(), ties="first")
+    assert len(expected) > 3
+    assert query.run(lake, ties="first").sort(pl.all()).equals(expected.sort(pl.all()))
+
+
+def test_rows_of_a_file_that_is_cut_stay_before_later_ones(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car")
+    for x in range(3):
+        lake.append([{"ts": ts, "car": "a", "x": x} for ts in range(x, 9)])
+    lake.retain(since=2)  # cuts the first two files
+    assert lake.retain(since=3) == 3
+    lake.append([{"ts": ts, "car": "a", "x": 3} for ts in range(9)])
+    assert lake.scan().filter(pl.col("ts") == 5).collect()["x"].to_list() == [0, 1, 2, 3]
+    lake.compact()
+    assert lake.scan().filter(pl.col("ts") == 5).collect()["x"].to_list() == [0, 1, 2, 3]
+    assert lake.verify() == []
+
+
+def test_the_first_rows_give_every_column_a_type(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path, time="ts")
+    rows = pl.DataFrame({"ts": [1], "note": [None]})
+    with pytest.raises(ps.SchemaError, match="note has type Null: its values are all NULL"):
+        lake.append(rows)
+    with pytest.raises(ps.SchemaError, match=r"note has type List\(Null\): its values"):
+        lake.append([{"ts": 1, "note": []}])
+    with pytest.raises(ps.SchemaError, match="note has type Object: its values are Python objects"):
+        lake.append(pl.DataFrame({"ts": [1], "note": pl.Series([object()], dtype=pl.Object)}))
+    assert lake.generation == 0
+    assert lake.append(rows.cast({"note": pl.String})) == 1
+    assert lake.append(rows) == 1  # now the type is known
+    assert lake.append([{"ts": 1, "note": "x"}]) == 1
+
+
+def test_a_damaged_manifest_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    ps.archive(tmp_path, time="ts")
+    (tmp_path / "manifest.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ps.ArchiveError, match=r"no manifest of an archive.*put back a copy"):
+        ps.archive(tmp_path)
 
 
 def test_an_archive_is_opened_as_what_it_is(tmp_path: Path) -> None:
@@ -198,3 +313,25 @@ def test_plain_parquet_is_an_archive_to_read(tmp_path: Path) -> None:
     with pytest.raises(ps.ArchiveError, match="leave out time"):
         ps.archive(tmp_path, time="ts")
     assert ps.archive(tmp_path / "0.parquet").rows == 25
+
+
+def test_columns_that_stand_in_the_names_of_folders_are_columns(tmp_path: Path) -> None:
+    place = tmp_path / "run=7" / "lake"  # what lies above the directory is no column
+    frames = [
+        _frame(10 * day, 10).with_columns(day=pl.lit(date(2026, 1, day))) for day in (1, 2, 3)
+    ]
+    for frame in frames:
+        folder = place / f"day={frame['day'][0]}"
+        folder.mkdir(parents=True)
+        frame.drop("day").write_parquet(folder / "x.parquet", row_group_size=4)
+    lake = ps.archive(place)
+    whole = pl.concat(frames)
+    assert lake.schema == whole.schema
+    assert lake.scan().collect().equals(whole)
+    query = ps.query("FROM s PARTITION BY day ORDER BY ts DEFINE a AS speed > 9 PATTERN a WITHIN 9")
+    expected = query.run(whole)
+    assert len(expected) > 0
+    assert query.run(lake).sort(pl.all()).equals(expected.sort(pl.all()))
+    assert lake.aggregate("COUNT(*)", "MAX(day)", where="ts >= 20").rows() == [
+        (20, date(2026, 1, 3))
+    ]

@@ -22,7 +22,10 @@ class Stopped(BaseException):
     """The process is gone, as far as an archive can tell."""
 
 
-def _stop_at(step: int, patch: pytest.MonkeyPatch) -> list[int]:
+_CALLS = ("replace", "fsync", "unlink")
+
+
+def _stop_at(step: int, patch: pytest.MonkeyPatch, calls: tuple[str, ...] = _CALLS) -> list[int]:
     """Let the process be gone at one of the calls that change what is on the disk."""
     seen = [0]
 
@@ -35,7 +38,7 @@ def _stop_at(step: int, patch: pytest.MonkeyPatch) -> list[int]:
 
         return call
 
-    for name in ("replace", "fsync", "unlink"):
+    for name in calls:
         patch.setattr(os, name, stopping(getattr(os, name)))
     return seen
 
@@ -88,6 +91,79 @@ def test_a_change_that_is_stopped_anywhere_has_happened_or_not(
         if not stopped:
             return
     raise AssertionError("the change never got to its end")
+
+
+def test_an_archive_whose_creation_is_stopped_can_be_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in range(50):
+        path = tmp_path / f"lakes{step}" / "lake"
+        stopped = False
+        with monkeypatch.context() as patch:
+            _stop_at(step, patch, (*_CALLS, "mkdir"))
+            try:
+                opened(str(path))
+            except Stopped:
+                stopped = True
+        assert opened(str(path)).append(rows_of(1)) == ROWS
+        if not stopped:
+            assert step > 5
+            return
+    raise AssertionError("it was never created")
+
+
+def test_a_new_archive_is_flushed_into_the_directories_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from piestream.archives import durable
+
+    flushed = []
+    monkeypatch.setattr(durable, "flush_directory", flushed.append)
+    opened(str(tmp_path / "lakes" / "lake"))
+    assert {tmp_path, tmp_path / "lakes", tmp_path / "lakes" / "lake"} <= set(flushed)
+
+
+def test_files_of_others_in_the_folders_of_an_archive_are_left_alone(tmp_path: Path) -> None:
+    lake = opened(str(tmp_path))
+    lake.append(rows_of(1))
+    (tmp_path / "rows" / ".ipynb_checkpoints").mkdir()
+    (tmp_path / "rows" / "0000000099.parquet").write_bytes(b"left by a writer")
+    others = [tmp_path / "rows" / "_SUCCESS", tmp_path / "rows" / "copy of 0000000000.parquet"]
+    for path in others:
+        path.touch()
+    assert lake.append(rows_of(2)) == ROWS
+    assert all(path.exists() for path in others)
+    assert not (tmp_path / "rows" / "0000000099.parquet").exists()
+
+
+def test_an_archive_that_another_process_has_changed_is_sound(tmp_path: Path) -> None:
+    lake = opened(str(tmp_path))
+    for batch in (1, 1, 2):
+        lake.append(rows_of(batch))
+    assert ps.archive(tmp_path).compact() > 1
+    assert not lake.files[0].exists()
+    assert lake.verify() == []
+
+
+def test_a_change_while_files_are_verified_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from piestream.archives import store
+
+    lake = opened(str(tmp_path))
+    for batch in (1, 1, 2):
+        lake.append(rows_of(batch))
+    checksum, changed = store.checksum, []
+
+    def changing(path: Path) -> int:
+        if not changed:
+            changed.append(ps.archive(tmp_path).compact())
+        return checksum(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "checksum", changing)
+        assert lake.verify() == []
+    assert changed[0] > 1
 
 
 def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(
@@ -151,6 +227,6 @@ def test_statistics_of_other_rows_are_found(tmp_path: Path) -> None:
     place = lake._store.statistics_path(file)
     pl.read_ipc(place).with_columns(pl.col("max:ts") + 1).write_ipc(place, compression="zstd")
     changed = replace(file, statistics_crc32=checksum(place))
-    lake._manifest = replace(lake._manifest, files=(changed,))
+    lake._store._replace_manifest(replace(lake._manifest, files=(changed,)))
     (fault,) = lake.verify()
     assert "does not say what is in" in fault

@@ -126,3 +126,20 @@ def test_bounds_add_up_along_a_chain() -> None:
     assert found.most(("c", "te"), ("a", "te")) == (10, True)
     assert found.relations["a", "c"] == Relation.BEFORE
     assert found.most(("a", "te"), ("b", "ts")) == (0, True)
+
+
+def test_a_sum_too_large_for_a_bound_makes_nothing_impossible() -> None:
+    """Distances of years in nanoseconds: whole numbers have no room for their sums."""
+    days = 24 * 60 * 60 * 10**9
+    bounds = []
+    for x, y in ("ab", "bc", "cd"):
+        bounds.append(Bound((y, "ts"), (x, "ts"), 800 * days))
+        bounds.append(Bound((x, "ts"), (y, "ts"), -700 * days))
+    found = close("abcd", {}, bounds)
+    assert found is not None
+    assert found.most(("b", "ts"), ("a", "ts")) == (800 * days, False)
+    most = found.most(("d", "ts"), ("a", "ts"))
+    assert most is None or most[0] >= 3 * 800 * days
+    least = found.most(("a", "ts"), ("d", "ts"))
+    assert least is None or least[0] >= -3 * 800 * days
+    assert close("ab", {}, [*bounds[:1], Bound(("a", "ts"), ("b", "ts"), -801 * days)]) is None
