@@ -131,9 +131,6 @@ class History:
     def _is_ready_made(self, name: str) -> bool:
         return self.rows.query.stream_of(name).is_ready_made
 
-    def _is_known_late(self, name: str) -> bool:
-        return self._is_ready_made(name) or self.rows.query.symbol(name).bridging is not None
-
     def _time(self, ticks: int | None) -> Any:
         return self.rows.time.as_times(pl.Series([ticks], dtype=pl.Int64))[0]
 
@@ -214,7 +211,7 @@ class History:
         )
         # else by time: what is open had been so for long enough
         by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
-        late = tuple(f"{n}, known late" for n in both if self._is_known_late(n))
+        late = tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
         return endpoints or by_time or late
 
     def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
