@@ -557,14 +557,24 @@ class _Compiler:
         at += self.n_gone + RowsHeader.size * len(self.rows)
         return at + records.Progress.size * bool(self.distances)
 
+    @property
+    def _may_begin_with_report(self) -> bool:
+        """Whether a match of runs may be reported at the event with which all of them begin."""
+        together = Relation.STARTS | Relation.EQUALS | Relation.STARTED_BY
+        return len(self.symbols) > 1 and all(
+            constraint.relations & together == together for constraint in self.query.constraints
+        )
+
     def _limits(self, at: int) -> dict[str, Any]:
         """What the program says of the limits on what is emitted; ``at`` are their words."""
         limits = self.query.limits
         names = [symbol.name for symbol in self.query.symbols]
         once = [names.index(name) for name in limits.once_per]
         judges = bool(limits) and self.query.where is None
-        # no second match of an event can be given; of rows, several may begin with it
-        one_an_event = limits.cooldown is not None or (limits.no_overlap and not self.rows)
+        # no second match of an event can be given, unless it begins with it; of rows, several may
+        one_an_event = limits.cooldown is not None or (
+            limits.no_overlap and not self.rows and not self._may_begin_with_report
+        )
         apart = [] if one_an_event else once
         return {
             "given_at": at if limits else NONE,
