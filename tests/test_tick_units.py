@@ -102,3 +102,15 @@ def test_exports_know_how_long_a_tick_is() -> None:
     found = query.run([{"t": 50, "x": 5}, {"t": 75, "x": 0}])
     assert query.export(found, "mne").splitlines()[2] == "1, 0, match"
     assert query.export(found, "mne").splitlines()[3] == "1, 0, a"
+
+
+def test_distances_are_compared_with_lengths_in_ticks_of_any_unit() -> None:
+    text = (
+        "FROM s ORDER BY t UNIT 20 ms DEFINE a AS v = 1, b AS v = 0 "
+        "PATTERN a before b AND b.ts - a.te <= 40 ms AND b.ts - a.te >= {least} WITHIN 2 s"
+    )
+    query = ps.query(text.format(least=1))
+    frame = pl.DataFrame({"t": [0, 1, 2, 3, 7], "v": [0, 1, 2, 0, 1]})
+    assert query.run(frame)["a_ts"].to_list() == [1]
+    with pytest.raises(ps.QueryError, match="no intervals"):
+        ps.query(text.format(least=3))

@@ -16,7 +16,7 @@ from piestream.adapters.frames import Kind, as_polars
 from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.errors import SchemaError
 from piestream.expressions.diagnostics import did_you_mean
-from piestream.language.model import Query
+from piestream.language.model import Query, Value
 from piestream.language.options import FileOptions
 from piestream.plan.binding import Binding, input_key
 from piestream.plan.columns import is_moment
@@ -178,12 +178,19 @@ def _readers(query: Query) -> Iterator[Query]:
             yield from _readers(stream.query)
 
 
+def _read_by_rows(query: Query) -> Iterator[Value]:
+    """The columns that a row pattern reads, as items that name them."""
+    for column in () if query.rows is None else query.rows.columns:
+        yield Value("", column, column)
+
+
 def _both(one: Query, other: Query) -> Query:
     """What two queries say of one input, to read its columns once."""
     return replace(
         one,
         symbols=(*one.symbols, *other.symbols),
-        returns=(*one.returns, *other.returns),
+        returns=(*one.returns, *other.returns, *_read_by_rows(one), *_read_by_rows(other)),
+        rows=None,
         streams=(*one.streams, *other.streams),
         partition_by=tuple(dict.fromkeys((*one.partition_by, *other.partition_by))),
     )

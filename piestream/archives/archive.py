@@ -10,7 +10,7 @@ import polars as pl
 
 from piestream.archives.incoming import as_frame, fitting
 from piestream.archives.manifest import BatchId, DataFile, Manifest
-from piestream.archives.pages import FILE, Pages
+from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.plain import parquet_files, plain_pages
 from piestream.archives.requests import aggregation_of
 from piestream.archives.statistics import statistics_of_nothing
@@ -169,7 +169,7 @@ class Archive:
         return self._pages
 
     def _plain_pages(self) -> Pages:
-        return plain_pages(parquet_files(self.path))
+        return plain_pages(self.path, parquet_files(self.path))
 
     def _own_pages(self) -> Pages:
         manifest, store = self._manifest, self._store
@@ -228,7 +228,7 @@ class Archive:
         """
         if not self.files:
             return pl.LazyFrame(schema=self.schema)
-        return pl.scan_parquet(self.files, glob=False)
+        return self.pages.scan() if self._store is None else scanned(self.files, {})
 
     def __repr__(self) -> str:
         n_files = len(self.files)

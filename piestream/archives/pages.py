@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.expressions.columns import columns_named
 
-__all__ = ["FILE", "Pages", "Words"]
+__all__ = ["FILE", "Pages", "Words", "scanned"]
 
 Words = NDArray[np.int64]
 
@@ -36,6 +36,8 @@ class Pages:
     table: pl.DataFrame
     key: str | None = None  # the column whose values are listed, where they are
     has_exact_bounds: bool = True  # whether bounds are values that are there
+    #: Columns that stand in the names of folders, as in ``day=2026-03-01``.
+    in_folders: Mapping[str, pl.DataType] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -73,6 +75,10 @@ class Pages:
             return None
         return found[columns[0]].to_numpy(), found[columns[1]].to_numpy()
 
+    def scan(self) -> pl.LazyFrame:
+        """All rows."""
+        return scanned(self.paths, self.in_folders).select(columns_named(self.schema))
+
     def read(self, pages: Words, columns: Sequence[str], gap: int = 3) -> list[pl.DataFrame]:
         """The rows of some pages, in their order: a frame for each stretch of them.
 
@@ -82,7 +88,7 @@ class Pages:
         frames = []
         for first, last in _stretches(pages, self.files, gap):
             rows = int(self.rows[first : last + 1].sum())
-            scan = pl.scan_parquet(self.paths[int(self.files[first])], glob=False)
+            scan = scanned(self.paths[int(self.files[first])], self.in_folders)
             frame = (
                 scan.select(columns_named(columns)).slice(int(self.firsts[first]), rows).collect()
             )
@@ -93,6 +99,16 @@ class Pages:
                 frame = pl.concat(parts)
             frames.append(frame)
         return frames
+
+
+def scanned(paths: Path | Sequence[Path], in_folders: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """The rows of some files, with the columns that stand in the names of folders."""
+    return pl.scan_parquet(
+        paths if isinstance(paths, Path) else list(paths),
+        glob=False,
+        hive_partitioning=bool(in_folders),
+        hive_schema=dict(in_folders) or None,
+    )
 
 
 def _stretches(pages: Words, files: Words, gap: int) -> list[tuple[int, int]]:

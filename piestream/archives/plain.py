@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from piestream.archives.pages import FILE, Pages
+from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS, as_seen
 from piestream.errors import FileError
 
@@ -27,15 +27,15 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def plain_pages(paths: Sequence[Path]) -> Pages:
-    """The row groups of some files, with the statistics that PyArrow finds in them.
+def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
+    """The row groups of some files of a directory, with the statistics that PyArrow finds in them.
 
     Without PyArrow nothing is known of a file but its rows, so that it is read as a whole.
     """
     try:
-        schema = pl.scan_parquet(list(paths), glob=False).collect_schema()
+        in_folders, schema = _columns(root, paths)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError(f"{paths[0].parent} cannot be read: {error}") from None
+        raise FileError(f"{root} cannot be read: {error}") from None
     seen = {name: as_seen(name, dtype) for name, dtype in schema.items()}
     types: dict[str, pl.DataType] = {FILE: pl.Int64(), FIRST: pl.Int64(), ROWS: pl.Int64()}
     for name, column in seen.items():
@@ -43,10 +43,28 @@ def plain_pages(paths: Sequence[Path]) -> Pages:
         if column is not None:
             dtype = pl.DataFrame(schema={name: schema[name]}).select(column).schema[name]
             types |= {LOWEST + name: dtype, HIGHEST + name: dtype}
-    rows = [row for number, path in enumerate(paths) for row in _row_groups(number, path, schema)]
+    in_files = pl.Schema({n: dtype for n, dtype in schema.items() if n not in in_folders})
+    rows = [row for number, path in enumerate(paths) for row in _row_groups(number, path, in_files)]
     columns = {name: [row.get(name) for row in rows] for name in types}
     table = pl.DataFrame([_column(name, columns[name], dtype) for name, dtype in types.items()])
-    return Pages(schema, tuple(paths), table, has_exact_bounds=False)
+    return Pages(schema, tuple(paths), table, has_exact_bounds=False, in_folders=in_folders)
+
+
+def _columns(root: Path, paths: Sequence[Path]) -> tuple[Mapping[str, pl.DataType], pl.Schema]:
+    """The columns that stand in the names of folders, and all columns of the rows.
+
+    Those in the names of folders above the directory are read, and are none of its columns.
+    """
+    folders = [part for path in paths for part in path.relative_to(root).parts[:-1]]
+    names = {part.split("=", 1)[0] for part in folders if "=" in part}
+    if not names:
+        return {}, scanned(paths, {}).collect_schema()
+    own = pl.scan_parquet(list(paths), glob=False, hive_partitioning=False).collect_schema()
+    every = pl.scan_parquet(list(paths), glob=False, hive_partitioning=True).collect_schema()
+    above = [part for part in root.resolve().parts if "=" in part]
+    read = names | {part.split("=", 1)[0] for part in (*above, *root.parts) if "=" in part}
+    schema = {name: dtype for name, dtype in every.items() if name in own or name in names}
+    return {name: dtype for name, dtype in every.items() if name in read}, pl.Schema(schema)
 
 
 def _column(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:

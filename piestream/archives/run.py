@@ -26,6 +26,7 @@ from piestream.archives.verdicts import verdicts
 from piestream.engine.combined import open_stream
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, ResultWarning, TieError
+from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
 from piestream.plan.binding import Binding
@@ -182,7 +183,13 @@ def _matches(
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None
     stream.observe_time(int(times[1].max()))  # a silence may end with the archive
-    results = [stream.no_results, *stream.portions(stream.project(rows)), *stream.last_portions()]
+    try:
+        results = [
+            stream.no_results, *stream.portions(stream.project(rows)), *stream.last_portions()
+        ]  # fmt: skip
+    except TieError:
+        _refuse_ties(plan, rows, options)
+        raise
     found = pl.concat(results)
     report = found.columns[1 + len(query.partition_by)]
     reports = found[report].to_physical().cast(pl.Int64).to_numpy()
@@ -190,6 +197,15 @@ def _matches(
     firsts = np.array([core.first for core in cores], np.int64)[number]
     lasts = np.array([core.last for core in cores], np.int64)[number]
     return found.filter(pl.Series((reports >= firsts) & (reports <= lasts))).drop(CORE)
+
+
+def _refuse_ties(plan: ArchivePlan, rows: pl.DataFrame, options: RunOptions) -> None:
+    """Raise the error for two events of one time as the query has it, that is without the core."""
+    names = [CORE, *plan.query.partition_by, plan.binding.time.name]
+    is_again = rows.select(~pl.struct(columns_named(names)).is_first_distinct()).to_series()
+    if is_again.any():
+        core = rows[CORE][int(is_again.arg_max() or 0)]
+        run(plan.query, rows.filter(pl.col(CORE) == core).drop(CORE), options)
 
 
 #: So often a run begins anew if others have replaced files since the archive was looked at.
@@ -221,7 +237,9 @@ def _run(query: Query, archive: Archive, options: FileOptions) -> pl.DataFrame:
     except OrderError:
         return _collected(query, archive, options, sort=True)
     except TieError:
-        return _scanned(plan, options)  # the error names the rows as they are
+        if plan.pages.n_rows > _WHOLE_ROWS:
+            raise
+        return _scanned(plan, options)  # the error names the first such rows of all
 
 
 def _scanned(plan: ArchivePlan, options: RunOptions) -> pl.DataFrame:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date, datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from piestream.adapters.event_columns import value_column
 from piestream.archives.store import in_ticks
+from piestream.errors import SchemaError
 from piestream.expressions.durations import DurationLike, as_duration
-from piestream.plan.columns import TimeColumn, is_moment
+from piestream.plan.columns import TimeColumn
 
 __all__ = ["length_in_ticks", "time_in_ticks"]
 
@@ -23,29 +28,69 @@ def length_in_ticks(length: DurationLike, name: str, dtype: pl.DataType, what: s
 
 
 def time_in_ticks(time: Any, name: str, dtype: pl.DataType) -> int:
-    """A time that somebody gave as ticks of a column."""
+    """A time that somebody gave as ticks of a column; one that is none of its times is refused."""
     try:
-        value = pl.Series(name, [time]).cast(dtype) if dtype.is_integer() else _moment(time, dtype)
-        found = value.to_frame(name).select(in_ticks(name)).item()
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        value = _moment(time, dtype) if isinstance(dtype, pl.Datetime) else _whole(time, dtype)
+        found = value.alias("time").to_frame().select(in_ticks("time")).item()
+    except (pl.exceptions.PolarsError, SchemaError, TypeError, ValueError, OverflowError):
         found = None
     if found is None:
-        raise TypeError(f"{time!r} is no time of the column {name}, whose type is {dtype}")
+        raise TypeError(
+            f"{time!r} is no time of the column {name}, whose type is {dtype}: give {_example(dtype)}"
+        )
     return int(found)
 
 
-def _moment(time: Any, dtype: pl.DataType) -> pl.Series:
-    """A date or a datetime, perhaps as text, as a column of a type."""
-    plain = pl.Series([time])
-    if plain.dtype == pl.String:
-        plain = plain.str.to_datetime(time_unit="us") if dtype != pl.Date else plain.str.to_date()
-    elif not is_moment(plain.dtype):
-        raise TypeError
-    zone = getattr(dtype, "time_zone", None)
-    if zone is not None:
-        plain = plain.cast(pl.Datetime("us")) if plain.dtype == pl.Date else plain
-        own = getattr(plain.dtype, "time_zone", None)
-        plain = (
-            plain.dt.replace_time_zone(zone) if own is None else plain.dt.convert_time_zone(zone)
-        )
-    return plain.cast(dtype)
+def _example(dtype: pl.DataType) -> str:
+    """What a time of a column is written as."""
+    if dtype == pl.Date:
+        return "a date without a time of day"
+    if not isinstance(dtype, pl.Datetime):
+        return "a whole number"
+    zone = (
+        "with a time zone or as the clock there shows" if dtype.time_zone else "without a time zone"
+    )
+    digits = _DIGITS[dtype.time_unit]
+    return f"a datetime {zone}, with at most {digits} digits behind the second"
+
+
+def _whole(time: Any, dtype: pl.DataType) -> pl.Series:
+    """A date, perhaps as text, or a whole number as a column of a type."""
+    if dtype == pl.Date and isinstance(time, str):
+        time = date.fromisoformat(time)
+    return value_column("time", [time], dtype)
+
+
+def _moment(time: Any, dtype: pl.Datetime) -> pl.Series:
+    """A date or a datetime, perhaps as text, as a column of a type.
+
+    One without a zone is what the clock shows in the zone of the column.
+    """
+    if isinstance(time, np.datetime64):
+        time = str(time)
+    zone, plain = dtype.time_zone, pl.Datetime(dtype.time_unit)
+    if isinstance(time, str):
+        given = _text(time, dtype)
+        own = getattr(given.dtype, "time_zone", None)
+        if own is not None and zone is not None:
+            return given.dt.convert_time_zone(zone)
+        if own is not None:
+            raise TypeError
+        return given.dt.replace_time_zone(zone)
+    if isinstance(time, date) and not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day)
+    if zone is not None and isinstance(time, datetime) and time.tzinfo is None:
+        return value_column("time", [time], plain).dt.replace_time_zone(zone)
+    return value_column("time", [time], dtype)
+
+
+#: So many digits behind the second has a time of each unit.
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
+
+
+def _text(text: str, dtype: pl.Datetime) -> pl.Series:
+    """A datetime that is written, if the column can hold it."""
+    behind = re.search(r"[.,]([0-9]+)", text)
+    if behind is not None and len(behind[1].rstrip("0")) > _DIGITS[dtype.time_unit]:
+        raise ValueError
+    return pl.Series([text]).str.to_datetime(time_unit=dtype.time_unit)

@@ -29,6 +29,7 @@ _PACKAGE = Path(__file__).parents[1]
 #: What kernels are made of, besides the file that each stands in.
 _SOURCES = (
     "relations.py",
+    "copies.py",
     "compiled/*.py",
     "intervals/*.py",
     "joins/*.py",

@@ -109,8 +109,9 @@ class History:
     def waited_for(self) -> Iterator[str]:
         """What became known last."""
         report = self.found["report"]
-        if self.found["is_complete"]:
-            yield from (f"{name} to end" for name in self.spans if self._end(name) == report)
+        ended = [f"{n} to end" for n in self.spans if self._end(n) == report]
+        if self.found["is_complete"] and ended:  # else its last interval was known after its end
+            yield from ended
             return
         for condition, at in self._decided:
             if at == report:

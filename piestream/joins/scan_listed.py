@@ -13,7 +13,6 @@ from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import Join, PairLists, ScanCursor, ScanRange, Scratch, Slot, Step
-from piestream.joins.uncertain import first_start_apart, is_apart, last_end_apart
 
 __all__ = ["scan_listed"]
 
@@ -34,14 +33,12 @@ def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: Sca
             if not join.allows_earlier:
                 continue
             if not of_rows:
-                last_end = last_end_apart(partition, target, join.source, source)
                 cursor.next = ring.head
-                cursor.last = ring.first_ending_from(last_end + 1) - 1
+                cursor.last = ring.first_ending_from(source.start) - 1
         elif not join.allows_later or source.end == OPEN:
             continue
         elif not of_rows:
-            first_start = first_start_apart(partition, join.source, source)
-            cursor.next = ring.first_starting_from(first_start)
+            cursor.next = ring.first_starting_from(source.end + 1)
             cursor.last = ring.tail - 1
             latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
@@ -75,9 +72,9 @@ def _next_listed_with_key(
         if not of_rows:
             is_there = candidate <= cursor.last
         elif cursor.range == ScanRange.EARLIER:
-            is_there = is_apart(partition, target, slot, join.source, source)
+            is_there = slot.end < source.start
         else:
-            is_there = is_apart(partition, join.source, source, target, slot)
+            is_there = slot.start > source.end
         if is_there and can_complete(partition, target, candidate, floor):
             return candidate
     cursor.next = NONE
@@ -143,7 +140,6 @@ def _scan_rows(
     source = Slot(at_word(partition.pool, bound[join.source].place))
     box = _rows_in_range(partition, join, source, cursor, floor)
     has_checks = step.checked | step.keyed != 0
-    ends_late = cursor.range == ScanRange.LATER and partition.program.bridged >> join.source & 1
     candidate = cursor.next
     steps = 0
     outcome = Scanned.EXHAUSTED
@@ -152,11 +148,10 @@ def _scan_rows(
         steps += looked
         if candidate == NONE:
             break
-        slot = box.ring.slot(candidate)
-        if ends_late and not is_apart(partition, join.source, source, target, slot):
-            continue
-        if has_checks and not passes(partition, join, step, slot, candidate, bound):
-            continue
+        if has_checks:
+            slot = box.ring.slot(candidate)
+            if not passes(partition, join, step, slot, candidate, bound):
+                continue
         bound[target].slot_id = candidate
         if not is_last:
             bound[target].place = box.ring.place(candidate)

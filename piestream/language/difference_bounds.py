@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from piestream.automata.differences import Bound
-from piestream.expressions.durations import NANOSECONDS, Duration
+from piestream.expressions.durations import Duration, tick_length
 from piestream.language.distances import Distance
 from piestream.language.model import Constraint, Emit
 
@@ -48,7 +48,7 @@ def bounds_of(
             if x is not y:
                 ends = (x.name, last), (y.name, "ts")
                 found.append((within, Bound(*ends, within.amount, part=f"WITHIN {within}")))
-    per_tick = 1 if unit is None else NANOSECONDS[unit]
+    per_tick = 1 if unit is None else tick_length(unit)
     bounds = []
     for length, bound in found:
         if length.in_ticks and unit is not None:

@@ -168,10 +168,7 @@ def _define(query: Query) -> str:
             bounds += f" AT LEAST {least}" if least else ""
             bounds += f" AT MOST {most}" if most else ""
         predicate = _predicate(query, symbol)
-        bounds += _event_bounds(symbol)
-        if symbol.bridging is not None:
-            bounds += f" BRIDGING {symbol.bridging}"
-        items.append(f"{name(symbol.name)} AS {predicate}{bounds}")
+        items.append(f"{name(symbol.name)} AS {predicate}{bounds}{_event_bounds(symbol)}")
     return "DEFINE " + ",\n       ".join(items)
 
 

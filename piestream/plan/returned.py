@@ -91,10 +91,7 @@ class _Returns:
                 return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
             case RelationOf(x, y, alias):
                 allowed = _allowed(self.query, x, y)
-                bridged = frozenset(
-                    symbols[s.name] for s in self.query.symbols if s.bridging is not None
-                )
-                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed, bridged)
+                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed)
             case Aggregate():
                 return self.aggregate(item)
             case Value(symbol, column, alias):

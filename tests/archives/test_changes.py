@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
 import piestream as ps
+from piestream.archives.times import time_in_ticks
 
 
 def _frame(first: int, rows: int, cars: int = 3) -> pl.DataFrame:
@@ -139,6 +141,47 @@ def test_times_are_given_as_a_user_writes_them(tmp_path: Path) -> None:
     assert lake.retain("2 days") == 3
     with pytest.raises(TypeError, match="no time of the column ts"):
         lake.retain(since=5)
+
+
+_TIMES: list[tuple[pl.DataType, Any, int | None]] = [
+    (pl.Int64(), 2, 2),
+    (pl.Int64(), np.int32(2), 2),
+    (pl.Int64(), 2.5, None),
+    (pl.Int64(), True, None),
+    (pl.Int64(), "2", None),
+    (pl.Date(), date(1970, 1, 3), 2),
+    (pl.Date(), "1970-01-03", 2),
+    (pl.Date(), "1970-01-03 12:00", None),
+    (pl.Date(), datetime(1970, 1, 3, 12), None),
+    (pl.Datetime("us"), datetime(1970, 1, 1, 0, 0, 2), 2_000_000),
+    (pl.Datetime("us"), "1970-01-01 00:00:02.5", 2_500_000),
+    (pl.Datetime("us"), "1970-01-01T00:00:00.0000025", None),
+    (pl.Datetime("us"), date(1970, 1, 2), 86_400_000_000),
+    (pl.Datetime("us"), datetime(1970, 1, 1, tzinfo=UTC), None),
+    (pl.Datetime("us"), "1970-01-01T00:00:02+01:00", None),
+    (pl.Datetime("us"), 5, None),
+    (pl.Datetime("ms"), datetime(1970, 1, 1, 0, 0, 0, 2_500), None),
+    (pl.Datetime("ms"), datetime(1970, 1, 1, 0, 0, 0, 2_000), 2),
+    (pl.Datetime("ns"), "1970-01-01T00:00:00.000000002", 2),
+    (pl.Datetime("ns"), np.datetime64(3, "ns"), 3),
+    (pl.Datetime("ns"), "soon", None),
+    (pl.Datetime("us", "Europe/Berlin"), datetime(1970, 1, 1, 1, 0, 2), 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC), 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), "1970-01-01T00:00:02Z", 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), "1970-01-01 01:00:02", 2_000_000),
+    (pl.Datetime("us", "Europe/Berlin"), datetime(2026, 10, 25, 2, 30), None),  # twice that day
+]
+
+
+@pytest.mark.parametrize(("dtype", "given", "ticks"), _TIMES)
+def test_a_time_is_taken_exactly_or_refused(
+    dtype: pl.DataType, given: Any, ticks: int | None
+) -> None:
+    if ticks is None:
+        with pytest.raises(TypeError, match=r"no time of the column ts.*: give a"):
+            time_in_ticks(given, "ts", dtype)
+    else:
+        assert time_in_ticks(given, "ts", dtype) == ticks
 
 
 def test_wrong_rows_are_refused_and_leave_nothing(tmp_path: Path) -> None:
@@ -270,3 +313,25 @@ def test_plain_parquet_is_an_archive_to_read(tmp_path: Path) -> None:
     with pytest.raises(ps.ArchiveError, match="leave out time"):
         ps.archive(tmp_path, time="ts")
     assert ps.archive(tmp_path / "0.parquet").rows == 25
+
+
+def test_columns_that_stand_in_the_names_of_folders_are_columns(tmp_path: Path) -> None:
+    place = tmp_path / "run=7" / "lake"  # what lies above the directory is no column
+    frames = [
+        _frame(10 * day, 10).with_columns(day=pl.lit(date(2026, 1, day))) for day in (1, 2, 3)
+    ]
+    for frame in frames:
+        folder = place / f"day={frame['day'][0]}"
+        folder.mkdir(parents=True)
+        frame.drop("day").write_parquet(folder / "x.parquet", row_group_size=4)
+    lake = ps.archive(place)
+    whole = pl.concat(frames)
+    assert lake.schema == whole.schema
+    assert lake.scan().collect().equals(whole)
+    query = ps.query("FROM s PARTITION BY day ORDER BY ts DEFINE a AS speed > 9 PATTERN a WITHIN 9")
+    expected = query.run(whole)
+    assert len(expected) > 0
+    assert query.run(lake).sort(pl.all()).equals(expected.sort(pl.all()))
+    assert lake.aggregate("COUNT(*)", "MAX(day)", where="ts >= 20").rows() == [
+        (20, date(2026, 1, 3))
+    ]

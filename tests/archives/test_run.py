@@ -169,6 +169,35 @@ def test_two_rows_of_one_time_are_an_error_as_in_a_frame(tmp_path: Path) -> None
         _same(ps.query(_BRAKING).run(lake, ties=ties), ps.query(_BRAKING).run(rows, ties=ties))
 
 
+def test_two_rows_of_one_time_in_a_large_archive_are_named_without_reading_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    rows = pl.concat([rows, rows.filter(pl.col("ts") == 3010)])
+    lake = _lake(tmp_path, rows)
+    monkeypatch.setattr(run, "_WHOLE_ROWS", 1000)
+    monkeypatch.setattr(run, "_scanned", None)
+    with pytest.raises(ps.TieError, match=r"same time: the event car = \d, ts = 3010"):
+        ps.query(_BRAKING).run(lake)
+
+
+def test_a_key_whose_name_is_a_pattern_selects_pages(tmp_path: Path) -> None:
+    rows = _rows(6000).rename({"car": "^b.*$", "ts": "*"})
+    rows = rows.with_columns(braking=pl.col("speed") > 76)
+    lake = ps.archive(tmp_path, time="*", key="^b.*$", page_rows=50, file_rows=2000)
+    lake.append(rows)
+    query = ps.query(
+        """
+        FROM cars PARTITION BY "^b.*$" ORDER BY "*"
+        DEFINE b AS braking, s AS speed > 60 PATTERN b during; overlaps; meets; before s WITHIN 30
+        """
+    )
+    expected = query.run(rows)
+    assert len(expected) > 0
+    _same(query.run(lake), expected)
+    assert _read(query, lake) < 3000
+
+
 def test_files_that_others_replace_meanwhile_are_looked_for_again(tmp_path: Path) -> None:
     rows = _rows(6000)
     lake = _lake(tmp_path, rows[:3000])

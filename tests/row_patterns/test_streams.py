@@ -55,6 +55,28 @@ def test_a_v_shape_that_overlaps_high_volume_is_one_query() -> None:
     assert [tuple(row.values()) for row in found] == expected
 
 
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "MEASURES COUNT(*) AS n PATTERN (S D+) WITHIN 10 DEFINE D AS D.price < S.price",
+        "MEASURES LAST(D.price) AS n PATTERN (S D+) WITHIN 10 DEFINE D AS volume > 5",
+    ],
+)
+def test_columns_that_a_row_pattern_alone_reads_are_there_beside_another_reader(
+    clauses: str,
+) -> None:
+    query = ps.query(
+        f"FROM ticks ORDER BY ts WITH ticks MATCH_RECOGNIZE ({clauses}) AS v DEFINE a AS v, "
+        "busy AS ticks.volume > 10 PATTERN a before; overlaps; contains; finished-by busy WITHIN 60"
+    )
+    expected = query.run(_TICKS).rows()
+    assert expected
+    session = query.open()
+    events = [*_TICKS.to_dicts(), {"ts": 99, "price": 99, "volume": 1}]
+    found = [tuple(row.values()) for event in events for row in session.push(event)]
+    assert found[: len(expected)] == expected
+
+
 def test_a_row_pattern_in_brackets_and_beside_a_name_are_one_stream() -> None:
     inside = f"(FROM ticks {_V.removesuffix(' AS v')}) AS v"
     rest = "PARTITION BY sym DEFINE a AS v.gain > 0, b AS ticks.x > 1 PATTERN a before b WITHIN 9"
