@@ -35,6 +35,7 @@ from piestream.joins.range_bounds import (
 from piestream.joins.records import (
     NO_MATCH,
     UNBOUNDED,
+    Constraint,
     PairLists,
     Partners,
     ScanMode,
@@ -93,6 +94,106 @@ def next_partner(scan: int, partners: Partners, slot_id: int) -> int:
 
 
 @kernel
+def _next_raised_listed(
+    partition: Partition, constraint: Constraint, side: int, slot: Slot, scan_range: int,
+    before: int, given: int,
+) -> tuple[int, int]:  # fmt: skip
+    """As `_next_raised`, of a symbol with intervals that come as rows."""
+    theirs = constraint.sides[1 - side]
+    others = partition.ring(constraint.symbols[1 - side])
+    is_earlier = scan_range == ScanRange.EARLIER
+    word = theirs.bound_by_later if is_earlier else theirs.bound_by_earlier
+    if word == NONE or (not is_earlier and slot.end == OPEN):
+        return NONE, 0
+    visits = 0
+    other_id = before
+    while True:
+        if is_earlier:
+            other_id = next_ended_before(partition, constraint, side, slot, other_id, given)
+        else:
+            other_id = next_beginning_later(partition, constraint, side, slot, other_id, given)
+        visits += 1
+        if other_id == NONE:
+            return NONE, visits
+        other = others.slot(other_id)
+        best = other[theirs.bound]
+        bound = min(given, other.start)
+        if is_earlier:
+            raise_by_later(partition, constraint, 1 - side, other_id, bound)
+        else:
+            other[word] = bound
+        if bound > best:
+            other[theirs.bound] = bound
+            return other_id, visits
+
+
+@kernel
+def _next_raised(
+    partition: Partition, constraint: Constraint, side: int, slot: Slot, scan_range: int,
+    before: int, given: int,
+) -> tuple[int, int]:  # fmt: skip
+    """The next partner in a range whose bound this interval, on ``side``, raises; its bound is.
+
+    The one after ``before``, which is NONE at first; NONE behind the last. And how many were looked at.
+    """
+    if constraint.listed != NONE:
+        return _next_raised_listed(partition, constraint, side, slot, scan_range, before, given)
+    mine = constraint.sides[side]
+    theirs = constraint.sides[1 - side]
+    others = partition.ring(constraint.symbols[1 - side])
+    other_id = before
+    if scan_range == ScanRange.EARLIER:  # from the last, whose bound is the lowest
+        word = theirs.bound_by_later
+        onward = -1
+        if word == NONE:
+            return NONE, 0
+        if before == NONE:
+            other_id = slot[mine.last_ended_before] + 1
+    else:  # from the first, whose bound is the lowest
+        word = theirs.bound_by_earlier
+        onward = 1
+        if word == NONE or slot[mine.first_starting_after] == NONE:
+            return NONE, 0
+        if before == NONE:
+            ended = theirs.bound_by_ended
+            partition[ended] = max(partition[ended], given)
+            other_id = others.first_after(slot, mine.first_starting_after) - 1
+    visits = 0
+    other_id += onward
+    while others.head <= other_id < others.tail:
+        visits += 1
+        other = others.slot(other_id)
+        bound = min(given, other.start)
+        best = other[theirs.bound]
+        if other[word] >= bound:
+            break
+        other[word] = bound
+        if bound > best:
+            other[theirs.bound] = bound
+            return other_id, visits
+        other_id += onward
+    return NONE, visits
+
+
+@kernel
+def _note_bound(partition: Partition, symbol: Symbol, s: int, slot_id: int, floor: int) -> int:
+    """How many partners were looked at to note the bound of an interval; NONE if it is not valid."""
+    if symbol.has_lists != 0:
+        return note_bound(partition, s, slot_id, floor)
+    return 0 if partition.is_valid(s, slot_id) else NONE
+
+
+@kernel
+def _raise_bound(slot: Slot, word: int, given: int) -> bool:
+    """Raise a bound of an interval to what a partner gives; whether it was lower."""
+    bound = min(given, slot.start)
+    if bound <= slot[word]:
+        return False
+    slot[word] = bound
+    return True
+
+
+@kernel
 def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via: int) -> int:
     """Raise the bounds of partners, as a bound of this interval has increased or it became valid.
 
@@ -108,13 +209,8 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
     if program.given_once >> s & 1 and is_spent(partition, slot):
         slot.match_bound = NO_MATCH
         return 0
-    visits = 0
-    has_lists = symbol.has_lists != 0
-    if has_lists:
-        visits = note_bound(partition, s, slot_id, floor)
-        if visits == NONE:
-            return 0
-    elif not partition.is_valid(s, slot_id):
+    visits = _note_bound(partition, symbol, s, slot_id, floor)
+    if visits == NONE:
         return 0
     if lowest >= floor:
         ring.set_candidate(slot_id)
@@ -134,8 +230,7 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
             continue
         s_other = constraint.symbols[1 - incident.side]
         others = partition.ring(s_other)
-
-        if has_lists and constraint.listed != NONE:
+        if constraint.listed != NONE:
             lists = PairLists(slot.partners(mine.partners))
             for which in range(2):
                 at = lists.completing if which == 0 else lists.others
@@ -144,90 +239,37 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                     pair = pair_at(partition, constraint, at)
                     at = pair.next[incident.side]
                     other_id = pair.ids[1 - incident.side]
-                    if is_held(partition, s_other, other_id, floor):
-                        other = others.slot(other_id)
-                        bound = min(given, other.start)
-                        if bound > other[theirs.bound]:
-                            other[theirs.bound] = bound
-                            visits += propagate_bound(
-                                partition, floor, s_other, other_id, incident.constraint
-                            )
+                    if not is_held(partition, s_other, other_id, floor):
+                        continue
+                    if _raise_bound(others.slot(other_id), theirs.bound, given):
+                        visits += propagate_bound(
+                            partition, floor, s_other, other_id, incident.constraint
+                        )
             note_given(partition, constraint, incident.side, slot_id, given)
-            for scan_range in range(ScanRange.EARLIER, ScanRange.LATER + 1):
-                is_earlier = scan_range == ScanRange.EARLIER
-                word = theirs.bound_by_later if is_earlier else theirs.bound_by_earlier
-                if word == NONE or (not is_earlier and slot.end == OPEN):
-                    continue
-                other_id = NONE
-                while True:
-                    if is_earlier:
-                        other_id = next_ended_before(
-                            partition, constraint, incident.side, slot, other_id, given
-                        )
-                    else:
-                        other_id = next_beginning_later(
-                            partition, constraint, incident.side, slot, other_id, given
-                        )
+        else:
+            partners = slot.partners(mine.partners)
+            if partners.lo != NONE:
+                other_id = first_live_partner(mine.scan, partners, others.head)
+                while other_id <= partners.hi:
                     visits += 1
-                    if other_id == NONE:
-                        break
                     other = others.slot(other_id)
-                    best = other[theirs.bound]
                     bound = min(given, other.start)
-                    if is_earlier:
-                        raise_by_later(partition, constraint, 1 - incident.side, other_id, bound)
-                    else:
-                        other[word] = bound
-                    if bound > best:
+                    if bound > other[theirs.bound] and _may_be_pair(slot, mine, other):
                         other[theirs.bound] = bound
                         visits += propagate_bound(
                             partition, floor, s_other, other_id, incident.constraint
                         )
-            continue
-
-        partners = slot.partners(mine.partners)
-        if partners.lo != NONE:
-            other_id = first_live_partner(mine.scan, partners, others.head)
-            while other_id <= partners.hi:
-                visits += 1
-                other = others.slot(other_id)
-                bound = min(given, other.start)
-                if bound > other[theirs.bound] and _may_be_pair(slot, mine, other):
-                    other[theirs.bound] = bound
-                    visits += propagate_bound(
-                        partition, floor, s_other, other_id, incident.constraint
-                    )
-                other_id = next_partner(mine.scan, partners, other_id)
-
-        if not program.in_ranges >> s & 1:
-            continue
+                    other_id = next_partner(mine.scan, partners, other_id)
+            if not program.in_ranges >> s & 1:
+                continue
         for scan_range in range(ScanRange.EARLIER, ScanRange.LATER + 1):
-            if scan_range == ScanRange.EARLIER:  # from the last, whose bound is the lowest
-                word = theirs.bound_by_later
-                if word == NONE:
-                    continue
-                other_id = slot[mine.last_ended_before]
-                onward = -1
-            else:  # from the first, whose bound is the lowest
-                word = theirs.bound_by_earlier
-                if word == NONE or slot[mine.first_starting_after] == NONE:
-                    continue
-                ended = theirs.bound_by_ended
-                partition[ended] = max(partition[ended], given)
-                other_id = others.first_after(slot, mine.first_starting_after)
-                onward = 1
-            while others.head <= other_id < others.tail:
-                visits += 1
-                other = others.slot(other_id)
-                bound = min(given, other.start)
-                best = other[theirs.bound]
-                if other[word] >= bound:
+            other_id = NONE
+            while True:
+                other_id, looked_at = _next_raised(
+                    partition, constraint, incident.side, slot, scan_range, other_id, given
+                )
+                visits += looked_at
+                if other_id == NONE:
                     break
-                other[word] = bound
-                if bound > best:
-                    other[theirs.bound] = bound
-                    visits += propagate_bound(
-                        partition, floor, s_other, other_id, incident.constraint
-                    )
-                other_id += onward
+                visits += propagate_bound(partition, floor, s_other, other_id, incident.constraint)
     return visits

@@ -5,6 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 import piestream as ps
+from piestream.engine.row_detector import RowDetector
+from piestream.row_patterns.loops.records import BlocksHeader
 from tests.row_patterns.oracle import known_matches
 from tests.row_patterns.randoms import random_case, with_what_holds
 
@@ -78,3 +80,23 @@ def test_the_correlation_of_dejavus_first_table() -> None:
         (4, 7, 11, 8, 7, 11),
         (4, 9, 8, 3, 7, 11),
     ]
+
+
+def test_the_threads_of_a_long_push_take_no_more_than_those_of_short_ones() -> None:
+    query = ps.query("""
+        FROM s MATCH_RECOGNIZE (
+            ORDER BY t MEASURES A.t AS since, LAST(B.t) AS until
+            AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
+            PATTERN (A B+) WITHIN 8 DEFINE B AS B.x > PREV(B.x))
+    """)
+    rows = pl.DataFrame({"t": range(20_000)}).with_columns(x=pl.col("t") % 5)
+    sizes, found = [], []
+    for length in (20_000, 100):
+        session = query.open()
+        found.append(pl.concat([session.push(piece) for piece in rows.iter_slices(length)]))
+        detector = session._stream.detector  # type: ignore[union-attr]
+        assert isinstance(detector, RowDetector)
+        sizes.append(BlocksHeader.over(detector.blocks).used)
+    assert found[0].equals(found[1])
+    assert len(found[0]) > 10_000
+    assert sizes[0] < 2 * sizes[1]

@@ -35,6 +35,7 @@ from piestream.row_patterns.loops.records import (
 )
 from piestream.row_patterns.loops.rows import PATH, THREADS, TRIED, rows_of
 from piestream.row_patterns.loops.thread_blocks import (
+    drop_nodes_at_times,
     load_threads,
     path_of,
     save_threads,
@@ -281,6 +282,7 @@ def _give_incremental(
     while partition.followed_until - partition.dropped < known:
         row = partition.followed_until - partition.dropped
         _drop_outdated(program, partition, _time_at(program, partition, row, store), store)
+        drop_nodes_at_times(program, partition, store)
         add_start(program, partition, partition.followed_until, store)
         reading.row = row
         step_following(program, partition, reading, partition.followed_until, store)

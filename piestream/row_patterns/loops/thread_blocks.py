@@ -12,6 +12,7 @@ from piestream.row_patterns.loops.rows import BLOCKS, PATH, THREADS
 __all__ = [
     "Node",
     "Thread",
+    "drop_nodes_at_times",
     "load_threads",
     "new_node",
     "path_of",
@@ -22,6 +23,8 @@ __all__ = [
 
 #: So many nodes more than there were are not worth a look at which of them are needed.
 _FEW_NODES = 64
+#: A block of so many words is not worth to be cut.
+_FEW_WORDS = 256
 
 
 class Thread(Record):
@@ -106,14 +109,30 @@ def load_threads(program: Program, partition: Partition, store: list[Array]) -> 
 
 @kernel
 def save_threads(program: Program, partition: Partition, store: list[Array]) -> None:
-    """Put the threads of a partition behind its nodes, of which those that none needs are dropped."""
-    if partition.n_nodes > 2 * partition.n_kept_nodes + _FEW_NODES:
-        _drop_nodes(program, partition, store)
+    """Put the threads of a partition behind its nodes, and leave it a block that is not much longer."""
+    drop_nodes_at_times(program, partition, store)
     words = partition.n_following * thread_words(program)
     used = partition.n_nodes * _NODE
     _reserve(partition, used, words, store)
+    _give_room_back(partition, used + words, store)
     target = at_word(nodes_of(partition, store), used)
     copy_words(pointer(store[THREADS]), target, words)
+
+
+@kernel
+def _give_room_back(partition: Partition, used: int, store: list[Array]) -> None:
+    """Cut the block of a partition that has far more words than are used."""
+    room = 2 * max(used, _FEW_WORDS)
+    if partition.block_words > 2 * room:
+        BlocksHeader(pointer(store[BLOCKS])).wasted += partition.block_words - room
+        partition.block_words = room
+
+
+@kernel
+def drop_nodes_at_times(program: Program, partition: Partition, store: list[Array]) -> None:
+    """Drop the nodes that nothing needs, where there are many more than the last time."""
+    if partition.n_nodes > 2 * partition.n_kept_nodes + _FEW_NODES:
+        _drop_nodes(program, partition, store)
 
 
 @kernel
