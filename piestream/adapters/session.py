@@ -54,6 +54,7 @@ class Session:
         *,
         state: bytes | None = None,
         schema: Mapping[str, Any] | None = None,
+        feed_of: Callable[[Opening, bool], InputFeed] | None = None,
         **options: Unpack[SessionKeywords],
     ) -> None:
         self.query = query
@@ -63,7 +64,8 @@ class Session:
         given = SessionOptions.of(options)
         opening = Opening(query, given, self._observer())
         feed: InputFeed | StreamFeed
-        feed = (InputFeed if query.is_combined else StreamFeed)(opening, given.recover)
+        kind = InputFeed if query.is_combined else StreamFeed
+        feed = (feed_of or kind)(opening, given.recover)
         self._log = feed.log
         refuse_after_fork(self)
         if state is not None:
@@ -94,8 +96,8 @@ class Session:
             raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
         self._kind = cast(Kind, kind)
         if isinstance(feed, InputFeed):
-            found = _again(lambda: bound_inputs(self.query, stored))
-            stream = restore(found.binding, state)
+            found = _again(lambda: bound_inputs(self.query, feed.types_of(stored)))
+            stream = restore(found.binding, state, feed.stream_kind)
             assert isinstance(stream, CombinedStream)
             feed.restored(found, stream)
         else:

@@ -10,7 +10,7 @@ from piestream.language.model import NO_WINDOW, Constraint, Emit, Query, Source,
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding, query_ticks
 
-__all__ = ["Reach", "reach_of"]
+__all__ = ["Reach", "has_only", "past_of", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     if query.emit is Emit.BOTH or options.at_end != "open" or not _is_known(query):
         return None
     ticks = query_ticks(query, binding.time)
-    past = _past([column.node for column in binding.past])
+    past = past_of([column.node for column in binding.past])
     if past is None:
         return None
     rows, length = past
@@ -64,10 +64,11 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
 def _is_known(query: Query) -> bool:
     """Whether there is nothing in a query but what is known here."""
     parts = [query, *query.symbols, *query.streams, *query.constraints]
-    return all(_has_only(part, _KNOWN[type(part)]) for part in parts)
+    return all(has_only(part, _KNOWN[type(part)]) for part in parts)
 
 
-def _has_only(part: object, known: frozenset[str]) -> bool:
+def has_only(part: object, known: frozenset[str]) -> bool:
+    """Whether fields of a part that are not known have their defaults."""
     assert is_dataclass(part)
     for field in fields(part):
         if field.name not in known:
@@ -77,7 +78,7 @@ def _has_only(part: object, known: frozenset[str]) -> bool:
     return True
 
 
-def _past(nodes: Iterable[Expression]) -> tuple[int, int] | None:
+def past_of(nodes: Iterable[Expression]) -> tuple[int, int] | None:
     """How many rows before its own predicates read, and how long before; None: it is not bounded.
 
     Lengths in events and in ticks are not bounded together: a row before a window of time may be

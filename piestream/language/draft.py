@@ -21,6 +21,7 @@ class StreamDraft:
 
     name: str | None = None
     path: str | None = None
+    archive: bool = False
     alias: str | None = None  # another name by which its columns are qualified
     order_by: str | None = None
     time_unit: str | None = None
@@ -48,6 +49,7 @@ class StreamDraft:
         return Source(
             name=self.name,
             path=self.path,
+            archive=self.archive,
             order_by=self.order_by,
             time_unit=self.time_unit,
             max_gap=self.max_gap,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
@@ -106,6 +106,7 @@ class Source:
 
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
+    archive: bool = False  # whether the path is that of an archive, which has the stream's past
     order_by: str | None = None  # the time column of events
     time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
@@ -136,6 +137,16 @@ class Source:
     def is_known_at_end(self) -> bool:
         """Whether its rows are intervals none of which is known before it ends."""
         return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
+
+
+def name_of_archive(path: str) -> str:
+    """The stream whose past an archive has, where nothing else is said: what its path ends with.
+
+    >>> from piestream.language.model import name_of_archive
+    >>> name_of_archive("lake/trades/")
+    'trades'
+    """
+    return PurePath(path).name or path
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +335,21 @@ class Query:
         >>> [stream.name for stream in query.inputs]
         ['cars']
         """
-        found: dict[tuple[str | None, str | None], Source] = {}
+        found: dict[tuple[str | None, str | None, bool], Source] = {}
         for stream in self.streams:
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
-                found.setdefault((leaf.name, leaf.path), leaf)
+                found.setdefault((leaf.name, leaf.path, leaf.archive), leaf)
         return tuple(found.values())
+
+    @property
+    def reads_archives(self) -> bool:
+        """Whether it reads an ARCHIVE stream, itself or through its queries.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").reads_archives
+        False
+        """
+        return any(stream.archive for stream in self.inputs)
 
     @property
     def items(self) -> tuple[MatchItem, ...]:
@@ -542,6 +563,8 @@ class Query:
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
+        archives, plan
+            For a query that reads ARCHIVE streams: see `open`.
         limit
             Stop early: only the first so many rows. A `ResultWarning` says if there are more.
         delimiter, decimal_comma, null
@@ -582,6 +605,10 @@ class Query:
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files, run_inputs
 
+        if self.reads_archives:
+            from piestream.archives.live import run_live
+
+            return run_live(self, frame, FileOptions.of(options))
         if is_archive(frame) and not self.is_combined:
             from piestream.archives.run import run_archive
 
@@ -630,6 +657,11 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        archives
+            For a query that reads ARCHIVE streams: the archives, or where they are, by the names of
+            the streams. Those that are left out are opened by the paths that the query names.
+        plan
+            How such a query goes about it, as a `LivePlan` or its order: the rows do not depend on it.
         recover
             Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
             the state. Without it a session that was interrupted in a change is of no use any more.
@@ -652,13 +684,18 @@ class Query:
         >>> session.push({"t": 5, "x": 0})
         [{'detected_at': 3, 'a_ts': 3, 'a_te': None}]
         """
+        feed_of = None
+        if self.reads_archives:
+            from piestream.archives.live import feed_of
         if status is not None:
             from piestream.monitoring.sessions import PublishedSession
 
-            return PublishedSession(self, status, state=state, schema=schema, **options)
+            return PublishedSession(
+                self, status, state=state, schema=schema, feed_of=feed_of, **options
+            )
         from piestream.adapters import session
 
-        return session.Session(self, state=state, schema=schema, **options)
+        return session.Session(self, state=state, schema=schema, feed_of=feed_of, **options)
 
     @overload
     def intervals(

@@ -30,6 +30,7 @@ class StreamBuilder:
 
     name: str | None
     path: str | None = None
+    archive: bool = False
     order_by: str | None = None
     time_unit: str | None = None
     max_gap: Duration | None = None
@@ -58,6 +59,7 @@ def stream(
     query: str | Query | QueryBuilder | None = None,
     *,
     path: str | None = None,
+    archive: bool = False,
     order_by: str | None = None,
     unit: str | None = None,
     max_gap: DurationLike | None = None,
@@ -76,6 +78,8 @@ def stream(
         A query, whose matches are the intervals of this stream.
     path
         The files that hold its rows, if the query is to read them itself.
+    archive
+        Whether ``path`` is that of an archive, which has the stream's past.
     order_by, unit, max_gap
         For events: the time column, the unit of its ticks if it is an integer column, and the
         silence that ends every open interval.
@@ -108,6 +112,8 @@ def stream(
             f"the stream {name} is one of events (order_by, max_gap), of intervals (start, end) "
             "or a query, not several of these"
         )
+    if archive and (path is None or start is not None or query is not None):
+        raise QueryError(f"the stream {name} needs path, where its archive is, and has events")
     if start is None and (id is not None or known_at_start):
         raise QueryError(f"the stream {name} needs start and end: id and known_at_start are for "
                          "intervals")  # fmt: skip
@@ -118,6 +124,7 @@ def stream(
     return StreamBuilder(
         name=name,
         path=path,
+        archive=archive,
         order_by=order_by,
         time_unit=None if unit is None else unit_of_ticks(unit),
         max_gap=None if max_gap is None else as_duration(max_gap, "the gap"),
