@@ -96,6 +96,8 @@ class Inputs:
             key = input_key(reader.streams[0])
             known = self.readers.get(key)
             self.readers[key] = reader if known is None else _both(known, reader)
+        for key, past in self.pasts.items():  # its rows are read as those of both
+            self.readers[key] = _both(self.readers[key], self.readers[past])
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -108,9 +110,13 @@ class Inputs:
         live = {key: key for key in self.readers if key not in archives.values()}
         return {**archives, **live}
 
-    def share(self, key: str, other: str) -> None:
-        """Read of the rows of one input also what is read of another one."""
-        self.readers[key] = _both(self.readers[key], self.readers[other])
+    @cached_property
+    def pasts(self) -> dict[str, str]:
+        """The input that has the past of a stream in an archive, by the stream as an input."""
+        found = {
+            self.names[s.name]: input_key(s) for s in self.query.inputs if s.archive and s.name
+        }
+        return {key: past for key, past in found.items() if key != past}
 
     def name_of(self, stream: str | None) -> str:
         """The name of the input that is meant; it need not be said where there is only one."""
@@ -170,9 +176,7 @@ class Inputs:
     def paths(self) -> dict[str, str]:
         """The files that the query names itself, by the names of the inputs."""
         return {
-            input_key(s): s.path
-            for s in self.query.inputs
-            if s.path is not None and not s.archive
+            input_key(s): s.path for s in self.query.inputs if s.path is not None and not s.archive
         }
 
     def file(

@@ -54,7 +54,6 @@ class Session:
         *,
         state: bytes | None = None,
         schema: Mapping[str, Any] | None = None,
-        feed_of: Callable[[Opening, bool], InputFeed] | None = None,
         **options: Unpack[SessionKeywords],
     ) -> None:
         self.query = query
@@ -65,7 +64,7 @@ class Session:
         opening = Opening(query, given, self._observer())
         feed: InputFeed | StreamFeed
         kind = InputFeed if query.is_combined else StreamFeed
-        feed = (feed_of or kind)(opening, given.recover)
+        feed = (query.feed_of_archives or kind)(opening, given.recover)
         self._log = feed.log
         refuse_after_fork(self)
         if state is not None:
@@ -289,6 +288,18 @@ class Session:
             found: Statistics = log.live.statistics
             log.changing = False
             return found
+
+    @property
+    def plan(self) -> str | None:
+        """How a query over live streams and archives goes about it, and why; None of other queries.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").open().plan is None
+        True
+        """
+        with self._lock:
+            stream = self._stream
+            return None if stream is None else stream.plan
 
     def _do(self, call: str, given: Any, closes: bool = False) -> Any:
         """What a call of the feed gives; where it does not get to the caller, nothing was done.

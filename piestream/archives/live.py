@@ -27,7 +27,7 @@ from piestream.language.options import ArchiveOptions, FileOptions
 from piestream.plan.binding import input_key
 from piestream.plan.columns import is_moment
 
-__all__ = ["LiveFeed", "archives_of", "feed_of", "run_live"]
+__all__ = ["LiveFeed", "archives_of", "feed_of", "run_live", "with_archives"]
 
 
 def archives_of(query: Query, given: Mapping[str, Any] | None) -> dict[str, Archive]:
@@ -58,9 +58,12 @@ def _columns_of(inputs: Inputs, key: str, found: Archive) -> dict[str, pl.DataTy
         schema = found.schema
     except ArchiveError:
         return None
-    names = columns_to_read(
-        inputs.readers[key], list(schema), lambda name: is_moment(schema[name])
-    )
+    return _read(inputs, key, schema)
+
+
+def _read(inputs: Inputs, key: str, schema: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """Of the columns of an input those that are read."""
+    names = columns_to_read(inputs.readers[key], list(schema), lambda name: is_moment(schema[name]))
     return {name: schema[name] for name in names}
 
 
@@ -82,15 +85,8 @@ class LiveFeed(InputFeed):
     def __init__(self, opening: Opening, recovers: bool, archives: Mapping[str, Archive]) -> None:
         super().__init__(opening, recovers)
         self.archives = archives
-        names = self.inputs.names
         #: The archive that has the past of a live stream, by the name of that as an input.
-        self._past = {
-            names[str(s.name)]: input_key(s)
-            for s in self.query.inputs
-            if s.archive and names[str(s.name)] != input_key(s)
-        }
-        for key, past in self._past.items():
-            self.inputs.share(key, past)
+        self._past = self.inputs.pasts
         for key, found in archives.items():
             columns = _columns_of(self.inputs, key, found)
             if columns is not None:
@@ -128,11 +124,7 @@ class LiveFeed(InputFeed):
     def _is_typed(self) -> bool:
         for key, past in self._past.items():
             if key in self._schemas and past not in self._schemas:  # it has had no rows yet
-                known = self._schemas[key]
-                names = columns_to_read(
-                    self.inputs.readers[past], list(known), lambda name: is_moment(known[name])
-                )
-                self._schemas[past] = {name: known[name] for name in names}
+                self._schemas[past] = _read(self.inputs, past, self._schemas[key])
         return super()._is_typed
 
     def _inputs_of(self, key: str, frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -141,7 +133,10 @@ class LiveFeed(InputFeed):
             return {key: frame}
         assert self.bound is not None
         types = self.bound.types[past]
-        return {key: frame, past: _as_in_the_past(key, frame, {n: types[n] for n in self.bound.given[past]})}
+        return {
+            key: frame,
+            past: _as_in_the_past(key, frame, {n: types[n] for n in self.bound.given[past]}),
+        }
 
 
 def _as_in_the_past(
@@ -154,39 +149,45 @@ def _as_in_the_past(
     try:
         return frame.select(column_named(name).cast(dtype) for name, dtype in types.items())
     except pl.exceptions.PolarsError as error:
-        raise SchemaError(f"the rows of {key} do not fit the types in its archive: {error}") from None
+        raise SchemaError(
+            f"the rows of {key} do not fit the types in its archive: {error}"
+        ) from None
 
 
 def run_live(query: Query, given: Any, options: FileOptions) -> Any:
     """Every match in archives and in what is given beside them."""
-    archives = archives_of(query, options.archives)
     inputs = Inputs(query)
     given = rows_of_archives(given)
     frames, kind, lazy = inputs.frames({} if given is None else given)
-    frames = {**inputs.files(options, frames), **frames}
-    result = _result(query, inputs, frames, archives, options)
+    frames = with_archives(
+        query, {**inputs.files(options, frames), **frames}, archives_of(query, options.archives)
+    )
+    if query.is_combined:
+        result = inputs_result(query, frames, options)
+    else:
+        ((_, frame),) = frames.items()
+        result = run(query, frame, options)
     return result.lazy() if lazy else as_kind(kind, result)
 
 
-def _result(
-    query: Query, inputs: Inputs, frames: dict[str, pl.DataFrame],
-    archives: Mapping[str, Archive], options: FileOptions,
-) -> pl.DataFrame:  # fmt: skip
-    """The matches in frames and archives."""
+def with_archives(
+    query: Query, frames: Mapping[str, pl.DataFrame], archives: Mapping[str, Archive] | None = None
+) -> dict[str, pl.DataFrame]:
+    """The rows of all inputs: those of archives, too, each with the rows of its stream.
+
+    ``archives`` are left out where they are those that the query names.
+    """
+    if not query.reads_archives:
+        return dict(frames)
+    inputs = Inputs(query)
+    of_past = {past: key for key, past in inputs.pasts.items()}
     whole = dict(frames)
-    for key, found in archives.items():
-        own = frames.get(inputs.names[key.removeprefix("ARCHIVE ")])
-        whole[key] = _with_past(query, inputs, key, found, own)
-    if query.is_combined:
-        return inputs_result(query, whole, options)
-    ((_, frame),) = whole.items()
-    found_rows: pl.DataFrame = run(query, frame, options)
-    return found_rows
+    for key, found in (archives_of(query, None) if archives is None else archives).items():
+        whole[key] = _with_past(inputs, key, found, frames.get(of_past.get(key, key)))
+    return whole
 
 
-def _with_past(
-    query: Query, inputs: Inputs, key: str, found: Archive, own: pl.DataFrame | None
-) -> pl.DataFrame:
+def _with_past(inputs: Inputs, key: str, found: Archive, own: pl.DataFrame | None) -> pl.DataFrame:
     """All rows of an archive, and of those that are given the ones that are not in it."""
     columns = _columns_of(inputs, key, found)
     if columns is None:
@@ -200,4 +201,3 @@ def _with_past(
     on = [*reader.partition_by, str(reader.streams[0].order_by)]
     own = _as_in_the_past(key, own, columns)
     return pl.concat([rows.join(own, on=on, how="anti", nulls_equal=True), own])
-

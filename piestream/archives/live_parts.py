@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.cores import Flags
+from piestream.archives.live_regions import Regions, merged
 from piestream.archives.live_rows import ALL
-from piestream.archives.live_store import REGION, Regions, RowStore
+from piestream.archives.live_store import REGION, RowStore
 from piestream.archives.pages import Words
 from piestream.copies import copied_but
 from piestream.engine.combined import open_stream
@@ -102,7 +103,9 @@ class RegionPart:
         try:
             return self._of_union(stream.process_projected(rows))
         except TieError:
-            again = ~pl.struct(*self.store.projection.tie_columns, KEY + EPISODE).is_first_distinct()
+            again = ~pl.struct(
+                *self.store.projection.tie_columns, KEY + EPISODE
+            ).is_first_distinct()
             row = int(rows.select(again).to_series().arg_max() or 0)
             raise tie_error(self.store.projection, rows, row) from None
 
@@ -136,9 +139,10 @@ class RegionPart:
         cache.found = cache.found.filter(pl.col(START) >= oldest)
         return cache.found
 
-    def forget(self) -> None:
-        """Nothing that is kept counts any more."""
-        self._cache = _Cache(self.store)
+    @property
+    def cached(self) -> pl.DataFrame:
+        """The matches that are kept."""
+        return self._cache.found
 
 
 def _bounds(numbers: Words, firsts: Words, lasts: Words) -> pl.DataFrame:
@@ -168,8 +172,8 @@ class _Cache:
         self.firsts = np.zeros(0, np.int64)
         self.lasts = np.zeros(0, np.int64)
         #: The episode of each partition that may go on.
-        self._open = store.own.clear().select(self.keys).with_columns(
-            pl.lit(0, pl.Int64).alias(EPISODE)
+        self._open = (
+            store.own.clear().select(self.keys).with_columns(pl.lit(0, pl.Int64).alias(EPISODE))
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Cache:
@@ -212,9 +216,7 @@ class _Cache:
         goes_on = known.copy()
         at = episodes[known]
         goes_on[known] = (firsts[known] >= self.firsts[at]) & (firsts[known] <= self.lasts[at] + 1)
-        is_last = spans.keys.select(
-            pl.struct(self.keys).is_last_distinct()
-        ).to_series().to_numpy()
+        is_last = spans.keys.select(pl.struct(self.keys).is_last_distinct()).to_series().to_numpy()
         if horizon is not None:
             lasts[is_last] = now
         is_new = ~goes_on
@@ -238,18 +240,3 @@ class _Cache:
         np.maximum.at(self.lasts, episodes, lasts)
         chosen = firsts <= lasts
         return _More(Regions(keys, firsts, lasts).only(chosen), episodes[chosen], is_new[chosen])
-
-
-def merged(regions: Regions, keys: list[str]) -> Regions:
-    """Regions of which those of one partition that overlap or touch are one, in order of time."""
-    rows = regions.keys.with_columns(
-        pl.Series("first", regions.firsts), pl.Series("last", regions.lasts)
-    ).sort("first", maintain_order=True)
-    reached = pl.col("last").cum_max().shift(1).over(keys)
-    begins = (pl.col("first") > reached + 1).fill_null(True)
-    rows = rows.with_columns(begins.alias("begins"))
-    rows = rows.with_columns(pl.col("begins").cast(pl.Int64).cum_sum().over(keys).alias("span"))
-    found = rows.group_by([*keys, "span"], maintain_order=True).agg(
-        pl.col("first").min(), pl.col("last").max()
-    ).sort("first", maintain_order=True)
-    return Regions(found.select(keys), found["first"].to_numpy(), found["last"].to_numpy())

@@ -14,7 +14,6 @@ from piestream.language.model import Constraint, Emit, Query, Source, Symbol, Wh
 from piestream.language.options import RunOptions
 from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
 from piestream.plan.binding import Binding
-from piestream.relations import PRECISE_FORM, Relation
 
 __all__ = ["PartReach", "RelativeBounds", "fault_of", "part_reach", "relative_bounds"]
 
@@ -86,9 +85,13 @@ def fault_of(query: Query) -> Fault | None:
         where = part_of(number, stream.name, "source")
         if stream.query is None:
             what = "an ARCHIVE stream" if stream.archive else f"the stream {stream.name}"
-            return where, f"{what} beside an archive stands in a query in brackets", (
-                "put what is looked for in it in brackets: FROM (FROM … DEFINE … PATTERN …) AS name, "
-                "or behind MATCH_RECOGNIZE"
+            return (
+                where,
+                f"{what} beside an archive stands in a query in brackets",
+                (
+                    "put what is looked for in it in brackets: FROM (FROM … DEFINE … PATTERN …) AS name, "
+                    "or behind MATCH_RECOGNIZE"
+                ),
             )
         inner = stream.query
         if inner.reads_archives and inner.is_combined:
@@ -96,29 +99,29 @@ def fault_of(query: Query) -> Fault | None:
             return where, message, "a query in brackets over an archive reads nothing else"
         live += not inner.reads_archives
     if not live:
-        return part_of(0, query.streams[0].name, "source"), "this query reads no live stream", (
-            "query.run() looks for all matches in an archive; leave ARCHIVE out where rows come"
+        return (
+            part_of(0, query.streams[0].name, "source"),
+            "this query reads no live stream",
+            ("query.run() looks for all matches in an archive; leave ARCHIVE out where rows come"),
         )
     if query.limits != NO_LIMITS:
-        return None, (
-            "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before, which an archive "
-            "may change"
-        ), "leave them out, or take the first rows of the result"
-    if query.emit is Emit.BOTH:
-        return None, "EMIT ON BOTH is not possible beside an archive", (
-            "the intervals of queries in brackets have ended: leave it out"
+        return (
+            None,
+            (
+                "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before, which an archive "
+                "may change"
+            ),
+            "leave them out, or take the first rows of the result",
         )
-    for constraint in query.constraints:
-        if constraint.relations & _PRECISE:
-            where = ("constraint", constraint.x, constraint.y)
-            return where, (
-                "followed-by depends on all intervals before, and an archive is read where it is needed"
-            ), "write before"
+    if query.emit is Emit.BOTH:
+        return (
+            None,
+            "EMIT ON BOTH is not possible beside an archive",
+            ("the intervals of queries in brackets have ended: leave it out"),
+        )
     return _unknown(query)
 
 
-#: Relations of which other intervals decide, too.
-_PRECISE = Relation(sum(PRECISE_FORM.values()))
 _PARTS: dict[type, frozenset[str]] = {
     Constraint: frozenset({"x", "y", "relations", "distances"}),
     Symbol: frozenset({
@@ -132,8 +135,10 @@ def _unknown(query: Query) -> Fault | None:
     parts = [*query.symbols, *query.constraints, *query.streams]
     if has_only(query, _KNOWN) and all(has_only(part, _PARTS[type(part)]) for part in parts):
         return None
-    return None, "a part of this query cannot be decided beside an archive as rows come", (
-        "query.run() over frames takes it"
+    return (
+        None,
+        "a part of this query cannot be decided beside an archive as rows come",
+        ("query.run() over frames takes it"),
     )
 
 

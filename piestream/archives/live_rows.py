@@ -88,7 +88,8 @@ class ArchivedRows:
         stored = self.archive.schema[name]
         if stored == self.binding.time.dtype:
             return own
-        moments = pl.Series(name, own, dtype=pl.Int64).cast(stored.to_physical()).cast(stored)
+        ticks = pl.Series(name, own, dtype=pl.Int64)
+        moments = ticks.cast(pl.Int32).cast(stored) if stored == pl.Date else ticks.cast(stored)
         return moments.cast(self.binding.time.dtype).to_physical().cast(pl.Int64).to_numpy()
 
     @property
@@ -141,6 +142,19 @@ class ArchivedRows:
         pages = np.flatnonzero(np.isin(self._pages.files, numbers))
         return self._projected(pages).select(*self.keys, TIME)
 
+    def latest_rows(self, columns: list[str], count: int) -> pl.DataFrame | None:
+        """About so many of the latest rows, as they lie in the archive; None where columns are missing."""
+        if self.is_empty or any(name not in self.archive.schema for name in columns):
+            return None
+        pages = self._pages
+        order = np.argsort(-self._times[1], kind="stable")
+        needed = int(np.searchsorted(np.cumsum(pages.rows[order]), count)) + 1
+        return pl.concat(pages.read(np.sort(order[:needed]), columns))
+
+    def held(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with the query's types, as they are held."""
+        return projected(self.projection, rows)
+
     def _before(self, wanted: pl.DataFrame, first: int, leads: int, step: int) -> pl.DataFrame:
         """The last rows of each partition before a time, looked for ever further back."""
         _, lasts = self._times
@@ -191,18 +205,20 @@ class ArchivedRows:
             return everything
         keys = keys.to_frame(name).select(seen).to_series()
         if KEYS + name in table.columns:
-            listed = table.select(
-                number=pl.int_range(pl.len()), key=pl.col(KEYS + name)
-            )
+            listed = table.select(number=pl.int_range(pl.len()), key=pl.col(KEYS + name))
             found = everything.copy()
             known = listed["key"].is_not_null().to_numpy()
-            hits = listed.drop_nulls("key").explode("key").filter(pl.col("key").is_in(keys.implode()))
+            hits = (
+                listed.drop_nulls("key").explode("key").filter(pl.col("key").is_in(keys.implode()))
+            )
             found[known] = False
             found[hits["number"].to_numpy()] = True
             return found
         if LOWEST + name not in table.columns or len(keys) != 1:
             return everything
-        within = (column_named(LOWEST + name) <= keys[0]) & (column_named(HIGHEST + name) >= keys[0])
+        within = (column_named(LOWEST + name) <= keys[0]) & (
+            column_named(HIGHEST + name) >= keys[0]
+        )
         return table.select(within.fill_null(True)).to_series().to_numpy().copy()
 
 

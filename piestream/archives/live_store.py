@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from piestream.archives.live_regions import Regions
 from piestream.archives.live_rows import ArchivedRows, held_schema, partition_columns
 from piestream.archives.pages import Words
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
@@ -20,27 +21,11 @@ from piestream.copies import copied_but
 from piestream.engine.projection import TIME, Projection
 from piestream.language.options import Ties
 
-__all__ = ["REGION", "Regions", "RowStore"]
+__all__ = ["REGION", "RowStore"]
 
 #: The number of the region that a row is of.
 REGION = "region:"
 _SINCE, _LOWEST, _PARTITION = "since:", "lowest:", "partition:"
-
-
-class Regions:
-    """Spans of time of partitions, ends included: ``keys`` has a row for each."""
-
-    def __init__(self, keys: pl.DataFrame, firsts: Words, lasts: Words) -> None:
-        self.keys = keys
-        self.firsts = firsts
-        self.lasts = lasts
-
-    def __len__(self) -> int:
-        return len(self.firsts)
-
-    def only(self, chosen: Any) -> Regions:
-        """Some of them."""
-        return Regions(self.keys.filter(pl.Series(chosen)), self.firsts[chosen], self.lasts[chosen])
 
 
 class RowStore:
@@ -78,9 +63,9 @@ class RowStore:
     def _forget(self) -> None:
         """What was read of the archive counts no more."""
         self.loaded = self.own.clear()
-        self._known = self.loaded.select(self.keys).with_columns(
-            pl.lit(0, pl.Int64).alias(_SINCE)
-        ).clear()
+        self._known = (
+            self.loaded.select(self.keys).with_columns(pl.lit(0, pl.Int64).alias(_SINCE)).clear()
+        )
         self._everything = None
 
     # -- rows in and out --------------------------------------------------------------------------
@@ -227,7 +212,9 @@ class RowStore:
         """The partitions that have rows in memory between two times."""
         self._put_in_order()
         rows = pl.concat([self.own, self.loaded])
-        return rows.filter((pl.col(TIME) >= first) & (pl.col(TIME) <= last)).select(self.keys).unique()
+        return (
+            rows.filter((pl.col(TIME) >= first) & (pl.col(TIME) <= last)).select(self.keys).unique()
+        )
 
     def cut(self, regions: Regions, leads: Sequence[int] | Words) -> pl.DataFrame:
         """The rows of each region, and some before it, as far as they are in memory.
@@ -239,9 +226,13 @@ class RowStore:
         asked = regions.keys
         numbered = asked.unique().with_row_index(_PARTITION)
         rows = rows.join(numbered, on=self.keys, how="inner", nulls_equal=True)
-        of_region = asked.join(
-            numbered, on=self.keys, how="left", nulls_equal=True, maintain_order="left"
-        )[_PARTITION].to_numpy().astype(np.int64)
+        of_region = (
+            asked.join(numbered, on=self.keys, how="left", nulls_equal=True, maintain_order="left")[
+                _PARTITION
+            ]
+            .to_numpy()
+            .astype(np.int64)
+        )
         rows = rows.sort(_PARTITION, TIME, maintain_order=True)
         partitions, times = rows[_PARTITION].to_numpy().astype(np.int64), rows[TIME].to_numpy()
         begins = np.searchsorted(partitions, of_region, "left")
@@ -295,5 +286,3 @@ def _kept(rows: pl.DataFrame, keys: list[str], before: int, leads: int) -> pl.Da
         return rows
     kept = old.filter(behind.over(keys) <= leads)
     return pl.concat([kept, rows.filter(~is_old)])
-
-

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -17,10 +18,11 @@ import polars as pl
 
 from piestream.archives.archive import Archive
 from piestream.archives.live_parts import RegionPart
-from piestream.archives.live_plan import Choice, choose
+from piestream.archives.live_plan import Choice, Sample, choose
 from piestream.archives.live_reach import RelativeBounds, part_reach, relative_bounds
+from piestream.archives.live_regions import Regions
 from piestream.archives.live_rows import ALL, ArchivedRows, held_schema, projected
-from piestream.archives.live_store import Regions, RowStore
+from piestream.archives.live_store import RowStore
 from piestream.compiled.constants import INT64_MIN
 from piestream.copies import copied_but
 from piestream.engine.combined import CombinedStream, Frames, JoinStream
@@ -28,12 +30,13 @@ from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.projection import TIME, Projection
 from piestream.engine.reordering import ReorderBuffer
 from piestream.engine.state import StreamState
+from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import END, START, STREAM
 from piestream.engine.validation import damaged
 from piestream.language.live_plan import LivePlan
-from piestream.language.options import AtEnd
-from piestream.plan.binding import Binding, input_key
+from piestream.language.options import AtEnd, Ties
+from piestream.plan.binding import Binding, Part, input_key
 
 __all__ = ["LiveStream", "Sources", "part_key"]
 
@@ -71,8 +74,9 @@ class LiveStream(CombinedStream):
         self._latest_rows = INT64_MIN
         self.choice: Choice | None = None
         self._stored: dict[int, pl.DataFrame] = {}
-        self.stored_lazy_live: bool | None = None
+        self._stored_lazy_live: bool | None = None
         self._new: Mapping[int, pl.DataFrame] = {}
+        self._recent: int | None = None
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
         live = _live_parts(self.binding)
@@ -83,32 +87,54 @@ class LiveStream(CombinedStream):
     def attach(self, sources: Sources) -> None:
         """Take the archives, and decide how to go about it; before the first rows."""
         self.sources = sources
-        self.choice = choose(self, sources.plan)
-        for number, part in enumerate(self.binding.parts):
-            inner = part.inner
-            assert inner is not None
-            if number in self.live and not self.choice.lazy_live:
+        inner = {number: _inner(part) for number, part in enumerate(self.binding.parts)}
+        archived = {
+            number: self._archived(number, one)
+            for number, one in inner.items()
+            if number not in self.live
+        }
+        sample = Sample(
+            self._union, frozenset(self.live), self.reaches, self.detector.window, inner, archived,
+            self._as_part,
+        )  # fmt: skip
+        self.choice = choice = choose(sources.plan, sample, self._stored_lazy_live)
+        for number, one in inner.items():
+            if number in self.live and not choice.lazy_live:
                 continue
-            key = part_key(inner)
-            archived = None
-            if number not in self.live:
-                archived = ArchivedRows(
-                    sources.archives[key], inner, lambda rows, key=key: sources.converted(key, rows)
-                )
-            reach = self.reaches[number]
-            store = RowStore(Projection(inner), archived, reach.rows, reach.ticks, self.ties)
-            if number in self._stored:
-                store.add(self._stored.pop(number))
-            self.stores[number] = store
-            caches = self.choice.caches or number in self.choice.everywhere
-            self.parts[number] = RegionPart(
-                number, self._union, inner, store, "first" if self.ties != "error" else "error",
-                caches and not reach.has_gap,
-            )
-            self._judges[number] = ReorderBuffer(
-                Projection(inner), self.ties, self.lateness, self.on_late
-            )
+            self._ask_for_regions(number, one, archived.get(number))
             self.inner.pop(number, None)
+        recent = sources.plan.recent_length
+        if recent is not None:
+            unit = self.binding.time.nanoseconds_per_tick
+            self._recent = recent.ticks(unit, "the recent buffer")
+
+    def _archived(self, number: int, inner: Binding) -> ArchivedRows:
+        """The rows of the archive of a part."""
+        key = part_key(inner)
+        return ArchivedRows(self.sources.archives[key], inner, partial(self.sources.converted, key))
+
+    def _as_part(self, number: int, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Rows of an archive as rows of a part, if that is the same stream."""
+        inner = _inner(self.binding.parts[number])
+        streams = {_inner(part).query.streams[0].name for part in self.binding.parts}
+        if len(streams) > 1:
+            return None
+        return self.sources.converted(part_key(inner), rows)
+
+    def _ask_for_regions(self, number: int, inner: Binding, archived: ArchivedRows | None) -> None:
+        """Look for the matches of a part region by region, or everywhere beside an archive."""
+        choice, reach = self.choice, self.reaches[number]
+        assert choice is not None
+        store = RowStore(Projection(inner), archived, reach.rows, reach.ticks, self.ties)
+        if number in self._stored:
+            store.add(self._stored.pop(number))
+        self.stores[number] = store
+        caches = (choice.caches or number in choice.everywhere) and not reach.has_gap
+        ties: Ties = "error" if self.ties == "error" else "first"
+        self.parts[number] = RegionPart(number, self._union, inner, store, ties, caches)
+        self._judges[number] = ReorderBuffer(
+            Projection(inner), self.ties, self.lateness, self.on_late
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return copied_but(self, memo, on_results=self.on_results, sources=self.sources)
@@ -122,7 +148,7 @@ class LiveStream(CombinedStream):
         with self.changes, self._unchanged_on_error():
             new: dict[int, pl.DataFrame] = {}
             for number, store in self.stores.items():
-                key = part_key(self.binding.parts[number].inner)
+                key = part_key(_inner(self.binding.parts[number]))
                 if key in frames and len(frames[key]):
                     rows = projected(store.projection, frames[key])
                     self._latest_rows = max(self._latest_rows, int(rows[TIME].max()))  # type: ignore[arg-type]
@@ -150,6 +176,18 @@ class LiveStream(CombinedStream):
         return max(super()._latest_inside(frames), self._latest_rows)
 
     # -- what is found ----------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> str | None:
+        """The plan that has been chosen, and why."""
+        return None if self.choice is None else str(self.choice)
+
+    @property
+    def progress(self) -> Statistics:
+        """`statistics` without the size of the state, with the late rows of all live streams."""
+        own = super().progress
+        late = sum(judge.dropped for n, judge in self._judges.items() if n in self.live)
+        return replace(own, late=own.late + late)
 
     def last_portions(
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
@@ -256,7 +294,9 @@ class LiveStream(CombinedStream):
                 rows = rows.filter(pl.col(TIME) >= started)
             if best is None or len(rows) < best[0]:
                 best = len(rows), rows
-        expected = len(self.binding.parts) - sum(n in self.parts for n in range(len(self.binding.parts)))
+        expected = len(self.binding.parts) - sum(
+            n in self.parts for n in range(len(self.binding.parts))
+        )
         assert self.choice is not None
         expected += len(self.choice.everywhere)
         if best is None or known[STREAM].n_unique() < expected:
@@ -287,7 +327,8 @@ class LiveStream(CombinedStream):
             self._kept = self._kept.filter(pl.col(START) >= horizon)
         for number, store in self.stores.items():
             if self.reaches[number].is_local:
-                store.trim(horizon)
+                recent = None if self._recent is None else self._from - self._recent
+                store.trim(horizon if recent is None else max(horizon, recent))
 
     # -- the state --------------------------------------------------------------------------------
 
@@ -323,7 +364,7 @@ class LiveStream(CombinedStream):
         self._intervals.next_number = counters["next_number"]
         self._events.next_silence = counters["next_silence"]
         self._from, self._latest_rows = counters[_FROM], counters[_LATEST]
-        self.stored_lazy_live = bool(counters[_LAZY_LIVE])
+        self._stored_lazy_live = bool(counters[_LAZY_LIVE])
         rows = self._buffer.rows
         n_kept = counters[_KEPT]
         if rows is None or not 0 <= n_kept <= len(rows):
@@ -344,9 +385,13 @@ class LiveStream(CombinedStream):
 _FROM, _LATEST, _KEPT, _LAZY_LIVE = "from", "latest_rows", "kept", "lazy_live"
 
 
-def part_key(inner: Binding | None) -> str:
+def _inner(part: Part) -> Binding:
+    assert part.inner is not None, "all streams are queries in brackets"
+    return part.inner
+
+
+def part_key(inner: Binding) -> str:
     """The name of the input that a query in brackets reads."""
-    assert inner is not None
     return input_key(inner.query.streams[0])
 
 

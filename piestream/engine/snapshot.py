@@ -75,9 +75,7 @@ def snapshot(stream: Stream, pushed: str = "polars") -> bytes:
     return with_sections(stream.binding.fingerprint, sections)
 
 
-def restore(
-    binding: Binding, state: bytes, kind: type[CombinedStream] = CombinedStream
-) -> Stream:
+def restore(binding: Binding, state: bytes, kind: type[CombinedStream] = CombinedStream) -> Stream:
     """The stream that a snapshot was taken of. Refuses what is not one of this query.
 
     ``kind`` is the class of a stream of several.

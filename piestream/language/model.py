@@ -5,7 +5,7 @@ Nothing here knows of engines or frames. Two queries are equal when they mean th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from html import escape
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from piestream import show
     from piestream.adapters.session import Session
     from piestream.archives.archive import Archive
+    from piestream.archives.live import LiveFeed
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
@@ -350,6 +351,20 @@ class Query:
         False
         """
         return any(stream.archive for stream in self.inputs)
+
+    @property
+    def feed_of_archives(self) -> Callable[[Any, bool], LiveFeed] | None:
+        """What makes of an opening what a session pushes into, where it reads archives.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").feed_of_archives is None
+        True
+        """
+        if not self.reads_archives:
+            return None
+        from piestream.archives import live
+
+        return live.feed_of
 
     @property
     def items(self) -> tuple[MatchItem, ...]:
@@ -684,18 +699,13 @@ class Query:
         >>> session.push({"t": 5, "x": 0})
         [{'detected_at': 3, 'a_ts': 3, 'a_te': None}]
         """
-        feed_of = None
-        if self.reads_archives:
-            from piestream.archives.live import feed_of
         if status is not None:
             from piestream.monitoring.sessions import PublishedSession
 
-            return PublishedSession(
-                self, status, state=state, schema=schema, feed_of=feed_of, **options
-            )
+            return PublishedSession(self, status, state=state, schema=schema, **options)
         from piestream.adapters import session
 
-        return session.Session(self, state=state, schema=schema, feed_of=feed_of, **options)
+        return session.Session(self, state=state, schema=schema, **options)
 
     @overload
     def intervals(

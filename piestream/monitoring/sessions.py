@@ -9,8 +9,6 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from piestream.adapters.feeds import Opening
-from piestream.adapters.input_session import InputFeed
 from piestream.adapters.session import Session
 from piestream.language.model import Query
 from piestream.language.options import AtEnd, SessionKeywords
@@ -47,11 +45,10 @@ class PublishedSession(Session):
         *,
         state: bytes | None = None,
         schema: Mapping[str, Any] | None = None,
-        feed_of: Callable[[Opening, bool], InputFeed] | None = None,
         **options: Unpack[SessionKeywords],
     ) -> None:
         self._recent = RecentRows()
-        super().__init__(query, state=state, schema=schema, feed_of=feed_of, **options)
+        super().__init__(query, state=state, schema=schema, **options)
         self._name = name_of(Path(path))
         self._publisher = Publisher(path, _reader(weakref.ref(self)))
         self._publisher.start()

@@ -66,7 +66,9 @@ class Case:
 def _inside(text: str) -> dict[str, Any]:
     """The truth of the symbols of a query in brackets, by the words of its DEFINE."""
     define = text.split(" DEFINE ")[1]
-    define = define.split(" PATTERN ")[0] if "MATCH_RECOGNIZE" not in text else define.removesuffix(")")
+    define = (
+        define.split(" PATTERN ")[0] if "MATCH_RECOGNIZE" not in text else define.removesuffix(")")
+    )
     found = {}
     for part in define.split(", "):
         name, predicate = part.split(" AS ")
@@ -82,7 +84,9 @@ def _runs(stream: str, predicate: str, more: str = "") -> str:
     )
 
 
-def _rows(stream: str, pattern: str, define: str, skip: str = " AFTER MATCH SKIP TO NEXT ROW") -> str:
+def _rows(
+    stream: str, pattern: str, define: str, skip: str = " AFTER MATCH SKIP TO NEXT ROW"
+) -> str:
     return (
         f"{stream} MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n{skip} "
         f"PATTERN ({pattern}) WITHIN 5 DEFINE {define})"
@@ -213,7 +217,9 @@ def _lake(rows: Rows, rng: Random) -> Iterator[ps.Archive]:
     with tempfile.TemporaryDirectory() as folder:
         page = rng.choice([1, 3, 40])
         key = rng.choice(["k", None])
-        lake = ps.archive(folder + "/trades", time="ts", key=key, page_rows=page, file_rows=page * 3)
+        lake = ps.archive(
+            folder + "/trades", time="ts", key=key, page_rows=page, file_rows=page * 3
+        )
         lake.append(_frame([]))
         if rows:
             lake.append(_frame(rows))
@@ -277,5 +283,3 @@ def _check(
 def _union(archived: Rows, live: Rows) -> Rows:
     known = {(row["ts"], row["k"]): row for row in [*archived, *live]}
     return sorted(known.values(), key=lambda row: row["ts"])
-
-
