@@ -15,7 +15,7 @@ from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.expressions.columns import columns_named
 
-__all__ = ["FILE", "Pages", "Words", "scanned"]
+__all__ = ["FILE", "Pages", "Words", "scanned", "stretches"]
 
 Words = NDArray[np.int64]
 
@@ -34,7 +34,10 @@ class Pages:
     schema: pl.Schema
     paths: tuple[Path, ...]
     table: pl.DataFrame
-    key: str | None = None  # the column whose values are listed, where they are
+    time: str | None = (
+        None  # within a file rows lie in order of the keys and this time, if it is known
+    )
+    keys: tuple[str, ...] = ()  # of the first one the values are listed, where they are few
     has_exact_bounds: bool = True  # whether bounds are values that are there
     #: Columns that stand in the names of folders, as in ``day=2026-03-01``.
     in_folders: Mapping[str, pl.DataType] = field(default_factory=dict)
@@ -86,7 +89,7 @@ class Pages:
         that are wanted: to begin anew costs more. What was not wanted is left out again.
         """
         frames = []
-        for first, last in _stretches(pages, self.files, gap):
+        for first, last in stretches(pages, self.files, gap):
             rows = int(self.rows[first : last + 1].sum())
             scan = scanned(self.paths[int(self.files[first])], self.in_folders)
             frame = (
@@ -111,7 +114,7 @@ def scanned(paths: Path | Sequence[Path], in_folders: Mapping[str, pl.DataType])
     )
 
 
-def _stretches(pages: Words, files: Words, gap: int) -> list[tuple[int, int]]:
+def stretches(pages: Words, files: Words, gap: int) -> list[tuple[int, int]]:
     """Pages, in order, as first and last ones of stretches within files."""
     if not len(pages):
         return []
