@@ -67,9 +67,9 @@ class Decoder:
         for predicate, is_decided in zip(distinct, self.is_decided, strict=True):
             for name in predicate.columns:
                 found[:, self.columns_of[name]] |= reads_the_past | ~is_decided
-        for name, pages in _values_read(query, self.verdicts).items():
-            if name is not None and name in self.columns_of:
-                found[:, self.columns_of[name]] |= pages
+        for column, pages in _values_read(query, self.verdicts).items():
+            if column is not None and column in self.columns_of:
+                found[:, self.columns_of[column]] |= pages
         return found
 
     @cached_property

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.archives.filters import FILTER, Flags, may_have
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.expressions.columns import columns_named
@@ -41,6 +43,8 @@ class Pages:
     has_exact_bounds: bool = True  # whether bounds are values that are there
     #: Columns that stand in the names of folders, as in ``day=2026-03-01``.
     in_folders: Mapping[str, pl.DataType] = field(default_factory=dict)
+    #: Gives a table of filters, a row a page; see `piestream.archives.filters`.
+    load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
 
     def __len__(self) -> int:
         return len(self.table)
@@ -77,6 +81,17 @@ class Pages:
         if sum(found.null_count().row(0)) or found[columns[2]].sum():
             return None
         return found[columns[0]].to_numpy(), found[columns[1]].to_numpy()
+
+    @cached_property
+    def filters(self) -> dict[str, list[bytes | None]]:
+        """The filters of columns that have them, by their names."""
+        loaded = self.load_filters()
+        return {name.removeprefix(FILTER): loaded[name].to_list() for name in loaded.columns}
+
+    def may_have(self, name: str, value: Any) -> Flags | None:
+        """On which pages a column may have a value; None if no filter says so."""
+        found = self.filters.get(name)
+        return None if found is None else may_have(found, value)
 
     def scan(self) -> pl.LazyFrame:
         """All rows."""

@@ -51,7 +51,7 @@ class ArchivePlan:
             return
         self.reach = reach
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
-        found = verdicts(distinct, self.pages.schema, self.pages.table)
+        found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
         self.decoder = Decoder(self.pages, self.binding, found)
         holds = sorted((verdict.can_hold for verdict in found), key=np.count_nonzero)
         if query.partition_by:
