@@ -46,10 +46,13 @@ _KNOWN: dict[type, frozenset[str]] = {
 def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | None:
     """How far a query looks; None where its matches depend on rows that are far away.
 
-    They do where what was given before counts (LIMIT, COOLDOWN), where rows follow a match however
-    long that takes (EMIT ON BOTH, UNTIL), and where the end of the rows does (``at_end``).
+    They do where rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of
+    the rows counts (``at_end``), and where what was given before counts (LIMIT, COOLDOWN) and so do
+    rows before a match.
     """
-    if query.rows is not None or query.is_combined or query.limits or query.within == NO_WINDOW:
+    if query.rows is not None or query.is_combined or query.within == NO_WINDOW:
+        return None
+    if query.limits and binding.past:
         return None
     if query.emit is Emit.BOTH or options.at_end != "open" or not _is_known(query):
         return None
