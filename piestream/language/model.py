@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from piestream import show
     from piestream.adapters.session import Session
     from piestream.archives.archive import Archive
+    from piestream.archives.on_spark import SparkArchive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
@@ -510,6 +511,8 @@ class Query:
     def run(self, frame: Events, **options: Unpack[RunKeywords]) -> list[dict[str, Any]]: ...
     @overload
     def run(self, frame: Archive, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
+    @overload
+    def run(self, frame: SparkArchive, **options: Unpack[SparkKeywords]) -> Any: ...
     @overload
     def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
     @overload
