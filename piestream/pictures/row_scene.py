@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from piestream.diagnosis.row_patterns import MATCH, VARIABLE, known_times, row_stretches
+from piestream.diagnosis.row_parts import MATCH, VARIABLE
+from piestream.diagnosis.row_patterns import known_times, row_stretches
 from piestream.diagnosis.rows import GivenRows
 from piestream.pictures.scene import MOST_ROWS, Bar, Clock
 from piestream.show.exports.lanes import lanes_of
