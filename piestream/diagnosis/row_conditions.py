@@ -90,18 +90,14 @@ def _leaves(node: Node) -> Iterator[str]:
                 yield from _leaves(child)
 
 
-def with_items(
-    query: Query, items: Sequence[str], conditions: Mapping[str, str] | None = None
-) -> Query:
+def with_items(query: Query, items: Sequence[str]) -> Query:
     """A query whose measures are what conditions read, but for what cannot be a measure."""
     shown = [(text, f"{_ITEM}{number}") for number, text in enumerate(items)]
-    more = conditions or {}
     count = [("COUNT(*)", "count:")]
     try:
-        return rewritten(query, more, shown or count)
+        return rewritten(query, {}, shown or count)
     except QueryError:
-        kept = [each for each in shown if _can_be_read(query, each)]
-        return rewritten(query, more, kept or count)
+        return rewritten(query, {}, [each for each in shown if _can_be_read(query, each)] or count)
 
 
 def _can_be_read(query: Query, shown: tuple[str, str]) -> bool:

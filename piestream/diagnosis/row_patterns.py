@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -255,7 +255,7 @@ def known_times(rows: GivenRows) -> pl.DataFrame:
     )
 
 
-def shown_stretches(rows: GivenRows) -> pl.DataFrame:
+def shown_stretches(rows: GivenRows, keys: Sequence[str]) -> pl.DataFrame:
     """What `Query.intervals` gives of a row pattern: the stretches of each variable, in their order."""
     found = row_stretches(rows)
     assert rows.query.rows is not None
@@ -264,7 +264,7 @@ def shown_stretches(rows: GivenRows) -> pl.DataFrame:
     found = found.sort(place, maintain_order=True)
     return found.select(
         pl.col(VARIABLE).alias("symbol"),
-        *map(column_named, rows.keys),
+        *(column_named(key).alias(name) for key, name in zip(rows.keys, keys, strict=True)),
         rows.time.as_times(found["ts"]).alias("ts"),
         rows.time.as_times(found["te"]).alias("te"),
         rows.time.as_lengths(found["te"] - found["ts"]).alias("duration"),

@@ -24,14 +24,15 @@ from piestream.diagnosis.row_parts import (
     VARIABLE,
     beginnings,
     parts_of,
-    rewritten,
 )
 from piestream.diagnosis.row_target import RowTarget
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import Anchor, Concatenation, PatternNode, SkipMode
 from piestream.show.table import cell_text
 
-__all__ = ["Failed", "Reached", "Skipped", "path_text", "reached", "skipped"]
+__all__ = [
+    "Failed", "Reached", "Skipped", "goes_on", "path_text", "reached", "skip_clause", "skipped",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,7 @@ def reached(target: RowTarget) -> Reached | None:
 def _stopped(target: RowTarget, grown: PatternNode, complete: str, start: int) -> Reached:
     """What the row behind the beginning of a match at one row would have had to be."""
     times = target.times
-    behind = target.marked(**{"from": [t for t in times if t >= start]})
-    query = target.longest(grown)
-    only = rewritten(query, conditions_and(query, "from"))
-    every = target.every_row(only, behind).filter(pl.col(FIRST) == start)
+    every = target.rows_from(target.longest(grown), start)
     time = target.rows.time.name
     path = [(target.time(t), v) for t, v in every.select(time, VARIABLE).rows()]
     place = bisect_left(times, start) + len(path)
@@ -144,16 +142,14 @@ def _failures(target: RowTarget, grown: PatternNode, start: int, at: int) -> Ite
     """The variables of which a row would go on with the match, if their conditions held."""
     query = target.longest(grown)
     assert query.rows is not None
-    rows = target.marked(**{"from": [t for t in target.times if t >= start], "here": [at]})
     plain = conditions_and(query, "from")
     for variable in query.rows.variables:
         if shown_condition(query, variable) == "TRUE":
             continue
         held = {variable: f'({plain[variable]}) OR "here:" = 1'}
         items = items_of(query, variable)
-        asked = with_items(query, items, {**plain, **held})
-        found = target.every_row(asked, rows)
-        here = (pl.col(FIRST) == start) & (pl.col(target.rows.time.name) == at)
+        found = target.rows_from(with_items(query, items), start, held, [at])
+        here = pl.col(target.rows.time.name) == at
         row = found.filter(here & (pl.col(VARIABLE) == variable)).head(1)
         if len(row):
             values = shown_values(items, items, row.row(0, named=True))
@@ -198,7 +194,7 @@ def skipped(target: RowTarget) -> Skipped | None:
     if before.is_empty() or not places:
         return None
     number, first, last = before.select(MATCH, FIRST, LAST).row(0)
-    onward = _goes_on(target, number, last)
+    onward = goes_on(target, number, first, last)
     if onward is not None and onward <= places[-1]:
         return None
     time = target.time
@@ -206,10 +202,11 @@ def skipped(target: RowTarget) -> Skipped | None:
     return Skipped(time(first), time(last), until, skip_clause(target))
 
 
-def _goes_on(target: RowTarget, number: int, last: int) -> int | None:
-    """The row at which the search goes on behind a match."""
+def goes_on(target: RowTarget, number: int, first: int, last: int) -> int | None:
+    """The row at which the search goes on behind a match; None behind the last row."""
     skip = target.pattern.skip
     if skip.variable is None:
+        last = first if skip.mode is SkipMode.TO_NEXT_ROW else last
         place = bisect_left(target.times, last) + 1
         return target.times[place] if place < len(target.times) else None
     every = target.every_row(target.rows.query).filter(pl.col(MATCH) == number)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import polars as pl
 
+from piestream.diagnosis.row_conditions import conditions_and
 from piestream.diagnosis.row_parts import (
     FIRST,
     LAST,
@@ -16,6 +17,7 @@ from piestream.diagnosis.row_parts import (
     measures,
     of_match,
     other_pattern,
+    rewritten,
     with_all_rows,
 )
 from piestream.diagnosis.rows import GivenRows, in_partition
@@ -116,6 +118,24 @@ class RowTarget(Target):
         )
         found = rows.run(replace(query, rows=shown))
         return found.with_columns(in_ticks(FIRST), in_ticks(rows.time.name))
+
+    def rows_from(
+        self, query: Query, start: int, conditions: Mapping[str, str] | None = None,
+        here: Sequence[int] = (),
+    ) -> pl.DataFrame:  # fmt: skip
+        """All rows of the match of a query that begins at one row, whatever matches there are before.
+
+        The rows at the times ``here`` have a mark that ``conditions`` may read.
+        """
+        assert query.rows is not None
+        onward = SkipMode.PAST_LAST_ROW
+        if query.rows.mode is MatchMode.INCREMENTAL:
+            onward = SkipMode.TO_NEXT_ROW
+        plain = replace(query, rows=replace(query.rows, skip=Skip(onward)))
+        later = [time for time in self.times if time >= start]
+        only = rewritten(plain, {**conditions_and(query, "from"), **(conditions or {})})
+        found = self.every_row(only, self.marked(**{"from": later, "here": here}))
+        return found.filter(pl.col(FIRST) == start)
 
     def longest(self, pattern: PatternNode) -> Query:
         """The longest matches of another pattern that begin at each row, within WITHIN."""
