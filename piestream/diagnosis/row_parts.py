@@ -133,8 +133,10 @@ def beginnings(node: PatternNode) -> PatternNode:
         case Repetition(Variable() as part, _, most):
             return Repetition(part, 0, most)
         case Repetition(part, _, most):
-            before = Repetition(part, 0, None if most is None else max(most - 1, 0))
-            return Concatenation((before, beginnings(part))) if most != 0 else Concatenation(())
+            if most == 1:
+                return beginnings(part)
+            before = Repetition(part, 0, None if most is None else most - 1)
+            return Concatenation((before, beginnings(part)))
 
 
 def places_in(

@@ -226,8 +226,8 @@ class RowHistory:
     def _other_reason(self, at: int) -> str:
         pattern = self.target.pattern
         within = self.target.rows.binding.compiled.ticks.within
-        if pattern.within is not None and at - self.first > within:
-            return f"the row at {self._shown(at)}: WITHIN {pattern.within} was over"
+        if pattern.within is not None and at - self.first >= within:
+            return f"the row at {self._shown(at)}: WITHIN {pattern.within} is over"
         conditions = [items for condition in pattern.conditions for items in condition.all_items]
         measures = [items for measure in pattern.measures for items in measure.items]
         if any(item.shift > 0 for _, item in (*conditions, *measures)):

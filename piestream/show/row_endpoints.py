@@ -66,7 +66,7 @@ def missing_measure(query: Query, end: tuple[str, str]) -> str:
     >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) DEFINE A AS x > 1 "
     ...                  "MEASURES FIRST(A.ts) AS since)")
     >>> missing_measure(query, ("A", "te"))
-    'NEXT(LAST(A.ts), 1) AS "A_te"'
+    'NEXT(LAST(A.ts), 1) AS A_te'
     """
     variable, which = end
     return f"{item_text(_wanted(query)[end])} AS {written(f'{variable}_{which}'.strip('_'))}"
