@@ -18,6 +18,8 @@ Words = NDArray[np.int64]
 
 #: A call pauses after so many rows, times the threads that read each: a few hundredths of a second.
 _PAUSE_WORK = 1 << 18
+#: So many rows of a partition are kept before a search begins.
+_ROWS_AT_ONCE = 1 << 12
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class RowCall:
         progress = Progress.over(words)
         search = progress.search[0]
         progress.closes, progress.is_whole = int(self.closes), int(self.is_whole)
+        progress.most_rows = _ROWS_AT_ONCE
         search.now = self.now
         state = self.state
         while True:

@@ -153,7 +153,9 @@ class RowDetector:
             state = RowState(words, self.partitions.width, _empty_pool(), _empty_blocks())
             arrays = batch.arrays(*edge)
             found = 0
-            for rows in self._results(RowCall(self.program, state, arrays, masks, now, closes, True)):
+            for rows in self._results(
+                RowCall(self.program, state, arrays, masks, now, closes, True)
+            ):
                 if self._stopped:
                     raise StoppedError
                 yield rows
@@ -212,9 +214,7 @@ class RowDetector:
             first = int(batch.times[batch.row_offsets[:-1]].min(initial=INT64_MAX))
             self.next_timeout = min(self.next_timeout, first)
         state = RowState(self.partitions.words, self.partitions.width, self.pool, self.blocks)
-        for rows in self._results(
-            RowCall(self.program, state, batch.arrays(), masks, now, closes)
-        ):
+        for rows in self._results(RowCall(self.program, state, batch.arrays(), masks, now, closes)):
             self.pool, self.blocks = state.pool, state.blocks
             yield rows
         header = PoolHeader.over(self.pool)
@@ -307,9 +307,13 @@ class RowDetector:
             self.program, self.partitions.words, self.partitions.width, self.n_partitions,
             self.pool, column, new_codes, np.zeros(0, np.int64),
         )  # fmt: skip
-        if self.has_memory:  # threads may hold codes
-            forget_threads(self.partitions.rows)
-            self.blocks = _empty_blocks()
+        if self.has_memory:
+            from piestream.row_patterns.loops.thread_codes import remap_thread_codes
+
+            remap_thread_codes(
+                self.program, self.partitions.words, self.partitions.width, self.n_partitions,
+                self.blocks, column, new_codes,
+            )  # fmt: skip
 
     def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
         """Which codes of a column occur in the state."""

@@ -70,8 +70,6 @@ __all__ = [
 NO_ROOM, UNDECIDED, DECIDED = range(3)
 #: So many rows are read again at once; of more, the outcomes are found together.
 _FEW_ROWS = 16
-#: So many rows of a partition are kept before a search begins.
-_ROWS_AT_ONCE = 1 << 12
 _FOUND_AT = Progress.offset("found")
 #: Words of a progress.
 PROGRESS_WORDS = _FOUND_AT + Found.size
@@ -249,7 +247,7 @@ def next_stage(
         progress.row = offsets[group]
         progress.stage = Stage.ROWS
     if progress.stage == Stage.ROWS:
-        end = min(offsets[group + 1], progress.row + _ROWS_AT_ONCE)
+        end = min(offsets[group + 1], progress.row + progress.most_rows)
         n_rows: int = columns.shape[1]
         take_rows(
             program, partition, progress.row, end, n_rows, pointer(times), pointer(masks_array),

@@ -265,6 +265,7 @@ class Progress(Record):
     closes: int  # no rows come behind those of the batch
     is_whole: int  # partitions are worked on one after the other in the first one's place
     is_paused: int
+    most_rows: int  # of a partition that are kept before a search begins
     group: int  # the partition of the batch that is worked on
     stage: int  # Stage
     row: int  # the first of its rows that is not kept yet

@@ -9,7 +9,14 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
 from piestream.row_patterns.loops.records import BITS, KNOWN_AT, Partition, PoolHeader, Program
 
-__all__ = ["compact_pool", "forget_rows", "give_room_back", "new_row", "remap_kept_codes", "rows_of"]
+__all__ = [
+    "compact_pool",
+    "forget_rows",
+    "give_room_back",
+    "new_row",
+    "remap_kept_codes",
+    "rows_of",
+]
 
 #: The arrays that loops work with, by their places in a list: each may be replaced by a longer one.
 POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK, CERTAIN = range(7)
