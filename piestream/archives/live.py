@@ -21,7 +21,6 @@ from piestream.engine.combined import CombinedStream
 from piestream.errors import ArchiveError, SchemaError
 from piestream.expressions.columns import column_named, columns_named
 from piestream.expressions.diagnostics import did_you_mean
-from piestream.language.inputs import rows_of_archives
 from piestream.language.model import Query
 from piestream.language.options import ArchiveOptions, FileOptions
 from piestream.plan.binding import input_key
@@ -157,8 +156,7 @@ def _as_in_the_past(
 def run_live(query: Query, given: Any, options: FileOptions) -> Any:
     """Every match in archives and in what is given beside them."""
     inputs = Inputs(query)
-    given = rows_of_archives(given)
-    frames, kind, lazy = inputs.frames({} if given is None else given)
+    frames, kind, lazy = inputs.frames({} if given is None else _all_rows(given))
     frames = with_archives(
         query, {**inputs.files(options, frames), **frames}, archives_of(query, options.archives)
     )
@@ -168,6 +166,13 @@ def run_live(query: Query, given: Any, options: FileOptions) -> Any:
         ((_, frame),) = frames.items()
         result = run(query, frame, options)
     return result.lazy() if lazy else as_kind(kind, result)
+
+
+def _all_rows(given: Any) -> Any:
+    """What was given, with all rows of an archive in its place."""
+    if isinstance(given, Mapping):
+        return {name: _all_rows(rows) for name, rows in given.items()}
+    return given.scan().collect() if isinstance(given, Archive) else given
 
 
 def with_archives(

@@ -39,6 +39,8 @@ def part_reach(binding: Binding) -> PartReach:
         binding.query,
         streams=tuple(replace(s, archive=False, path=None) for s in binding.query.streams),
     )
+    if query.limits:  # what is given depends on all that was
+        return PartReach(False)
     if query.rows is not None:
         return _row_reach(query, query.rows, binding)
     found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())

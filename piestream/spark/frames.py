@@ -15,6 +15,7 @@ from piestream.language.options import (
     SparkStreamOptions,
 )
 from piestream.language.signatures import takes_options
+from piestream.spark.archives import with_frames
 from piestream.spark.transfer import local_frame, spark_frame
 
 __all__ = ["by_input", "run", "run_frame"]
@@ -40,7 +41,7 @@ def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
             "a query that reads an archive takes the batches of a Spark stream one by one: give "
             "stream.writeStream.foreachBatch what piestream.spark.live_batches makes"
         )
-    given = by_input(query, frame)
+    given = by_input(query, with_frames(query, frame, keywords.get("at_end") or "open"))
     first = next(iter(given.values())) if isinstance(given, Mapping) else given
     if not is_spark(first):
         from piestream.adapters.run import run_inputs
