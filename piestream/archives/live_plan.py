@@ -28,14 +28,12 @@ from piestream.plan.binding import Binding
 __all__ = ["Choice", "Costs", "Sample", "choose"]
 
 #: So many of the archive's latest rows say what there is to expect.
-_SAMPLE_ROWS = 1 << 14
+_SAMPLE_ROWS = 1 << 12
 #: Fewer say nothing.
 _LEAST_ROWS = 1 << 8
 #: What a row costs a pattern of rows, if it costs 1 in a query of intervals; with a memory of the match.
 _ROW_PATTERN, _WITH_MEMORY = 1.5, 8.0
-#: A region that is cut out for itself costs so much more a row than one that goes on.
-_ANEW = 1.2
-#: The cache is used where it saves at least such a part of the rows.
+#: A plan that does more is chosen where it saves at least such a part of the cost.
 _LEAST_SAVED = 0.05
 
 
@@ -54,10 +52,10 @@ class Costs:
     def listed(self) -> dict[tuple[str, bool], float]:
         """The costs of the plans, each with whether it caches; of equal ones the first is chosen."""
         return {
-            ("live-first", True): self.live_first_cached,
             ("live-first", False): self.live_first,
-            ("archive-first", True): self.archive_first_cached,
+            ("live-first", True): self.live_first_cached,
             ("archive-first", False): self.archive_first,
+            ("archive-first", True): self.archive_first_cached,
             ("eager", True): self.eager,
         }
 
@@ -180,9 +178,9 @@ def _costs(sample: Sample) -> Costs | None:
     c_live, c_past = cost[live], cost[past]
     return Costs(
         eager=c_live + c_past,
-        live_first=c_live + _ANEW * c_past * around_live / n,
+        live_first=c_live + c_past * around_live / n,
         live_first_cached=c_live + c_past * overlapped_live / n,
-        archive_first=c_past + _ANEW * c_live * around_past / n,
+        archive_first=c_past + c_live * around_past / n,
         archive_first_cached=c_past + c_live * overlapped_past / n,
         of_rows=n,
     )
