@@ -17,7 +17,7 @@ _COLUMNS = ("distance", "past", "plan_is", "events_per_s", "worked", "matches", 
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a distance, kind of pattern and plan."""
-    n = size.of(2_000, 40_000, 400_000)
+    n = size.of(2_000, 100_000, 400_000)
     cases = [
         (distance, "signal")
         for distance in size.of((200,), (10, 50, 200, 400), (10, 20, 50, 100, 200, 400))

@@ -17,7 +17,7 @@ _COLUMNS = ("live", "past", "plan_is", "plan", "events_per_s", "worked", "matche
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a ratio of matches and plan."""
-    n = size.of(4_000, 40_000, 400_000)
+    n = size.of(4_000, 200_000, 400_000)
     ratios = size.of(((800, 3200),), ((160, 2560), (640, 640), (2560, 160)),
                      ((160, 2560), (320, 1280), (640, 640), (1280, 320), (2560, 160)))  # fmt: skip
     for live, past in ratios:

@@ -16,9 +16,9 @@ _COLUMNS = ("window", "plan_is", "plan", "events_per_s", "worked", "matches", "c
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a window and plan."""
-    ticks = walk(size.of(1_500, 8_000, 40_000))
+    ticks = walk(size.of(1_500, 14_000, 40_000))
     for window in size.of((100,), (100, 500), (100, 500, 2000)):
-        query = query_of(window, "fall", "drop and rise", above=15)
+        query = query_of(window, "fall", "drop and rise", above=10)
         for plan in size.of(("eager",), PLANS, PLANS):
             yield cell(size, query, ticks, plan, window=window, plan_is=plan)
 
@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(
     "Live against archive: drops and rises",
     "What do the plans make of DejaVu's query?",
     "DejaVu's Fig. 14, on a random walk instead of licensed ticks: each fall of the price, and each drop and rise "
-    "(A B+ C* D+, the longest of each start) of more than 15 ticks before it.",
+    "(A B+ C* D+, the longest of each start) of more than 10 ticks before it.",
     rows,
     shown(_COLUMNS),
     conclusions,

@@ -18,14 +18,14 @@ _COLUMNS = ("recent", "archiving", "events_per_s", "read", "in_memory", "matches
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a size of the recent buffer, with the archive written by another and by the way."""
-    ticks = signals(size.of(2_000, 20_000, 200_000), 50, 25)
+    ticks = signals(size.of(2_000, 8_000, 200_000), 50, 25)
     query = query_of(_WINDOW)
     for archiving in (True, False):
         for recent in size.of((500,), (0, 250, 500, 750), (0, 100, 200, 300, 400, 500, 600, 750)):
             if not archiving and recent < _WINDOW:
                 continue  # what leaves memory has to be in the archive
             plan = ps.LivePlan("live-first", cache=False, recent=recent)
-            yield cell(size, query, ticks, plan, piece=size.of(1000, 100, 100), archives=archiving, recent=recent,
+            yield cell(size, query, ticks, plan, piece=size.of(1000, 200, 200), archives=archiving, recent=recent,
                        archiving=archiving)  # fmt: skip
 
 
@@ -46,7 +46,7 @@ EXPERIMENT = Experiment(
     "dejavu_recent",
     "Live against archive: the recent buffer",
     "What does it save to keep the latest rows in memory?",
-    f"DejaVu's Fig. 9: a window of {_WINDOW} ticks, pushes of 100, each of which is appended to the archive "
+    f"DejaVu's Fig. 9: a window of {_WINDOW} ticks, pushes of 200, each of which is appended to the archive "
     "afterwards or not. `read` is how many rows were read of the archive.",
     rows,
     shown(_COLUMNS),

@@ -17,7 +17,7 @@ _COLUMNS = ("window", "plan_is", "events_per_s", "worked", "in_memory", "matches
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a window and plan; a live match each 50 ticks, one in the archive each 25."""
-    ticks = signals(size.of(2_000, 40_000, 400_000), 50, 25)
+    ticks = signals(size.of(2_000, 200_000, 400_000), 50, 25)
     for window in size.of((50,), (10, 50, 200, 500, 1000), (10, 50, 100, 200, 300, 500, 700, 1000)):
         query = query_of(window)
         for plan in size.of(_PLANS[:2], _PLANS, _PLANS):
