@@ -13,7 +13,7 @@ import numpy as np
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
-from piestream.joins.records import Constraint, Partners, ScanMode, Slot
+from piestream.joins.records import Constraint, Partners, Program, ScanMode, Slot
 from piestream.relations import PRECISE_FORM, RELATIONS_BY_ORDER, Relation, relations_ordered
 
 
@@ -40,11 +40,15 @@ def compare_times(a: int, b: int) -> int:
 
 
 @kernel
-def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
+def possible_relations(program: Program, x: Slot, y: Slot) -> int:
     """The relations that two touching intervals, perhaps still open, may turn out to have.
 
     What lies apart is taken for immediate succession: nothing else comes into the pair index.
     """
+    xs = x[program.start_instant]
+    xe = x[program.end_instant]
+    ys = y[program.start_instant]
+    ye = y[program.end_instant]
     order = 9 * compare_times(xs, ys) + 3 * compare_times(xs, ye) + compare_times(xe, ys) + 13
     if xe == OPEN and ye == OPEN:
         return int(_OPEN[order])
@@ -89,8 +93,9 @@ def drop_partner(partners: Partners, scan: int, slot_id: int) -> None:
 
 @kernel
 def is_pair(
-    constraint: Constraint, side: int, slot: Slot, slot_id: int, other: Slot, other_id: int
-) -> bool:
+    program: Program, constraint: Constraint, side: int, slot: Slot, slot_id: int, other: Slot,
+    other_id: int,
+) -> bool:  # fmt: skip
     """Whether the interval on ``side`` and the other one are a decided pair of the constraint."""
     mine = constraint.sides[side]
     partners = slot.partners(mine.partners)
@@ -103,7 +108,7 @@ def is_pair(
             if other_id == lo or other_id == hi:
                 return True
         else:
-            possible = possible_relations(slot.start, slot.end, other.start, other.end)
+            possible = possible_relations(program, slot, other)
             if possible & mine.allowed == possible:
                 return True
     if mine.last_ended_before != NONE and slot[mine.last_ended_before] >= other_id:

@@ -34,6 +34,7 @@ class Partition(Record):
     """A partition. Behind its rings lie the states of its automata and the ended bounds."""
 
     last_time: int  # time of the last event
+    last_sequence: int  # and what orders events of one time; is read and written outside the loops
     mask: int  # which predicates held at it
     valid: int  # bit s: the latest interval of symbol s is valid (SPEC 4)
     dropped: int  # bit s: the latest run of s violated its duration and is not there
@@ -103,6 +104,14 @@ class Partition(Record):
         if self.program.rows >> s & 1 and RowSlot(slot).announced:
             return slot.end
         return slot.end - 1
+
+    @method
+    def instant_of(self, event: int, is_row: int) -> int:
+        """The instant of the event of this number, or of the end of a silence before it.
+
+        So where instants are numbers (`Program.is_sequenced`).
+        """
+        return 2 * event + is_row
 
     @method
     def given(self) -> Given:

@@ -14,8 +14,8 @@ from piestream.joins.records import Program, RingHeader
 
 Words = NDArray[np.int64]
 
-_LAST_TIME, _MASK, _DUE, _RINGS = (
-    Partition.offset(field) for field in ("last_time", "mask", "due", "rings")
+_LAST_TIME, _LAST_SEQUENCE, _MASK, _DUE, _RINGS = (
+    Partition.offset(field) for field in ("last_time", "last_sequence", "mask", "due", "rings")
 )
 
 
@@ -80,6 +80,14 @@ class PartitionTable:
     def last_time(self, number: int) -> int:
         """The time of the last event of a partition."""
         return self._view[number * self.width + _LAST_TIME]
+
+    def last_sequence(self, number: int) -> int:
+        """What orders the last event of a partition in its time."""
+        return self._view[number * self.width + _LAST_SEQUENCE]
+
+    def note_sequence(self, number: int, sequence: int) -> None:
+        """What orders the event that comes next, which is the last one then."""
+        self._view[number * self.width + _LAST_SEQUENCE] = sequence
 
     def pass_over(self, number: int, time: int, mask: int) -> bool:
         """Note an event that changes no predicate, nor reaches a minimum length; False: it does."""

@@ -107,6 +107,8 @@ class Source:
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
     order_by: str | None = None  # the time column of events
+    sequence: str | None = None  # the column that orders events of one time, where there may be several
+    row_order: bool = False  # whether events of one time are in the order in which their rows stand
     time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
@@ -126,6 +128,11 @@ class Source:
     def is_ready_made(self) -> bool:
         """Whether its rows are intervals, rather than events whose runs are."""
         return self.kind is not StreamKind.EVENTS
+
+    @property
+    def is_sequenced(self) -> bool:
+        """Whether several events of a partition may have one time, as something else orders them."""
+        return self.sequence is not None or self.row_order
 
     @property
     def is_known_late(self) -> bool:
@@ -348,6 +355,16 @@ class Query:
     def is_combined(self) -> bool:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
+
+    @property
+    def is_sequenced(self) -> bool:
+        """Whether events of one time are told apart, so that instants are more than times.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s ORDER BY ts, seq DEFINE a AS x > 1 PATTERN a WITHIN 60").is_sequenced
+        True
+        """
+        return any(stream.is_sequenced for stream in self.streams)
 
     @property
     def is_known_late(self) -> bool:

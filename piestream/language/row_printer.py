@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.language.model import Query
-from piestream.language.printer import UNNAMED_STREAM, name
+from piestream.language.printer import UNNAMED_STREAM, name, order_text
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import EmptyMatches, MatchMode, RowPattern, SkipMode
 
@@ -34,8 +34,7 @@ def row_query_text(query: Query) -> str:
     if query.partition_by:
         lines.append("PARTITION BY " + ", ".join(map(name, query.partition_by)))
     if stream.order_by is not None:
-        unit = f" UNIT {stream.time_unit}" if stream.time_unit else ""
-        lines.append(f"ORDER BY {name(stream.order_by)}{unit}")
+        lines.append(f"ORDER BY {order_text(stream)}")
     if rows.measures:
         measures = (f"{m.expression} AS {name(m.alias)}" for m in rows.measures)
         lines.append("MEASURES " + ", ".join(measures))

@@ -16,7 +16,7 @@ import polars as pl
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
 from piestream.language.model import Query, Source, Where
-from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, SequenceColumn, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns
@@ -39,6 +39,7 @@ class Binding:
     bit_of_symbol: tuple[int, ...] = ()
     past: tuple[PastColumn, ...] = ()  # what predicates read of earlier events
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
+    sequence: SequenceColumn | None = None  # what orders events of one time
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
@@ -59,6 +60,7 @@ class Binding:
         if self.query.rows is not None and self.query.rows.all_rows:
             return tuple(self.schema)  # the result has them in this order
         read = [*self.query.partition_by, *(self.times or (self.time.name,))]
+        read += [] if self.sequence is None else [self.sequence.name]
         read += self.predicate_columns
         read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
         return tuple(dict.fromkeys(read))
@@ -151,6 +153,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     time = errors.attempt(columns.time)
     if time is not None:
         errors.attempt(columns.check_unit, time)
+    sequence = errors.attempt(columns.sequence)
     for name in query.partition_by:
         errors.attempt(columns.dtype, name, ("partition_by", name), "PARTITION BY")
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
@@ -184,6 +187,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             predicates=tuple(predicate for predicate in predicates if predicate is not None),
             bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
             past=past,
+            sequence=sequence,
         )
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
@@ -211,6 +215,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         past=past,
+        sequence=sequence,
         condition=condition,
     )
 

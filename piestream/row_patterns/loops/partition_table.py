@@ -15,6 +15,7 @@ __all__ = ["THREAD_FIELDS", "RowPartitionTable", "forget_threads"]
 
 Words = NDArray[np.int64]
 _LAST_TIME = Partition.offset("last_time")
+_LAST_SEQUENCE = Partition.offset("last_sequence")
 #: What says where threads with memory are, which are no part of a stored state.
 THREAD_FIELDS = (
     "is_followed", "followed_until", "best_node", "best_end", "block", "block_words", "n_nodes",
@@ -70,3 +71,11 @@ class RowPartitionTable:
     def last_time(self, number: int) -> int:
         """The time of the last event of a partition."""
         return self._view[number * self.width + _LAST_TIME]
+
+    def last_sequence(self, number: int) -> int:
+        """What orders the last event of a partition in its time."""
+        return self._view[number * self.width + _LAST_SEQUENCE]
+
+    def note_sequence(self, number: int, sequence: int) -> None:
+        """What orders the event that comes next, which is the last one then."""
+        self._view[number * self.width + _LAST_SEQUENCE] = sequence

@@ -209,6 +209,7 @@ class Program(Record):
     context: int  # rows before a match that measures read
     lookahead: int  # rows behind
     as_intervals: int  # 1: matches are intervals of a larger query, given with the row behind them
+    is_sequenced: int  # 1: several rows of a partition may have one time
     successors_from: WordTable  # of each state, one more at the end
     successors: WordTable
     successor_sets: WordTable  # of each state, as a set
@@ -230,7 +231,7 @@ class Program(Record):
 
 
 #: Where the threads of a partition begin.
-_THREADS_AT = 21
+_THREADS_AT = 22
 
 
 class Search(Record):
@@ -248,6 +249,7 @@ class Partition(Record):
     """What is kept of a partition: rows that may yet be in a match, and where the search is."""
 
     last_time: int
+    last_sequence: int  # what orders the last event in its time; is read and written outside the loops
     used: int
     base: int  # where its rows lie in the pool
     capacity: int
@@ -274,6 +276,13 @@ class Partition(Record):
     threads: Words  # the states in which a match that begins at the head can be, in order
 
     program: Carried[Program]
+
+    @method
+    def is_after(self, latest: int) -> bool:
+        """Whether no row to come has a time up to this one."""
+        return self.last_time > latest or (
+            self.last_time == latest and not self.program.is_sequenced
+        )
 
     @method
     def reset(self) -> None:
