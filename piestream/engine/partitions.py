@@ -65,9 +65,7 @@ class Partitions:
         found[old] = self.detector.partitions.column("last_sequence")[numbers[old]]
         return found
 
-    def note_sequences(
-        self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]
-    ) -> None:
+    def note_sequences(self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
         """What orders the last event of each partition in its time now."""
         self.detector.partitions.column("last_sequence")[numbers] = sequences
 
@@ -139,9 +137,7 @@ class WholePartitions:
         """No partition has had an event."""
         return np.zeros(len(numbers), np.int64)
 
-    def note_sequences(
-        self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]
-    ) -> None:
+    def note_sequences(self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
         """Nothing comes behind them."""
 
     def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:

@@ -156,7 +156,9 @@ class Projection:
         keys = [f"{name} = {rows[KEY + name][row]!r}" for name in names]
         parts = [*keys, f"{self.binding.time.name} = {self.time_text(rows[TIME][row])}"]
         if self.binding.sequence is not None:
-            parts.append(f"{self.binding.sequence.name} = {self.sequence_text(rows[SEQUENCE][row])}")
+            parts.append(
+                f"{self.binding.sequence.name} = {self.sequence_text(rows[SEQUENCE][row])}"
+            )
         return "the event " + ", ".join(parts)
 
     def sequence_text(self, word: int) -> str:

@@ -15,7 +15,6 @@ from piestream.engine.projection import SEQUENCE, TIME, Projection
 from piestream.errors import LateEventError, TieError
 from piestream.language.options import OnLate, Ties
 
-
 #: Gives the last events that were worked on, of the partitions with these keys.
 LastInstants = Callable[[pl.DataFrame], Instants]
 
@@ -197,7 +196,13 @@ class ReorderBuffer(Copied):
 
 def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
     """The error for a row that has the time of another of its partition."""
+    binding = projection.binding
+    time, what, advice = binding.time.name, "time", ""
+    if binding.sequence is not None:
+        what = f"{time} and {binding.sequence.name}"
+    elif not binding.parts:
+        advice = f"; ORDER BY {time}, ROW takes them in the order of their rows"
     return TieError(
-        f"two events of one partition have the same time: {projection.row_name(rows, row)}; "
-        "ties='first' keeps the first of them, ties='last' the last"
+        f"two events of one partition have the same {what}: {projection.row_name(rows, row)}; "
+        f"ties='first' keeps the first of them, ties='last' the last{advice}"
     )

@@ -528,7 +528,8 @@ def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int)
     x_side = constraint.sides[0]
     y_side = constraint.sides[1]
     if constraint.naming:
-        if x_slot.start < y_slot.start:
+        start = partition.program.start_instant
+        if x_slot[start] < y_slot[start]:
             y_slot[y_side.predecessor] = item.ids[0]
         else:
             x_slot[x_side.predecessor] = item.ids[1]

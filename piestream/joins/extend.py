@@ -34,9 +34,7 @@ DONE = -1
 
 
 @kernel
-def _next_range(
-    program: Program, ring: Ring, join: Join, source: Slot, cursor: ScanCursor
-) -> bool:
+def _next_range(program: Program, ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
     if join.key != NONE and source[join.key] != 1:

@@ -127,9 +127,7 @@ def earliest_given(partition: Partition, floor: int) -> int:
 
 
 @kernel
-def judge(
-    partition: Partition, identity: Words, earliest: int, time: int, instant: int
-) -> bool:
+def judge(partition: Partition, identity: Words, earliest: int, time: int, instant: int) -> bool:
     """Whether a match is given that begins at ``earliest`` and is reported now; notes that it is.
 
     ``earliest`` is an instant, and ``instant`` that of the report. For ONCE PER there must be room.

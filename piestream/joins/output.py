@@ -191,9 +191,7 @@ def _await_completion(
 
 
 @kernel
-def _given(
-    partition: Partition, matches: Matches, places: Array, time: int, instant: int
-) -> Array:
+def _given(partition: Partition, matches: Matches, places: Array, time: int, instant: int) -> Array:
     """Of matches in the order of the result, the places of those that are given."""
     program = partition.program
     identity_array = np.empty(2 * program.n_once, np.int64)

@@ -107,7 +107,9 @@ class Source:
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
     order_by: str | None = None  # the time column of events
-    sequence: str | None = None  # the column that orders events of one time, where there may be several
+    sequence: str | None = (
+        None  # the column that orders events of one time, where there may be several
+    )
     row_order: bool = False  # whether events of one time are in the order in which their rows stand
     time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None

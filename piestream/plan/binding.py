@@ -16,7 +16,15 @@ import polars as pl
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
 from piestream.language.model import Query, Source, Where
-from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, SequenceColumn, TimeColumn
+from piestream.plan.columns import (
+    CODE,
+    ROW,
+    Attribute,
+    Errors,
+    InputColumns,
+    SequenceColumn,
+    TimeColumn,
+)
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns

@@ -92,9 +92,7 @@ class _Returns:
             case RelationOf(x, y, alias):
                 allowed = _allowed(self.query, x, y)
                 sequenced = self.query.is_sequenced
-                return RelationName(
-                    alias, pl.String(), symbols[x], symbols[y], allowed, sequenced
-                )
+                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed, sequenced)
             case Aggregate():
                 return self.aggregate(item)
             case Value(symbol, column, alias):

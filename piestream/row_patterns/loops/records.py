@@ -249,7 +249,9 @@ class Partition(Record):
     """What is kept of a partition: rows that may yet be in a match, and where the search is."""
 
     last_time: int
-    last_sequence: int  # what orders the last event in its time; is read and written outside the loops
+    last_sequence: (
+        int  # what orders the last event in its time; is read and written outside the loops
+    )
     used: int
     base: int  # where its rows lie in the pool
     capacity: int
