@@ -12,7 +12,7 @@ from piestream.compiled.records import inline_kernel, kernel
 from piestream.joins.checks import passes
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.matches import Matches, Scanned
-from piestream.joins.pairs import first_live_partner, possible_relations
+from piestream.joins.pairs import first_live_partner, relations_of
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Join,
@@ -154,7 +154,7 @@ def scan(
             if cursor.range == ScanRange.LATER and slot[join.target_last_ended_before] < source_id:
                 continue
         if mode == ScanMode.ALL_CHECKED or mode == ScanMode.ENDS_CHECKED:
-            possible = possible_relations(partition.program, source, slot)
+            possible = relations_of(partition.program, source, slot)
             if possible & join.allowed != possible:
                 continue
         if has_checks and not passes(partition, join, step, slot, candidate, bound):

@@ -40,19 +40,26 @@ def compare_times(a: int, b: int) -> int:
 
 
 @kernel
-def possible_relations(program: Program, x: Slot, y: Slot) -> int:
+def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
     """The relations that two touching intervals, perhaps still open, may turn out to have.
 
     What lies apart is taken for immediate succession: nothing else comes into the pair index.
     """
-    xs = x[program.start_instant]
-    xe = x[program.end_instant]
-    ys = y[program.start_instant]
-    ye = y[program.end_instant]
     order = 9 * compare_times(xs, ys) + 3 * compare_times(xs, ye) + compare_times(xe, ys) + 13
     if xe == OPEN and ye == OPEN:
         return int(_OPEN[order])
     return int(_ENDED[3 * order + compare_times(xe, ye) + 1])
+
+
+@kernel
+def relations_of(program: Program, x: Slot, y: Slot) -> int:
+    """The relations that two touching intervals may turn out to have, as they are now."""
+    return possible_relations(
+        x[program.start_instant],
+        x[program.end_instant],
+        y[program.start_instant],
+        y[program.end_instant],
+    )
 
 
 @kernel
@@ -108,7 +115,7 @@ def is_pair(
             if other_id == lo or other_id == hi:
                 return True
         else:
-            possible = possible_relations(program, slot, other)
+            possible = relations_of(program, slot, other)
             if possible & mine.allowed == possible:
                 return True
     if mine.last_ended_before != NONE and slot[mine.last_ended_before] >= other_id:

@@ -24,7 +24,7 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
 from piestream.joins.given import is_spent
 from piestream.joins.listed import is_held, note_bound, pair_at
-from piestream.joins.pairs import first_live_partner, possible_relations
+from piestream.joins.pairs import first_live_partner, relations_of
 from piestream.joins.partition import Partition
 from piestream.joins.range_bounds import (
     next_beginning_later,
@@ -79,7 +79,7 @@ def _may_be_pair(program: Program, slot: Slot, side: Side, other: Slot) -> bool:
     """Whether an interval that lies among the partners is one, as far as that has to be checked."""
     if side.scan < ScanMode.ALL_CHECKED:
         return True
-    possible = possible_relations(program, slot, other)
+    possible = relations_of(program, slot, other)
     return possible & side.allowed == possible
 
 
