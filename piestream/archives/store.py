@@ -9,7 +9,7 @@ its generations, and a generation on the disk stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -25,6 +25,7 @@ from piestream.archives.durable import (
     replace_text,
     write_pending,
 )
+from piestream.archives.filters import FILTER, page_filters
 from piestream.archives.lock import writer_lock
 from piestream.archives.manifest import MANIFEST, BatchId, DataFile, Manifest
 from piestream.archives.statistics import page_statistics
@@ -73,9 +74,18 @@ class Store:
         return self.path / _STATISTICS / file.statistics
 
     def statistics(self, file: DataFile) -> pl.DataFrame:
-        """The statistics of the pages of a file."""
+        """The statistics of the pages of a file, without filters."""
+        return self._statistics(file, lambda name: not name.startswith(FILTER))
+
+    def filters(self, file: DataFile) -> pl.DataFrame:
+        """The filters of the pages of a file: most queries read none."""
+        return self._statistics(file, lambda name: name.startswith(FILTER))
+
+    def _statistics(self, file: DataFile, is_wanted: Callable[[str], bool]) -> pl.DataFrame:
+        data = self.statistics_path(file).read_bytes()
         try:
-            return pl.read_ipc(BytesIO(self.statistics_path(file).read_bytes()))
+            wanted = [name for name in pl.read_ipc_schema(BytesIO(data)) if is_wanted(name)]
+            return pl.read_ipc(BytesIO(data), columns=wanted) if wanted else pl.DataFrame()
         except pl.exceptions.PolarsError as error:
             raise ArchiveError(f"{self.statistics_path(file)} is damaged: {error}") from None
 
@@ -127,17 +137,28 @@ class Store:
         """Rows cut by time, each slice in order of key and time; equal ones keep their order."""
         rows = rows.sort(in_ticks(manifest.time), maintain_order=True)
         times = rows.select(in_ticks(manifest.time)).to_series().to_numpy()
-        count = max(1, round(len(rows) / manifest.file_rows))
-        most = -(-len(rows) // count)
-        first = 0
-        while first < len(rows):
-            last = min(first + most, len(rows))
-            if last < len(rows):  # rows of one time stay together
-                last = int(np.searchsorted(times, times[last - 1], side="right"))
-            piece = rows[first:last]
-            yield piece.sort([*columns_named(manifest.key), in_ticks(manifest.time)],
-                             maintain_order=True) if manifest.key else piece  # fmt: skip
-            first = last
+        for first, last in _cuts(times, manifest.file_rows):
+            yield _in_order(rows[first:last], manifest)
+
+    def merged(self, manifest: Manifest, files: Sequence[DataFile]) -> Iterator[pl.DataFrame]:
+        """As `slices` of all rows of some files, of which only those of one slice are in memory."""
+        ordered = sorted(files, key=lambda file: file.number)
+        ticks = [
+            self._scan(file).select(in_ticks(manifest.time)).collect().to_series().to_numpy()
+            for file in ordered
+        ]
+        times = np.sort(np.concatenate(ticks))
+        for first, last in _cuts(times, manifest.file_rows):
+            low, high = int(times[first]), int(times[last - 1])
+            parts = [
+                self._scan(file).filter(in_ticks(manifest.time).is_between(low, high)).collect()
+                for file in ordered
+                if file.first <= high and file.last >= low
+            ]
+            yield _in_order(pl.concat(parts), manifest)
+
+    def _scan(self, file: DataFile) -> pl.LazyFrame:
+        return pl.scan_parquet(self.rows_path(file), glob=False)
 
     def read(self, files: Iterable[DataFile]) -> pl.DataFrame:
         """All rows of some files, those of lower numbers first."""
@@ -168,18 +189,15 @@ class Store:
                     break
             else:
                 frame = pl.read_parquet(rows, glob=False)
-                key = manifest.key[0] if manifest.key else None
-                again = page_statistics(frame, manifest.page_rows, key)
-                if len(frame) != file.rows or not again.equals(self.statistics(file)):
+                again = _statistics_of(manifest, frame)
+                if len(frame) != file.rows or not again.equals(self._statistics(file, bool)):
                     yield f"{statistics} does not say what is in {rows}"
 
     def _write(self, manifest: Manifest, name: str, number: int, frame: pl.DataFrame) -> DataFile:
         """The files of some rows and of their statistics; they are in no manifest yet."""
         frame = frame.rechunk()
         times = frame.select(in_ticks(manifest.time)).to_series()
-        statistics = page_statistics(
-            frame, manifest.page_rows, manifest.key[0] if manifest.key else None
-        )
+        statistics = _statistics_of(manifest, frame)
         pending = self.path / _PENDING / f"{name}.part"
         pending_statistics = self.path / _PENDING / f"{name}.statistics.part"
         crc32 = write_pending(
@@ -226,6 +244,31 @@ class Store:
                 path.unlink()
             if left:
                 flush_directory(self.path / folder)
+
+
+def _cuts(times: np.ndarray, file_rows: int) -> Iterator[tuple[int, int]]:
+    """Where rows, in order of their times, are cut into files; rows of one time stay together."""
+    count = max(1, round(len(times) / file_rows))
+    most = -(-len(times) // count)
+    first = 0
+    while first < len(times):
+        last = min(first + most, len(times))
+        if last < len(times):
+            last = int(np.searchsorted(times, times[last - 1], side="right"))
+        yield first, last
+        first = last
+
+
+def _in_order(rows: pl.DataFrame, manifest: Manifest) -> pl.DataFrame:
+    """Rows in order of key and time; equal ones keep their order."""
+    return rows.sort([*columns_named(manifest.key), in_ticks(manifest.time)], maintain_order=True)
+
+
+def _statistics_of(manifest: Manifest, frame: pl.DataFrame) -> pl.DataFrame:
+    """What is kept of the pages of a file."""
+    key = manifest.key[0] if manifest.key else None
+    found = page_statistics(frame, manifest.page_rows, key)
+    return found.hstack(page_filters(frame, manifest.page_rows, manifest.key))
 
 
 def _file_fault(path: Path, known: int) -> str | None:

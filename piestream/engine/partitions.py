@@ -62,12 +62,12 @@ class Partitions:
         """What ordered the last event of each partition in its time, where there was one."""
         found = np.zeros(len(numbers), np.int64)
         old = numbers != NONE
-        found[old] = self.detector.partitions.column("last_sequence")[numbers[old]]
+        found[old] = self.detector.partitions.last_sequences[numbers[old]]
         return found
 
     def note_sequences(self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
         """What orders the last event of each partition in its time now."""
-        self.detector.partitions.column("last_sequence")[numbers] = sequences
+        self.detector.partitions.last_sequences[numbers] = sequences
 
     def hashable(self, keys: pl.DataFrame) -> Sequence[Any]:
         """The keys of a frame as values that a dict can hold."""

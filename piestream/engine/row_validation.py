@@ -29,7 +29,8 @@ def check_row_words(binding: Binding, state: StreamState, dictionaries: Mapping[
     columns = {name: Partition.column_of(rows, name) for name in Partition.fields}
     base, capacity, count, head = (columns[n] for n in ("base", "capacity", "count", "head"))
     n_threads = columns["n_threads"]
-    threads = rows[:, Partition.offset("threads") :]
+    first = Partition.offset("threads")
+    threads = rows[:, first : first + program.n_states]
     width = program.row_words
     sound = (
         (columns["used"] == 1).all()

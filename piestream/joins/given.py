@@ -136,13 +136,16 @@ def judge(partition: Partition, identity: Words, earliest: int, time: int, insta
     given = partition.given()
     if is_barred(partition, time):
         return False
-    if program.no_overlap and given.count and earliest < given.latest_instant:
-        return False
+    if program.no_overlap and given.count:
+        latest = partition.sequence().given if program.is_sequenced else given.latest
+        if earliest < latest:
+            return False
     if program.n_once and was_given(partition, identity):
         return False
     given.count += 1
     given.latest = time
-    given.latest_instant = instant
+    if program.is_sequenced:
+        partition.sequence().given = instant
     if program.n_once:
         ring = partition.given_matches()
         match = GivenMatch(ring.slot(ring.tail))

@@ -18,6 +18,7 @@ from piestream.joins.records import (
     RingHeader,
     RowsHeader,
     RowSlot,
+    Sequence,
     Slot,
 )
 from piestream.joins.rings import Ring
@@ -34,7 +35,6 @@ class Partition(Record):
     """A partition. Behind its rings lie the states of its automata and the ended bounds."""
 
     last_time: int  # time of the last event
-    last_sequence: int  # and what orders events of one time; is read and written outside the loops
     mask: int  # which predicates held at it
     valid: int  # bit s: the latest interval of symbol s is valid (SPEC 4)
     dropped: int  # bit s: the latest run of s violated its duration and is not there
@@ -112,6 +112,11 @@ class Partition(Record):
         So where instants are numbers (`Program.is_sequenced`).
         """
         return 2 * event + is_row
+
+    @method
+    def sequence(self) -> Sequence:
+        """What is kept where instants are numbers."""
+        return Sequence(at_word(self, self.program.sequence_at))
 
     @method
     def given(self) -> Given:

@@ -436,6 +436,7 @@ class Program(Record):
     #: 1: events of a partition may have one time. Instants are then told apart by numbers, which grow
     #: with every event (`Scratch.instant`), and slots have those of both endpoints besides the times.
     is_sequenced: int
+    sequence_at: int  # the partition's words of Sequence, or NONE
     start_instant: int  # words of each slot; without numbers those of the times
     end_instant: int
 
@@ -445,7 +446,13 @@ class Given(Record):
 
     count: int
     latest: int  # when the last was reported
-    latest_instant: int  # the same as an instant (`Program.is_sequenced`)
+
+
+class Sequence(Record):
+    """What a partition keeps where its events may have one time (`Program.is_sequenced`)."""
+
+    last: int  # what orders its last event in its time; is read and written outside the loops
+    given: int  # the instant of the last report of a match that was given
 
 
 class GivenMatch(Record):

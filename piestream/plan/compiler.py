@@ -615,6 +615,7 @@ class _Compiler:
         symbols = range(len(self.symbols))
         given_at = self._place_rows()
         limits = self._limits(given_at)
+        sequence_at = given_at + records.Given.size * bool(self.query.limits)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -628,7 +629,7 @@ class _Compiler:
             window=_length(self.ticks.within),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=given_at + records.Given.size * bool(self.query.limits),
+            partition_words=sequence_at + records.Sequence.size * self.query.is_sequenced,
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
@@ -670,6 +671,7 @@ class _Compiler:
                 for key in self.keys
             ],
             is_sequenced=self.query.is_sequenced,
+            sequence_at=sequence_at if self.query.is_sequenced else NONE,
             start_instant=self.instants[0],
             end_instant=self.instants[1],
             **limits,
