@@ -502,8 +502,8 @@ class Stream:
         some = offsets[1:] > offsets[:-1]
         partitions, offsets = partitions[some], np.concatenate(([0], offsets[1:][some]))
         if self._projection.sequence_columns and len(rows):
-            last = rows[SEQUENCE].to_numpy()[offsets[1:] - 1]
-            self._partitions.note_sequences(partitions, last)
+            latest = rows[SEQUENCE].to_numpy()[offsets[1:] - 1]
+            self._partitions.note_sequences(partitions, latest)
         return rows, partitions, offsets
 
     def _last_instants(self, keys: pl.DataFrame) -> ordering.Instants:
