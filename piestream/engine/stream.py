@@ -344,6 +344,11 @@ class Stream:
         self._observed = self.detector.rows_found.warns = observed
 
     @property
+    def plan(self) -> str | None:
+        """How it goes about what can be done in several ways; None where there is but one."""
+        return None
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is held: no event waits, and no partition is known."""
         return not self._buffer and not self._partitions.number_of

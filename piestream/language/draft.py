@@ -21,6 +21,7 @@ class StreamDraft:
 
     name: str | None = None
     path: str | None = None
+    archive: bool = False
     alias: str | None = None  # another name by which its columns are qualified
     order_by: str | None = None
     sequence: str | None = None
@@ -55,6 +56,7 @@ class StreamDraft:
         return Source(
             name=self.name,
             path=self.path,
+            archive=self.archive,
             order_by=self.order_by,
             sequence=self.sequence,
             row_order=self.row_order,

@@ -30,6 +30,7 @@ class StreamBuilder:
 
     name: str | None
     path: str | None = None
+    archive: bool = False
     order_by: str | None = None
     sequence: str | None = None
     row_order: bool = False
@@ -60,6 +61,7 @@ def stream(
     query: str | Query | QueryBuilder | None = None,
     *,
     path: str | None = None,
+    archive: bool = False,
     order_by: str | None = None,
     sequence: str | None = None,
     row_order: bool = False,
@@ -80,6 +82,8 @@ def stream(
         A query, whose matches are the intervals of this stream.
     path
         The files that hold its rows, if the query is to read them itself.
+    archive
+        Whether ``path`` is that of an archive, which has the stream's past.
     order_by, sequence, row_order, unit, max_gap
         For events: the time column; the column that orders events of one time, or whether the order
         of rows does; the unit of ticks if time is an integer column; and the silence that ends every
@@ -115,6 +119,8 @@ def stream(
         )
     if sequence is not None or row_order:
         check_sequence(order_by, sequence, row_order)
+    if archive and (path is None or start is not None or query is not None):
+        raise QueryError(f"the stream {name} needs path, where its archive is, and has events")
     if start is None and (id is not None or known_at_start):
         raise QueryError(f"the stream {name} needs start and end: id and known_at_start are for "
                          "intervals")  # fmt: skip
@@ -125,6 +131,7 @@ def stream(
     return StreamBuilder(
         name=name,
         path=path,
+        archive=archive,
         order_by=order_by,
         sequence=sequence,
         row_order=row_order,

@@ -14,7 +14,7 @@ from piestream.expressions.durations import NANOSECONDS, tick_unit
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft
-from piestream.language.model import Query, Source, Where, part_of
+from piestream.language.model import Query, Source, Where, name_of_archive, part_of
 
 __all__ = [
     "SEQUENCE_HINT",
@@ -74,7 +74,7 @@ class Scope:
     def resolve(self, name: str, place: Span | None, cursor: Cursor) -> Source | None:
         """The stream that a name stands for in a query in brackets; None if it is no one's."""
         for number, stream in enumerate(self.streams):
-            if stream.name != name:
+            if stream.name != name or stream.archive:
                 continue
             if number in self._reading:
                 around = [str(self.streams[n].name) for n in self._reading]
@@ -112,6 +112,9 @@ def read_stream(
     """The stream of a FROM or WITH clause, and the tokens of its query if it is one."""
     stream = StreamDraft(span=cursor.span() if cursor.tokens else None)
     nested = None
+    if cursor.peek().upper == "ARCHIVE" and cursor.peek(1).kind is Kind.STRING:
+        cursor.take()
+        stream.archive = True
     first = cursor.peek()
     if first.kind is Kind.STRING:
         stream.path = cursor.take().text
@@ -127,6 +130,8 @@ def read_stream(
         stream.name = name.text
         stream.span = name.span
     _alias(cursor, stream)
+    if stream.archive and stream.name is None and stream.path:
+        stream.name = name_of_archive(stream.path)
     if cursor.peek().upper == "MATCH_RECOGNIZE" and cursor.peek(1).is_sign("("):
         stream, nested = _row_pattern(cursor, stream, nested)
     is_row_pattern = nested is not None and nested.source is not None

@@ -132,8 +132,12 @@ class Part:
 
 
 def input_key(source: Source) -> str:
-    """The name by which the rows of a stream are given: its own, or the path of its files."""
-    return str(source.name or source.path or "")
+    """The name by which the rows of a stream are given: its own, or the path of its files.
+
+    The stream of that name and the one that has its past in an archive are two inputs.
+    """
+    name = str(source.name or source.path or "")
+    return f"ARCHIVE {name}" if source.archive else name
 
 
 def _attribute_text(attribute: Attribute) -> str:
