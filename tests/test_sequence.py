@@ -13,31 +13,11 @@ import pytest
 import piestream as ps
 from tests import engines
 from tests.engines import ENGINES, difference, parse, plain, play
-from tests.randoms import scenario
+from tests.randoms import sequenced
 from tests.row_patterns.randoms import Case, random_case, with_what_holds
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
 from tests.test_laws import report
-
-
-def sequenced(seed: int) -> Scenario:
-    """The scenario of a seed, in which many events have one time; something tells them apart."""
-    drawn = scenario(seed)
-    rng = Random(f"sequence {seed}")
-    if drawn.clock.kind == "ns" or any(clause.distance for clause in drawn.clauses):
-        return sequenced(seed + 1_000_003)
-    beat = drawn.clock.beats(1)
-    coarse = beat * rng.choice((2, 3, 5, 10**6))
-    kind = rng.choice(("seq", "seq", "ROW"))
-    rows, last = [], 0
-    for row in drawn.rows:
-        last += rng.choice((0, 1, 1, 7)) if drawn.ties != "error" and kind == "seq" else 1
-        rows.append({**row, "ts": row["ts"] // coarse * beat, "seq": last})
-    schema = {**drawn.schema, "seq": rng.choice((pl.Int64(), pl.UInt64(), pl.Int16()))}
-    rows_at_once = tuple(rows)
-    return drawn.having(
-        rows=rows_at_once, schema=schema, sequence=kind, within=max(drawn.within, 3)
-    )
 
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
