@@ -284,8 +284,8 @@ def counting_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
 
 
 def _uncounted(definition: Definition) -> Definition:
-    """A definition without bounds on the number of events, of which rows of intervals have none."""
-    return replace(definition, at_least_events=None, at_most_events=None)
+    """A definition without what only runs have: bounds on the number of events, and bridges."""
+    return replace(definition, at_least_events=None, at_most_events=None, bridging=None)
 
 
 #: Kinds of streams whose rows may come at their ends only.
@@ -379,12 +379,12 @@ def _query_stream(
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
     if rng.random() < 0.8:  # the runs that the outer pattern was planted for
-        own = replace(rng.choice(definitions), at_least=None, at_most=None)
+        own = replace(rng.choice(definitions), at_least=None, at_most=None, bridging=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000)
         rows, gap = base.rows, None
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
-        definitions=tuple((0, definition) for definition in inner.definitions),
+        definitions=tuple((0, replace(d, bridging=None)) for d in inner.definitions),
         clauses=inner.clauses,
         clock=base.clock,
         within=inner.within,

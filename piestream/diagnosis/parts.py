@@ -58,7 +58,7 @@ def forever(time: TimeColumn) -> Duration:
 
 
 def any_length(symbol: Symbol) -> Symbol:
-    """A symbol whose intervals are all runs of its predicate."""
+    """A symbol whose intervals are all runs of its predicate, bridged as they are."""
     return replace(
         symbol, at_least=None, at_most=None, at_least_events=None, at_most_events=None
     )  # fmt: skip

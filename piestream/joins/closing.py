@@ -6,6 +6,7 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.joins.boxes import box_in
+from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH
@@ -15,7 +16,7 @@ from piestream.joins.records import NO_MATCH
 def runs_of_last_event(partition: Partition) -> int:
     """The symbols (as bits) of which the open run began with the last event."""
     began = 0
-    rest = partition.mask
+    rest = held_before(partition)
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1

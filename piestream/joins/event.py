@@ -27,6 +27,7 @@ from piestream.joins.range_bounds import bound_by_ended, note_given
 from piestream.joins.records import (
     MOST_EVENTS,
     NO_MATCH,
+    BridgedSlot,
     Constraint,
     Held,
     Item,
@@ -131,11 +132,16 @@ def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
 
 
 @kernel
-def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: int) -> bool:
-    """Whether an interval that has ended before the event of this number has enough events."""
+def _has_allowed_count(
+    partition: Partition, symbol: Symbol, slot: Slot, event: int, counted: bool
+) -> bool:
+    """Whether an interval that has ended before the event of this number has as many as allowed.
+
+    It is ``counted`` if it is one of the symbol's own events, where there are several streams.
+    """
     if symbol.first_event == NONE:
         return True
-    if symbol.counter != NONE:
+    if symbol.counter != NONE and not counted:
         event = partition[partition.program.counters[symbol.counter].before]
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
@@ -143,10 +149,12 @@ def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: 
 
 
 @kernel
-def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> int:
+def _end_intervals(
+    partition: Partition, ended: int, time: int, event: int, interrupted: int
+) -> int:
     """End the intervals of symbols (as bits); gives those that fulfil their constraints.
 
-    ``event`` is the number of the event that ends them.
+    ``event`` is the number of the event that ends them. Those that are ``interrupted`` ended before.
     """
     kept = 0
     while ended:
@@ -154,24 +162,56 @@ def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> i
         ended &= ended - 1
         slot = partition.ring(s).latest()
         slot.end = time
+        before = event
+        is_interrupted = interrupted >> s & 1 != 0
+        if is_interrupted:
+            bridged = BridgedSlot(slot)
+            slot.end = bridged.since
+            bridged.since = OPEN
+            before = bridged.events
         symbol = partition.program.symbols[s]
-        if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
-            partition, symbol, slot, event
+        if _has_allowed_length(symbol, slot.start, slot.end) and _has_allowed_count(
+            partition, symbol, slot, before, is_interrupted
         ):
             kept |= 1 << s
         else:
-            drop_interval(partition, s)
+            drop_interval(partition, s, partition.floor_at(time))
     return kept
 
 
 @kernel
-def _reach_lengths(partition: Partition, mask: int, time: int, event: int) -> int:
-    """Which open intervals (as bits) have reached their minimum, and when the next will."""
+def _reach_at_cease(partition: Partition, symbols: int, time: int) -> int:
+    """Which interrupted intervals (as bits) have their minimum as they are, if they are so since now."""
+    reached = 0
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        symbol = partition.program.symbols[s]
+        slot = partition.ring(s).latest()
+        bridged = BridgedSlot(slot)
+        if (
+            bridged.since == time
+            and lasts(slot.start, time, symbol.at_least)
+            and _has_allowed_count(partition, symbol, slot, bridged.events, True)
+        ):
+            reached |= 1 << s
+    return reached
+
+
+@kernel
+def _reach_lengths(partition: Partition, mask: int, holds: int, time: int, event: int) -> int:
+    """Which open intervals (as bits) have reached their minimum, and when the next will.
+
+    Those whose predicate does not ``hold`` are interrupted.
+    """
     program = partition.program
     reached = 0
     due = INT64_MAX
     due_event = MOST_EVENTS
     pending = mask & ~partition.valid & program.valid_at_length
+    if program.bridged:
+        reached = _reach_at_cease(partition, pending & ~holds, time)
+        pending &= holds
     while pending:
         s = trailing_zeros(pending)
         pending &= pending - 1
@@ -205,6 +245,7 @@ def apply_event(
 
     ``row`` is its own; of the end of a silence or of the input, the row behind it. What becomes
     known is queued. Gives the symbols (as bits) whose intervals have ended as their bounds allow.
+    ``mask`` has the symbols whose intervals last, `Scratch.holds` those whose predicates hold.
     """
     program = partition.program
     scratch.n_items = 0
@@ -212,13 +253,14 @@ def apply_event(
     changed = partition.mask ^ mask
     ended = partition.mask & changed
     started = mask & changed
-    partition.mask = mask
 
     # ends, before starts: an interval that starts now is met by those that end now
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
-        note_counts(partition, scratch, columns, row)
-    kept = _end_intervals(partition, ended, time, event)
+        if not scratch.waits:
+            note_counts(partition, scratch, columns, row)
+    partition.mask = mask
+    kept = _end_intervals(partition, ended, time, event, scratch.ended_earlier)
     rest = started
     while rest:
         s = trailing_zeros(rest)
@@ -243,7 +285,9 @@ def apply_event(
 
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
-    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time, latest)
+    rest = kept & ~partition.valid
+    if not scratch.waits:
+        rest |= _reach_lengths(partition, mask, scratch.holds, time, latest)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:

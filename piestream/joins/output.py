@@ -163,7 +163,10 @@ def _await_completion(
         match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = partition.row_number(s, ids[s])
-        if slot.end > now or (slot.end == now and ended >> s & 1):
+        ends_now = ended >> s & 1 and slot.end == now
+        if (ended & program.bridged) >> s & 1:  # it has ended before, and that is known since now
+            ends_now = ids[s] == partition.rings[s].tail - 1
+        if slot.end > now or ends_now:
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]

@@ -152,6 +152,8 @@ class Symbol:
     stream: int = 0  # which of the query's streams the predicate reads
     at_least_events: int | None = None
     at_most_events: int | None = None
+    #: BRIDGING: runs that lie at most so far apart are one interval.
+    bridging: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +371,7 @@ class Query:
         return self.streams[self.symbol(symbol).stream]
 
     def same_predicate(self, x: Symbol, y: Symbol) -> bool:
-        """Whether the intervals of two symbols are runs of one predicate over one stream.
+        """Whether two symbols have the same intervals: runs of one predicate over one stream.
 
         >>> import piestream as ps
         >>> q = ps.query("FROM s DEFINE a AS x > 1, b AS (x>1) PATTERN a before b WITHIN 9")
@@ -379,6 +381,7 @@ class Query:
         return (
             x.stream == y.stream
             and x.predicate == y.predicate
+            and x.bridging == y.bridging
             and not self.streams[x.stream].is_ready_made
         )
 

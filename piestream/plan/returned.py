@@ -91,7 +91,10 @@ class _Returns:
                 return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
             case RelationOf(x, y, alias):
                 allowed = _allowed(self.query, x, y)
-                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed)
+                bridged = frozenset(
+                    symbols[s.name] for s in self.query.symbols if s.bridging is not None
+                )
+                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed, bridged)
             case Aggregate():
                 return self.aggregate(item)
             case Value(symbol, column, alias):

@@ -85,6 +85,14 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             "UNTIL cannot be processed in slices of time: it may depend on any earlier event",
             "leave slices out",
         )
+    bridged = [symbol for symbol in query.symbols if symbol.bridging is not None]
+    if bridged:
+        raise query.fault(
+            ("bridging", bridged[0].name),
+            "BRIDGING cannot be processed in slices of time: a run may go on one that any earlier "
+            "event began",
+            "leave slices out",
+        )
     back = sum(_events_back(column) for column in binding.past)
     if back > _MOST_BACK:
         raise query.fault(
