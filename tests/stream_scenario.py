@@ -379,12 +379,12 @@ def _query_stream(
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
     if rng.random() < 0.8:  # the runs that the outer pattern was planted for
-        own = replace(rng.choice(definitions), at_least=None, at_most=None, bridging=None)
+        own = replace(rng.choice(definitions), at_least=None, at_most=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000)
         rows, gap = base.rows, None
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
-        definitions=tuple((0, replace(d, bridging=None)) for d in inner.definitions),
+        definitions=tuple((0, definition) for definition in inner.definitions),
         clauses=inner.clauses,
         clock=base.clock,
         within=inner.within,

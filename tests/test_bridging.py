@@ -7,7 +7,6 @@ import pytest
 
 import piestream as ps
 from piestream.errors import StateError
-from piestream.expressions.diagnostics import QueryError
 from piestream.joins.records import Bridges
 
 LEVEL = (
@@ -72,12 +71,62 @@ def test_a_state_whose_interrupted_runs_cannot_be_is_refused() -> None:
         query.open(state=session.snapshot())
 
 
-def test_slices_of_time_refuse_runs_that_may_go_on_from_earlier_ones() -> None:
-    pytest.importorskip("pyspark")
-    from piestream.plan.binding import bind
-    from piestream.spark.slices import cut_slices
+def test_a_query_in_brackets_with_bridged_runs_has_matches_that_are_known_late() -> None:
+    query = ps.query("""
+        FROM s PARTITION BY k ORDER BY ts
+        WITH (FROM s PARTITION BY k ORDER BY ts DEFINE a AS a BRIDGING 5 PATTERN a WITHIN 90) AS q
+        DEFINE b AS s.a, j AS q PATTERN b starts; equals j WITHIN 90 RETURN j.ts, j.te
+    """)
+    rows = _events(("x", 1, True), ("x", 2, False), ("x", 3, True), ("x", 4, False), ("x", 30, False))
+    assert query.run(rows).rows() == [("x", 9, 1, 4)]
 
-    query = ps.query(LEVEL.format(""))
-    binding = bind(query, {"k": pl.String(), "ts": pl.Int64(), "a": pl.Boolean()})
-    with pytest.raises(QueryError, match="BRIDGING cannot be processed in slices"):
-        cut_slices(binding, None, 2)
+
+def test_why_says_when_a_run_went_on_and_when_it_is_known_to_have_ended() -> None:
+    query = ps.query("""
+        FROM s ORDER BY ts DEFINE a AS a BRIDGING 5 AT MOST 9, b AS b PATTERN a contains b WITHIN 90
+    """)
+    rows = pl.DataFrame(
+        {
+            "ts": [1, 2, 3, 4, 5, 6, 30],
+            "a": [True, False, False, False, True, False, False],
+            "b": [False, False, True, False, False, False, False],
+        }
+    )
+    why = query.why(query.run(rows), rows)
+    (decision,) = why.decisions
+    assert (decision.decided_at, decision.decided_by) == (5, ("a going on",))
+    assert (decision.relation, decision.letters) == ("contains", ())
+    assert [(i.symbol, i.ts, i.te, i.events, i.valid_at) for i in why.intervals] == [
+        ("a", 1, 6, 5, 11),
+        ("b", 3, 4, 1, 3),
+    ]
+    assert why.waited_for == ("a to have ended",)
+
+
+def test_why_not_proposes_another_distance() -> None:
+    rows = pl.DataFrame({"ts": [1, 2, 8, 9, 60], "a": [True, False, True, False, False]})
+    query = ps.query("FROM s ORDER BY ts DEFINE a AS a BRIDGING 5 AT LEAST 7 PATTERN a WITHIN 90")
+    (longer, *_) = query.why_not(rows).near_misses
+    assert (longer.kind, longer.text) == (
+        "bridging",
+        "a is interrupted for 6 from 2 (BRIDGING 5); with BRIDGING 6 it matches",
+    )
+    assert len(longer.query.run(rows)) == 1
+    query = ps.query("FROM s ORDER BY ts DEFINE a AS a BRIDGING 6 AT MOST 2 PATTERN a WITHIN 90")
+    texts = [miss.text for miss in query.why_not(rows).near_misses]
+    assert "a is interrupted for 6 from 2 (BRIDGING 6); with BRIDGING 5 it matches" in texts
+
+
+def test_what_may_still_go_on_is_neither_too_short_nor_short_enough() -> None:
+    rows = pl.DataFrame({"t": [1, 2], "x": [5, 0]})
+
+    def valid(bound: str) -> list[bool | None]:
+        query = ps.query(f"FROM s ORDER BY t DEFINE a AS x > 1 BRIDGING 5 {bound} PATTERN a WITHIN 99")
+        found = query.intervals(rows)
+        assert found["te"].to_list() == [None]
+        return list(found["valid"])
+
+    assert valid("AT LEAST 1") == [True]
+    assert valid("AT LEAST 2") == [None]
+    assert valid("AT MOST 1") == [None]
+    assert valid("AT MOST 1 EVENTS") == [None]

@@ -17,13 +17,15 @@ __all__ = ["Reach", "reach_of"]
 class Reach:
     """What a match and its report depend on, apart from the rows between its start and its report."""
 
-    window: int  # from the earliest start to the report, at most
+    #: From the earliest start to the report, at most, and back to a run that may be bridged to the first.
+    window: int
     rows: (
         int  # rows of the partition before its start: the last one, and those that predicates read
     )
     ticks: int  # and those of so long before these
-    max_gap: int | None
+    max_gap: int | None  # longer silences end all, also what is bridged
     reads_the_past: bool
+    is_bridged: bool
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
@@ -34,6 +36,7 @@ _KNOWN: dict[type, frozenset[str]] = {
     }),
     Symbol: frozenset({
         "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
+        "bridging",
     }),
     Source: frozenset({
         "name", "path", "order_by", "time_unit", "max_gap", "start", "end", "id", "known_at_start",
@@ -58,7 +61,10 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     if past is None:
         return None
     rows, length = past
-    return Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
+    bridges = [bridge for bridge in ticks.bridging if bridge is not None]
+    bridge = max(bridges, default=0)
+    gap = None if ticks.max_gap is None else ticks.max_gap + bridge
+    return Reach(ticks.within + bridge, 1 + rows, length, gap, bool(binding.past), bool(bridges))
 
 
 def _is_known(query: Query) -> bool:

@@ -158,9 +158,12 @@ class ArchiveRun:
 
 
 def _can_begin(binding: Binding, reach: Reach | None) -> pl.Expr:
-    """Whether a row can begin an interval. Where predicates read earlier rows, those are needed anyway."""
+    """Whether a row can begin an interval, or go on with one that is bridged.
+
+    Where predicates read earlier rows, those are needed anyway.
+    """
     assert reach is not None
-    if reach.reads_the_past:
+    if reach.reads_the_past or reach.is_bridged:
         return pl.lit(True)
     return pl.any_horizontal(
         *(predicate.alias(str(number)) for number, predicate in enumerate(binding.predicates))

@@ -24,13 +24,7 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.arrivals import apply_rows
-from piestream.joins.bridges import (
-    follow_bridges,
-    held_before,
-    lasting,
-    latest_ceased,
-    note_interrupted,
-)
+from piestream.joins.bridges import apply_bridged, held_before, lasting, latest_ceased
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
@@ -216,7 +210,6 @@ def _next_event(
     cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
     """Go to the next event among the rows that does something; False behind the last."""
-    scratch.waits = 0
     while cursor.stage < _Stage.NOW:
         if cursor.stage == _Stage.SILENCE:
             found = _pass_silence(cursor, rows, partition)
@@ -235,6 +228,7 @@ def _next_instant(
 ) -> bool:
     """Go to the next event among the rows, or to the deadline of a bridge that comes before it."""
     cursor.interrupted = partition.bridges().interrupted
+    scratch.waits = 0
     if partition.bridges().due == INT64_MAX:
         return _next_event(cursor, rows, partition, columns, scratch)
     stage = cursor.stage
@@ -345,6 +339,9 @@ def _start_partition(
     cursor.stage = _Stage.SILENCE
     cursor.is_row = 0
     cursor.interrupted = 0
+    scratch.waits = 0
+    scratch.ended_earlier = 0
+    scratch.resumed = 0
     cursor.row = row_offsets[g]
     cursor.row_begin = row_offsets[g]
     cursor.row_end = row_offsets[g + 1]
@@ -456,19 +453,22 @@ def detect(
                         break
                 time = cursor.time
                 mask = cursor.mask
-                scratch.holds = mask
+                holds = mask
                 if bridged:
-                    mask = lasting(partition, mask, time, scratch.closing != 0)
+                    mask = lasting(partition, holds, time, scratch.closing != 0)
                 started = mask & ~partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.window)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
                 if bridged:
-                    follow_bridges(partition, scratch, columns, mask, time, cursor.row)
-                ended = apply_event(partition, scratch, columns, time, mask, cursor.row)
-                if bridged:
-                    note_interrupted(partition, scratch, time)
+                    ended = apply_bridged(
+                        partition, scratch, columns, time, mask, cursor.row, holds
+                    )
+                else:
+                    ended = apply_event(
+                        partition, scratch, columns, time, mask, cursor.row, mask, 0
+                    )
                 if scratch.closing:
                     delay_ends(partition, ended & ~scratch.ended_earlier)
                 if program.has_lists:

@@ -13,6 +13,12 @@ from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import plus
 from piestream.joins.counters import note_counts
+from piestream.joins.event import (
+    apply_deadline,
+    apply_event,
+    end_interrupted,
+    enqueue_interrupted,
+)
 from piestream.joins.partition import Partition
 from piestream.joins.records import BridgedSlot, Scratch, Symbol
 from piestream.joins.slots import update_aggregates
@@ -72,16 +78,17 @@ def events_before(partition: Partition, symbol: Symbol, event: int) -> int:
 
 
 @kernel
-def follow_bridges(
-    partition: Partition, scratch: Scratch, columns: Columns, lasts: int, time: int, row: int
-) -> None:
+def _follow_bridges(
+    partition: Partition, scratch: Scratch, columns: Columns, lasts: int, holds: int, time: int,
+    row: int,
+) -> None:  # fmt: skip
     """Note which intervals are interrupted at an event, and which go on; ``lasts`` are all that do."""
     program = partition.program
     bridges = partition.bridges()
     event = scratch.event_origin + row
     going_on = partition.mask & lasts & program.bridged
-    resumed = going_on & bridges.interrupted & scratch.holds
-    ceased = going_on & ~bridges.interrupted & ~scratch.holds
+    resumed = going_on & bridges.interrupted & holds
+    ceased = going_on & ~bridges.interrupted & ~holds
     scratch.resumed = resumed
     scratch.ended_earlier = bridges.interrupted & ~lasts
     if program.has_cells:
@@ -102,11 +109,11 @@ def follow_bridges(
 
 
 @kernel
-def note_interrupted(partition: Partition, scratch: Scratch, time: int) -> None:
+def _note_interrupted(partition: Partition, holds: int, time: int) -> None:
     """Note which intervals are interrupted after an event, and when the first bridge is over."""
     program = partition.program
     bridges = partition.bridges()
-    bridges.interrupted = partition.mask & ~scratch.holds
+    bridges.interrupted = partition.mask & ~holds
     bridges.due = INT64_MAX
     bridges.passed = max(bridges.passed, time)
     rest = bridges.interrupted
@@ -116,6 +123,26 @@ def note_interrupted(partition: Partition, scratch: Scratch, time: int) -> None:
         slot = BridgedSlot(partition.ring(s).latest())
         bridges.due = min(bridges.due, plus(slot.since, program.symbols[s].bridging))
     partition.due = min(partition.due, bridges.due)
+
+
+@kernel
+def apply_bridged(
+    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int, holds: int
+) -> int:
+    """Apply an event, or an instant between events, where some symbols have BRIDGING.
+
+    ``mask`` has the symbols whose intervals last, ``holds`` those whose predicates hold. Gives what
+    `apply_event` does.
+    """
+    _follow_bridges(partition, scratch, columns, mask, holds, time, row)
+    kept = end_interrupted(partition, scratch.ended_earlier, time)
+    if scratch.waits:
+        apply_deadline(partition, scratch, kept)
+    else:
+        kept = apply_event(partition, scratch, columns, time, mask, row, holds, kept)
+        enqueue_interrupted(partition, scratch, partition.mask & ~holds, time)
+    _note_interrupted(partition, holds, time)
+    return kept
 
 
 @kernel

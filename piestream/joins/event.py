@@ -132,29 +132,28 @@ def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
 
 
 @kernel
-def _has_allowed_count(
-    partition: Partition, symbol: Symbol, slot: Slot, event: int, counted: bool
-) -> bool:
-    """Whether an interval that has ended before the event of this number has as many as allowed.
-
-    It is ``counted`` if it is one of the symbol's own events, where there are several streams.
-    """
+def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: int) -> bool:
+    """Whether an interval that has ended before the event of this number has enough events."""
     if symbol.first_event == NONE:
         return True
-    if symbol.counter != NONE and not counted:
+    if symbol.counter != NONE:
         event = partition[partition.program.counters[symbol.counter].before]
+    return _is_allowed_count(symbol, slot, event)
+
+
+@kernel
+def _is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+    """The same, where ``event`` is the number of one of the symbol's own events."""
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
     return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
 
 
 @kernel
-def _end_intervals(
-    partition: Partition, ended: int, time: int, event: int, interrupted: int
-) -> int:
+def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> int:
     """End the intervals of symbols (as bits); gives those that fulfil their constraints.
 
-    ``event`` is the number of the event that ends them. Those that are ``interrupted`` ended before.
+    ``event`` is the number of the event that ends them.
     """
     kept = 0
     while ended:
@@ -162,56 +161,67 @@ def _end_intervals(
         ended &= ended - 1
         slot = partition.ring(s).latest()
         slot.end = time
-        before = event
-        is_interrupted = interrupted >> s & 1 != 0
-        if is_interrupted:
-            bridged = BridgedSlot(slot)
-            slot.end = bridged.since
-            bridged.since = OPEN
-            before = bridged.events
         symbol = partition.program.symbols[s]
-        if _has_allowed_length(symbol, slot.start, slot.end) and _has_allowed_count(
-            partition, symbol, slot, before, is_interrupted
+        if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
+            partition, symbol, slot, event
         ):
             kept |= 1 << s
         else:
-            drop_interval(partition, s, partition.floor_at(time))
+            drop_interval(partition, s, time)
     return kept
 
 
 @kernel
-def _reach_at_cease(partition: Partition, symbols: int, time: int) -> int:
-    """Which interrupted intervals (as bits) have their minimum as they are, if they are so since now."""
-    reached = 0
-    while symbols:
-        s = trailing_zeros(symbols)
-        symbols &= symbols - 1
-        symbol = partition.program.symbols[s]
-        slot = partition.ring(s).latest()
-        bridged = BridgedSlot(slot)
-        if (
-            bridged.since == time
-            and lasts(slot.start, time, symbol.at_least)
-            and _has_allowed_count(partition, symbol, slot, bridged.events, True)
-        ):
-            reached |= 1 << s
-    return reached
+def _fits_as_interrupted(symbol: Symbol, slot: Slot, end: int) -> bool:
+    """Whether an interrupted interval fulfils its constraints if it has ended when it was."""
+    if not _has_allowed_length(symbol, slot.start, end):
+        return False
+    return symbol.first_event == NONE or _is_allowed_count(symbol, slot, BridgedSlot(slot).events)
 
 
 @kernel
-def _reach_lengths(partition: Partition, mask: int, holds: int, time: int, event: int) -> int:
-    """Which open intervals (as bits) have reached their minimum, and when the next will.
+def end_interrupted(partition: Partition, ended: int, time: int) -> int:
+    """End intervals of symbols (as bits) that are known by now to have ended when they were interrupted.
 
-    Those whose predicate does not ``hold`` are interrupted.
+    Gives those that fulfil their constraints.
     """
+    kept = 0
+    partition.mask &= ~ended
+    while ended:
+        s = trailing_zeros(ended)
+        ended &= ended - 1
+        slot = partition.ring(s).latest()
+        bridged = BridgedSlot(slot)
+        slot.end = bridged.since
+        bridged.since = OPEN
+        if _fits_as_interrupted(partition.program.symbols[s], slot, slot.end):
+            kept |= 1 << s
+        else:
+            drop_interval(partition, s, time)
+    return kept
+
+
+@kernel
+def enqueue_interrupted(partition: Partition, scratch: Scratch, symbols: int, time: int) -> None:
+    """Queue the intervals of symbols (as bits) that are interrupted now if they have their minimum."""
+    symbols &= ~partition.valid & partition.program.valid_at_length
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        slot = partition.ring(s).latest()
+        since = BridgedSlot(slot).since
+        if since == time and _fits_as_interrupted(partition.program.symbols[s], slot, time):
+            scratch.enqueue(ItemKind.INTERVAL).symbol = s
+
+
+@kernel
+def _reach_lengths(partition: Partition, mask: int, time: int, event: int) -> int:
+    """Which open intervals (as bits) have reached their minimum, and when the next will."""
     program = partition.program
     reached = 0
     due = INT64_MAX
     due_event = MOST_EVENTS
     pending = mask & ~partition.valid & program.valid_at_length
-    if program.bridged:
-        reached = _reach_at_cease(partition, pending & ~holds, time)
-        pending &= holds
     while pending:
         s = trailing_zeros(pending)
         pending &= pending - 1
@@ -239,13 +249,15 @@ def _reach_lengths(partition: Partition, mask: int, holds: int, time: int, event
 
 @kernel
 def apply_event(
-    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int
-) -> int:
+    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int,
+    holds: int, ended_before: int,
+) -> int:  # fmt: skip
     """Apply the event at ``time``: its ends and starts, and a step of the automata they touch.
 
     ``row`` is its own; of the end of a silence or of the input, the row behind it. What becomes
     known is queued. Gives the symbols (as bits) whose intervals have ended as their bounds allow.
-    ``mask`` has the symbols whose intervals last, `Scratch.holds` those whose predicates hold.
+    ``mask`` has the symbols whose intervals last, ``holds`` those whose predicates hold. Those that
+    ``ended_before`` are known now to have.
     """
     program = partition.program
     scratch.n_items = 0
@@ -257,10 +269,9 @@ def apply_event(
     # ends, before starts: an interval that starts now is met by those that end now
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
-        if not scratch.waits:
-            note_counts(partition, scratch, columns, row)
+        note_counts(partition, scratch, columns, row)
     partition.mask = mask
-    kept = _end_intervals(partition, ended, time, event, scratch.ended_earlier)
+    kept = _end_intervals(partition, ended, time, event) | ended_before
     rest = started
     while rest:
         s = trailing_zeros(rest)
@@ -285,15 +296,26 @@ def apply_event(
 
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
-    rest = kept & ~partition.valid
-    if not scratch.waits:
-        rest |= _reach_lengths(partition, mask, scratch.holds, time, latest)
+    rest = kept & ~partition.valid | _reach_lengths(partition, holds, time, latest)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:
         scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)
         rest &= rest - 1
     return kept
+
+
+@kernel
+def apply_deadline(partition: Partition, scratch: Scratch, kept: int) -> None:
+    """Queue what becomes known between events, of intervals (as bits) that are known to have ended."""
+    scratch.n_items = 0
+    ranges = kept & partition.program.in_ranges
+    if ranges:
+        _enqueue_ranges(partition, scratch, ranges, partition.mask, kept)
+    rest = kept & ~partition.valid
+    while rest:
+        scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)
+        rest &= rest - 1
 
 
 @kernel

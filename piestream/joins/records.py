@@ -569,7 +569,6 @@ class Scratch(Record):
     time: int  # of the event
     floor: int  # what began before can be in no match
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
-    holds: int  # symbols (as bits) whose predicates hold; an interval may last without
     begun: int  # symbols (as bits) whose runs started at this event
     changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on
     resumed: int  # symbols (as bits) whose runs are known to go on since this event

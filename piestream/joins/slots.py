@@ -15,16 +15,17 @@ from piestream.joins.rings import grow_ring
 
 
 @kernel
-def drop_interval(partition: Partition, s: int, floor: int) -> None:
-    """Take back an ended interval whose duration is not allowed, with its pairs.
+def drop_interval(partition: Partition, s: int, time: int) -> None:
+    """Take back an interval that is known since ``time`` to have ended, and whose duration is not allowed.
 
-    What began before ``floor`` can be in no match.
+    Its pairs go with it.
     """
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
+    floor = partition.floor_at(time)
     if symbol.has_lists and slot.start < floor:
         # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
         partition.valid |= 1 << s
@@ -150,8 +151,8 @@ def update_aggregates(
         slot = partition.ring(s).latest()
         first = symbol.cell
         end = symbol.bridge_cell
-        if program.bridged >> s & 1 and partition.bridges().interrupted >> s & 1:
-            first = symbol.bridge_cell
+        if end != symbol.cell_end and partition.bridges().interrupted >> s & 1:
+            first = end
             end = symbol.cell_end
         for number in range(first, end):
             cell = program.cells[number]

@@ -45,6 +45,8 @@ def is_apart(partition: Partition, s: int, slot: Slot, later: int, later_slot: S
     """Whether an interval had ended, and was known to have, when one of another symbol began."""
     if slot.end >= later_slot.start:
         return False
+    if not partition.program.bridged:
+        return True
     return end_known_since(partition, s, slot) <= known_since(partition, later, later_slot)
 
 

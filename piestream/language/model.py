@@ -353,13 +353,15 @@ class Query:
 
     @property
     def is_known_late(self) -> bool:
-        """Whether its matches may become known later than they end, as those of row patterns do.
+        """Whether its matches may become known later than they end: of row patterns, and with BRIDGING.
 
         >>> import piestream as ps
         >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
         False
         """
-        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
+        if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
+            return True
+        return any(stream.is_known_late for stream in self.streams)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.

@@ -27,7 +27,6 @@ def validate_streams(validation: Validation) -> None:
         _validate_parts(validation, number, stream)
         if stream.query is not None:
             _validate_partition(validation, stream)
-            _report_late_matches(validation, stream)
             if stream.query.rows is not None:
                 _validate_row_pattern(validation, stream, stream.query)
     _validate_units(validation)
@@ -55,19 +54,6 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
         if column is not None and column in validation.draft.partition_by:
             message = f"{column} is in PARTITION BY and in {clause}"
             validation.report_at(where(part), message)
-
-
-def _report_late_matches(validation: Validation, stream: StreamDraft) -> None:
-    """The matches of a query in brackets are intervals that are known when they end."""
-    assert stream.query is not None
-    bridged = [symbol.name for symbol in stream.query.symbols if symbol.bridging is not None]
-    if bridged:
-        validation.report(
-            stream.span,
-            f"the matches of {stream.name} would be known later than they end, because of BRIDGING "
-            f"of {bridged[0]}",
-            f"define {bridged[0]} in the query around it, where it reads the same stream",
-        )
 
 
 def _validate_partition(validation: Validation, stream: StreamDraft) -> None:
