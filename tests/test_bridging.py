@@ -77,7 +77,9 @@ def test_a_query_in_brackets_with_bridged_runs_has_matches_that_are_known_late()
         WITH (FROM s PARTITION BY k ORDER BY ts DEFINE a AS a BRIDGING 5 PATTERN a WITHIN 90) AS q
         DEFINE b AS s.a, j AS q PATTERN b starts; equals j WITHIN 90 RETURN j.ts, j.te
     """)
-    rows = _events(("x", 1, True), ("x", 2, False), ("x", 3, True), ("x", 4, False), ("x", 30, False))
+    rows = _events(
+        ("x", 1, True), ("x", 2, False), ("x", 3, True), ("x", 4, False), ("x", 30, False)
+    )
     assert query.run(rows).rows() == [("x", 9, 1, 4)]
 
 
@@ -121,7 +123,9 @@ def test_what_may_still_go_on_is_neither_too_short_nor_short_enough() -> None:
     rows = pl.DataFrame({"t": [1, 2], "x": [5, 0]})
 
     def valid(bound: str) -> list[bool | None]:
-        query = ps.query(f"FROM s ORDER BY t DEFINE a AS x > 1 BRIDGING 5 {bound} PATTERN a WITHIN 99")
+        query = ps.query(
+            f"FROM s ORDER BY t DEFINE a AS x > 1 BRIDGING 5 {bound} PATTERN a WITHIN 99"
+        )
         found = query.intervals(rows)
         assert found["te"].to_list() == [None]
         return list(found["valid"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
+from piestream.archives.row_reach import is_bounded
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
 from piestream.language.model import NO_WINDOW, Constraint, Emit, Query, Source, Symbol
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding, query_ticks
+from piestream.plan.program import Ticks
 
-__all__ = ["Reach", "reach_of"]
+__all__ = ["Reach", "is_local", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,16 @@ class Reach:
     ticks: int  # and those of so long before these
     max_gap: int | None  # longer silences end all, also what is bridged
     reads_the_past: bool
-    is_bridged: bool
+    is_bridged: bool = False
+
+    def with_bridges(self, ticks: Ticks) -> Reach:
+        """The same of intervals that may go on with runs which ended before."""
+        bridges = [bridge for bridge in ticks.bridging if bridge is not None]
+        if not bridges:
+            return self
+        longest = max(bridges)
+        gap = None if self.max_gap is None else self.max_gap + longest
+        return replace(self, window=self.window + longest, max_gap=gap, is_bridged=True)
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
@@ -49,22 +60,31 @@ _KNOWN: dict[type, frozenset[str]] = {
 def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | None:
     """How far a query looks; None where its matches depend on rows that are far away.
 
-    They do where what was given before counts (LIMIT, COOLDOWN), where rows follow a match however
-    long that takes (EMIT ON BOTH, UNTIL), and where the end of the rows does (``at_end``).
+    They do where rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of
+    the rows counts (``at_end``), and in row patterns without WITHIN.
     """
-    if query.rows is not None or query.is_combined or query.limits or query.within == NO_WINDOW:
+    if query.is_combined or not is_local(query, options):
         return None
-    if query.emit is Emit.BOTH or options.at_end != "open" or not _is_known(query):
-        return None
-    ticks = query_ticks(query, binding.time)
     past = _past([column.node for column in binding.past])
     if past is None:
         return None
     rows, length = past
-    bridges = [bridge for bridge in ticks.bridging if bridge is not None]
-    bridge = max(bridges, default=0)
-    gap = None if ticks.max_gap is None else ticks.max_gap + bridge
-    return Reach(ticks.within + bridge, 1 + rows, length, gap, bool(binding.past), bool(bridges))
+    if query.rows is not None:
+        time = binding.time
+        window = query.ticks(("within",), query.within, time.nanoseconds_per_tick, time.needs_units)
+        return Reach(window, rows, length, None, bool(binding.past))
+    ticks = query_ticks(query, binding.time)
+    found = Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
+    return found.with_bridges(ticks)
+
+
+def is_local(query: Query, options: RunOptions) -> bool:
+    """Whether a match depends on nothing but the rows of its window, but for what predicates read."""
+    if query.within == NO_WINDOW or query.emit is Emit.BOTH or options.at_end != "open":
+        return False
+    if query.rows is not None and not is_bounded(query):
+        return False
+    return _is_known(query)
 
 
 def _is_known(query: Query) -> bool:

@@ -12,7 +12,7 @@ import polars as pl
 
 from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.conditions import CONDITIONS, Condition
-from piestream.diagnosis.intervals import bounds_of, runs, unbridged
+from piestream.diagnosis.intervals import bounds_of, unbridged
 from piestream.diagnosis.partition import plain, stretch
 from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted
 from piestream.diagnosis.rows import GivenRows

@@ -98,7 +98,9 @@ def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     holding = unbridged(rows, symbol).filter("open")
     if rows.keys:
         holding = holding.select(rows.keys).with_columns(pl.lit(True).alias(_HOLDS))
-        found = found.join(holding, on=rows.keys, how="left", nulls_equal=True, maintain_order="left")
+        found = found.join(
+            holding, on=rows.keys, how="left", nulls_equal=True, maintain_order="left"
+        )
     else:
         found = found.with_columns(pl.lit(len(holding) > 0).alias(_HOLDS))
     has_ceased = ~pl.col(_HOLDS).fill_null(False)

@@ -127,7 +127,13 @@ def _note_interrupted(partition: Partition, holds: int, time: int) -> None:
 
 @kernel
 def apply_bridged(
-    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int, holds: int
+    partition: Partition,
+    scratch: Scratch,
+    columns: Columns,
+    time: int,
+    mask: int,
+    row: int,
+    holds: int,
 ) -> int:
     """Apply an event, or an instant between events, where some symbols have BRIDGING.
 

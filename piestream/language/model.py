@@ -21,9 +21,9 @@ from piestream.language.inputs import (
     Events,
     Frame,
     SparkFrame,
+    has_archive,
     has_spark,
     is_archive,
-    rows_of_archives,
 )
 from piestream.language.options import (
     AnyKeywords,
@@ -592,7 +592,11 @@ class Query:
 
             return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            return run_inputs(self, rows_of_archives(frame), FileOptions.of(options))
+            if has_archive(frame):
+                from piestream.archives.several import rows_of_inputs
+
+                frame = rows_of_inputs(self, frame, FileOptions.of(options))
+            return run_inputs(self, frame, FileOptions.of(options))
         path = self.streams[0].path
         if frame is None and path is not None and Path(path).is_dir():
             from piestream.archives.run import run_directory
