@@ -461,6 +461,11 @@ def detect(
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
+                scratch.instant = time
+                if program.is_sequenced:
+                    event = scratch.event_origin + cursor.row
+                    scratch.instant = partition.instant_of(event, cursor.is_row)
+                    scratch.instant += scratch.closing == Closing.TICK_LATER
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds

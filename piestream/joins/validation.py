@@ -189,6 +189,7 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
     if program.gap != NONE:
         last_end = plus(last_end, program.gap)
     earliest = limits.lowest_time
+    earliest_instant = 0
     for slot_id in range(min(ring.head, ring.tail - is_open), ring.tail):
         slot = ring.slot(slot_id)
         if not earliest <= slot.start <= partition.last_time:
@@ -201,6 +202,10 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
         earliest = slot.end
         if program.bridged >> s & 1 and not _bridge_is_sound(partition, s, slot_id, last_end):
             return Damage.INTERVAL
+        if program.is_sequenced:
+            if not earliest_instant <= slot[program.start_instant] <= slot[program.end_instant]:
+                return Damage.INTERVAL
+            earliest_instant = slot[program.end_instant]
         if symbol.first_event != NONE:
             events = partition.events
             if symbol.counter != NONE:

@@ -227,13 +227,20 @@ class RelationName(Output):
     x: int
     y: int
     allowed: Relation  # between the two, as the pattern says
+    is_sequenced: bool = False  # whether instants are other words than times
     bridged: frozenset[int] = frozenset()  # symbols whose intervals may have ended, or go on
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
         followers = [word for _, _, word in self._followers]
         since = [OutputWord(s, "since") for s in (self.x, self.y) if s in self.bridged]
-        return (*_endpoints(self.x), *_endpoints(self.y), *followers, *since)
+        return (*self._instants, *followers, *since)
+
+    @cached_property
+    def _instants(self) -> tuple[OutputWord, ...]:
+        """The start and the end of x, then those of y."""
+        which = ("start", "end") if self.is_sequenced else ("ts", "te")
+        return tuple(OutputWord(symbol, one) for symbol in (self.x, self.y) for one in which)
 
     @cached_property
     def _followers(self) -> list[tuple[Relation, Relation, OutputWord]]:
@@ -267,27 +274,31 @@ class RelationName(Output):
 
     def _outlooks(self, found: ResultRows) -> Iterator[tuple[Words, Words]]:
         """The ends that the two intervals may have: as they are, or where predicates ceased to hold."""
-        for x_end in self._ends(found, self.x):
-            for y_end in self._ends(found, self.y):
+        _, x_word, _, y_word = self._instants
+        for x_end in self._ends(found, self.x, x_word):
+            for y_end in self._ends(found, self.y, y_word):
                 yield x_end, y_end
 
-    def _ends(self, found: ResultRows, symbol: int) -> Iterator[Words]:
-        end = found[_endpoints(symbol)[1]]
+    def _ends(self, found: ResultRows, symbol: int, word: OutputWord) -> Iterator[Words]:
+        end = found[word]
         yield end
         if symbol in self.bridged:
             yield np.where(end == OPEN, found[OutputWord(symbol, "since")], end)
 
     def _name(self, found: ResultRows, xe: Words, ye: Words) -> pl.Series:
         """An open end is later than now: how it compares with one that is later too, is not known."""
-        xs, ys = (found[_endpoints(symbol)[0]] for symbol in (self.x, self.y))
+        xs, ys = (found[word] for word in self._instants[::2])
         order = _endpoint_orders(xs, xe, ys, ye)
         column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
-        now = found.times
-        x_end, y_end = found.shown(xe), found.shown(ye)
-        unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
+        if self.is_sequenced:  # each of these ends is known when it comes
+            unknown = (xe == OPEN) & (ye == OPEN)
+        else:
+            now = found.times
+            x_end, y_end = found.shown(xe), found.shown(ye)
+            unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
         return column.set(pl.Series(unknown), None) if unknown.any() else column
 
 
