@@ -267,6 +267,10 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
             "distances between endpoints cannot be combined yet",
         ),
+        (
+            "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
+            "BRIDGING cannot be combined yet",
+        ),
     ],
 )
 def test_what_cannot_be_ordered_is_refused(text: str, message: str) -> None:
