@@ -126,7 +126,8 @@ _NEXT = "AFTER MATCH SKIP TO NEXT ROW"
         (_with("A {- B -}", more="ALL ROWS PER MATCH WITH UNMATCHED ROWS"), "with an exclusion"),
         (_with(more="SUBSET S = (A, Z)"), "Z is not in the pattern"),
         (_with(more="PATTERN (A)"), "PATTERN is given twice"),
-        (_with() + " WITHIN 5", "the matches of this row pattern have no name"),
+        (_with() + " WITHIN 5", "WITHIN does not go with MATCH_RECOGNIZE alone"),
+        (_with() + " DEFINE a AS y > 1", "the matches of this row pattern have no name"),
         (_with().replace("FROM t", "FROM t FROM a TO b"), "does not belong after FROM"),
         ("FROM t MATCH_RECOGNIZE (ORDER BY ts)", "PATTERN is missing"),
         ("FROM t ORDER BY ts MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE does not belong"),
@@ -170,11 +171,3 @@ def test_a_column_that_is_missing_is_named_with_its_place() -> None:
 def test_a_pattern_that_is_too_large_is_refused() -> None:
     with pytest.raises(ps.QueryError, match="the pattern is too large"):
         ps.query(_with("((A{10}){10}){20}")).run([{"ts": 1, "x": 1}])
-
-
-def test_what_looks_into_a_pattern_of_intervals_refuses_a_row_pattern() -> None:
-    query, rows = ps.query(_V_SHAPE), [{"symbol": "a", "ts": 1, "price": 1.0}]
-    with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
-        query.report(rows)
-    with pytest.raises(ps.QueryError, match="cannot be exported"):
-        query.export([], "trace")
