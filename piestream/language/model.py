@@ -548,9 +548,12 @@ class Query:
         >>> query.ticks(("within",), query.within, 1_000_000)
         300000
         """
-        what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
-            where[0], where[0].upper()
-        )
+        what = {
+            "at_least": "AT LEAST",
+            "at_most": "AT MOST",
+            "max_gap": "MAX GAP",
+            "predicate": "a length of time",
+        }.get(where[0], where[0].upper())
         if where[0] == "distance":
             what = f"a distance of {where[1]} and {where[2]}"
         elif len(where) > 1:
