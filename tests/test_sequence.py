@@ -120,7 +120,7 @@ def apart(seed: int) -> tuple[CombinedScenario, CombinedScenario, Callable[[int]
     rng = Random(f"apart {seed}")
     beat = drawn.clock.beats(1)
     coarse = beat * rng.choice((2, 3, 5, 10**6))
-    measured = any("{" in d.predicate.text for _, d in drawn.definitions)
+    measured = any("{" in d.predicate.text or d.bridging for _, d in drawn.definitions)
     if measured or beat == 0 or any(clause.distance for clause in drawn.clauses):
         return apart(seed + 1_000_003)
     fine, coarser = [], []
@@ -316,6 +316,10 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
         (
             "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
             "distances between endpoints cannot be combined yet",
+        ),
+        (
+            "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
+            "BRIDGING cannot be combined yet",
         ),
     ],
 )

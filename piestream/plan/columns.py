@@ -263,6 +263,18 @@ def own_form(dtype: pl.DataType) -> str:
     return CODE
 
 
+def tick_of(dtype: pl.DataType) -> int | None:
+    """The nanoseconds of a tick of a date or datetime column; None for other types."""
+    if isinstance(dtype, pl.Datetime):
+        return _NANOSECONDS_OF[dtype.time_unit]
+    return _DAY if dtype == pl.Date else None
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether a type is one of texts."""
+    return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+
+
 def is_moment(dtype: pl.DataType) -> bool:
     """Whether a type is one of dates or datetimes."""
     return isinstance(dtype, pl.Datetime) or dtype == pl.Date
