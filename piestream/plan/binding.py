@@ -269,6 +269,7 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
 
     at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
+    bridging = tuple(of(("bridging", s.name), s.bridging) for s in query.symbols)
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     cooldown = of(("cooldown",), query.limits.cooldown)
@@ -278,4 +279,4 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     )
     errors.raise_all()
     assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown, distances)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, bridging)
