@@ -110,6 +110,10 @@ class Source:
     path: str | None = None  # of its files, None where FROM or WITH only names it
     archive: bool = False  # whether the path is that of an archive, which has the stream's past
     order_by: str | None = None  # the time column of events
+    sequence: str | None = (
+        None  # the column that orders events of one time, where there may be several
+    )
+    row_order: bool = False  # whether events of one time are in the order in which their rows stand
     time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
@@ -129,6 +133,11 @@ class Source:
     def is_ready_made(self) -> bool:
         """Whether its rows are intervals, rather than events whose runs are."""
         return self.kind is not StreamKind.EVENTS
+
+    @property
+    def is_sequenced(self) -> bool:
+        """Whether several events of a partition may have one time, as something else orders them."""
+        return self.sequence is not None or self.row_order
 
     @property
     def is_known_late(self) -> bool:
@@ -165,6 +174,8 @@ class Symbol:
     stream: int = 0  # which of the query's streams the predicate reads
     at_least_events: int | None = None
     at_most_events: int | None = None
+    #: BRIDGING: runs that lie at most so far apart are one interval.
+    bridging: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,14 +398,26 @@ class Query:
         return len(self.streams) > 1 or self.streams[0].is_ready_made
 
     @property
+    def is_sequenced(self) -> bool:
+        """Whether events of one time are told apart, so that instants are more than times.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s ORDER BY ts, seq DEFINE a AS x > 1 PATTERN a WITHIN 60").is_sequenced
+        True
+        """
+        return any(stream.is_sequenced for stream in self.streams)
+
+    @property
     def is_known_late(self) -> bool:
-        """Whether its matches may become known later than they end, as those of row patterns do.
+        """Whether its matches may become known later than they end: of row patterns, and with BRIDGING.
 
         >>> import piestream as ps
         >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
         False
         """
-        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
+        if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
+            return True
+        return any(stream.is_known_late for stream in self.streams)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
@@ -406,7 +429,7 @@ class Query:
         return self.streams[self.symbol(symbol).stream]
 
     def same_predicate(self, x: Symbol, y: Symbol) -> bool:
-        """Whether the intervals of two symbols are runs of one predicate over one stream.
+        """Whether two symbols have the same intervals: runs of one predicate over one stream.
 
         >>> import piestream as ps
         >>> q = ps.query("FROM s DEFINE a AS x > 1, b AS (x>1) PATTERN a before b WITHIN 9")
@@ -416,6 +439,7 @@ class Query:
         return (
             x.stream == y.stream
             and x.predicate == y.predicate
+            and x.bridging == y.bridging
             and not self.streams[x.stream].is_ready_made
         )
 
@@ -524,9 +548,12 @@ class Query:
         >>> query.ticks(("within",), query.within, 1_000_000)
         300000
         """
-        what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
-            where[0], where[0].upper()
-        )
+        what = {
+            "at_least": "AT LEAST",
+            "at_most": "AT MOST",
+            "max_gap": "MAX GAP",
+            "predicate": "a length of time",
+        }.get(where[0], where[0].upper())
         if where[0] == "distance":
             what = f"a distance of {where[1]} and {where[2]}"
         elif len(where) > 1:

@@ -137,12 +137,27 @@ def _endpoints(stream: Source) -> str:
     return text + (" KNOWN AT START" if stream.known_at_start else "")
 
 
+def order_text(stream: Source) -> str:
+    """What stands in ORDER BY.
+
+    >>> order_text(Source("trades", order_by="ts", sequence="row"))
+    'ts, "row"'
+    """
+    text = name(str(stream.order_by))
+    text += f" UNIT {stream.time_unit}" if stream.time_unit else ""
+    if stream.row_order:
+        return f"{text}, ROW"
+    if stream.sequence is None:
+        return text
+    is_word = stream.sequence.upper() == "ROW"
+    return f"{text}, " + (f'"{stream.sequence}"' if is_word else name(stream.sequence))
+
+
 def _order(stream: Source) -> str:
     """The clauses that belong to a stream of events."""
     text = ""
     if stream.order_by is not None:
-        unit = f" UNIT {stream.time_unit}" if stream.time_unit else ""
-        text += f" ORDER BY {name(stream.order_by)}{unit}"
+        text += f" ORDER BY {order_text(stream)}"
     if stream.max_gap is not None:
         text += f" MAX GAP {stream.max_gap}"
     return text
@@ -181,7 +196,10 @@ def _define(query: Query) -> str:
             bounds += f" AT LEAST {least}" if least else ""
             bounds += f" AT MOST {most}" if most else ""
         predicate = _predicate(query, symbol)
-        items.append(f"{name(symbol.name)} AS {predicate}{bounds}{_event_bounds(symbol)}")
+        bounds += _event_bounds(symbol)
+        if symbol.bridging is not None:
+            bounds += f" BRIDGING {symbol.bridging}"
+        items.append(f"{name(symbol.name)} AS {predicate}{bounds}")
     return "DEFINE " + ",\n       ".join(items)
 
 
