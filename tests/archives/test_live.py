@@ -235,6 +235,13 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "(FROM ARCHIVE",
         ),
         (
+            _TEXT.format(path="trades").replace(
+                "> PREV(price) PATTERN", "> PREV(price) BRIDGING 2 PATTERN"
+            ),
+            "the query rise cannot be worked on where an archive is read as rows come",
+            "(FROM ARCHIVE",
+        ),
+        (
             (_TEXT + "LIMIT 3").format(path="trades"),
             "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before",
             None,
