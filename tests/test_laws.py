@@ -80,6 +80,7 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
         for part in (
             "constraints",
             "within",
+            "windows",
             "returns",
             "partition_by",
             "streams",

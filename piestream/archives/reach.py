@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
-from piestream.language.model import NO_WINDOW, Constraint, Emit, Query, Source, Symbol
+from piestream.language.model import Constraint, Emit, Query, Source, Symbol
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding, query_ticks
 
@@ -30,7 +30,7 @@ class Reach:
 _KNOWN: dict[type, frozenset[str]] = {
     Query: frozenset({
         "symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
-        "rows", "limits", "origin", "names",
+        "rows", "limits", "origin", "names", "windows",
     }),
     Symbol: frozenset({
         "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
@@ -46,19 +46,20 @@ _KNOWN: dict[type, frozenset[str]] = {
 def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | None:
     """How far a query looks; None where its matches depend on rows that are far away.
 
-    They do where what was given before counts (LIMIT, COOLDOWN), where rows follow a match however
+    They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
+    what was given before counts (LIMIT, COOLDOWN), where rows follow a match however
     long that takes (EMIT ON BOTH, UNTIL), and where the end of the rows does (``at_end``).
     """
-    if query.rows is not None or query.is_combined or query.limits or query.within == NO_WINDOW:
+    if query.rows is not None or query.is_combined or query.limits:
         return None
     if query.emit is Emit.BOTH or options.at_end != "open" or not _is_known(query):
         return None
     ticks = query_ticks(query, binding.time)
     past = _past([column.node for column in binding.past])
-    if past is None:
+    if past is None or ticks.looks_back is None:
         return None
     rows, length = past
-    return Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
+    return Reach(ticks.looks_back, 1 + rows, length, ticks.max_gap, bool(binding.past))
 
 
 def _is_known(query: Query) -> bool:

@@ -133,9 +133,11 @@ def _around(
         last = min(last, max(end for _, end in near.values()))
     if first == INT64_MIN and last == INT64_MAX:
         return rows
-    room = 3 * rows.binding.compiled.ticks.within + 1
+    ticks = rows.binding.compiled.ticks
+    room = 3 * ticks.within + 1
     # what limits leave out depends on all that was given before
-    first = INT64_MIN if rows.query.limits else max(first - room, INT64_MIN)
+    reads_all = bool(rows.query.limits) or ticks.looks_back is None
+    first = INT64_MIN if reads_all else max(first - room, INT64_MIN)
     return stretch(rows, first, min(last + room, INT64_MAX))
 
 

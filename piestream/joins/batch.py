@@ -394,7 +394,7 @@ def detect(
                         break
                 time = cursor.time
                 started = cursor.mask & ~partition.mask
-                if started and any_ring_full(partition, started, minus(time, program.window)):
+                if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
@@ -405,7 +405,7 @@ def detect(
                     scratch.time = time
                     if scratch.closing:
                         scratch.time += 1  # where the instant lies: see `Closing`
-                    scratch.floor = minus(time, program.window)
+                    scratch.floor = minus(time, program.shortest)
                     growing[_POOL] = apply_rows(
                         place, program, growing[_POOL], scratch, columns, interval_rows, started,
                         ended,
@@ -422,7 +422,7 @@ def detect(
                 if begins:
                     scratch.item = 0
                     scratch.depth = DONE
-                floor = minus(time, program.window)
+                floor = minus(time, program.shortest)
                 if program.judges:
                     floor = earliest_given(partition, floor)
                     scratch.barred = is_barred(partition, time)

@@ -93,7 +93,7 @@ def row_is_sound(partition: Partition, s: int, slot: RowSlot, lowest_time: int) 
         return False
     if slot.held == Held.RETIRED:
         return slot.end <= now or not in_end
-    if slot.start < partition.rows_of(s).floor:
+    if slot[partition.program.symbols[s].kept_from] < partition.rows_of(s).floor:
         return False
     if slot.held == Held.REFUSED:
         return not in_end
@@ -163,7 +163,7 @@ def _buckets_are_sound(ring: Ring) -> bool:
 def pairs_are_sound(partition: Partition, constraint: Constraint) -> bool:
     """Whether the pairs of a listed constraint are in the lists and buckets that they belong to."""
     ring = partition.pairs(constraint)
-    floor = minus(partition.last_time, partition.program.window)
+    floor = minus(partition.last_time, partition.program.shortest)
     met_array = np.zeros(2 * (ring.tail - ring.head) + 1, np.int64)
     met = pointer(met_array)
     sound = True

@@ -92,8 +92,15 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             f"what reads {back} events back cannot be processed in slices of time",
             f"leave slices out, or go back at most {_MOST_BACK} events",
         )
-    within = binding.time.ticks(query.within, "WITHIN")
-    within += sum(_ticks_back(column) for column in binding.past)
+    looks_back = binding.compiled.ticks.looks_back
+    if looks_back is None:
+        raise query.fault(
+            ("within",),
+            "this cannot be processed in slices of time: nothing bounds how long an interval without "
+            "a window lasts",
+            "leave slices out, or give every symbol a window",
+        )
+    within = looks_back + sum(_ticks_back(column) for column in binding.past)
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(
         "min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)"
