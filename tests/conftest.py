@@ -7,7 +7,7 @@ import os
 import pytest
 
 #: So many seeds take a minute or so on two cores; a long run takes as many minutes as hours.
-_DEFAULT = 600
+_DEFAULT = 400
 _LONG = 20_000
 #: Seeds in one test: large enough to share what is loaded, small enough for pytest-xdist.
 _CHUNK = 50

@@ -137,7 +137,7 @@ class Aggregation:
         can = np.ones(len(pages), np.bool_)
         always = can.copy()
         if self.where is not None:
-            (verdict,) = verdicts([self.where], pages.schema, pages.table)
+            (verdict,) = verdicts([self.where], pages.schema, pages.table, pages.may_have)
             can, always = verdict.can_hold, verdict.always_holds
         times = pages.times(self.time)
         if times is None:

@@ -192,7 +192,11 @@ class Archive:
         ]
         nothing = statistics_of_nothing(schema, key)
         nothing = nothing.insert_column(0, pl.Series(FILE, [], dtype=pl.Int64))
-        return Pages(schema, tuple(self.files), pl.concat([nothing, *tables]), key)
+        return Pages(
+            schema, tuple(self.files), pl.concat([nothing, *tables]), manifest.time, manifest.key,
+            load_filters=lambda: pl.concat([pl.DataFrame(), *map(store.filters, manifest.files)],
+                                           how="diagonal"),
+        )  # fmt: skip
 
     def refresh(self) -> Archive:
         """Take notice of what others have written; gives the archive itself.

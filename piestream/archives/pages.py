@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.archives.filters import FILTER, Flags, may_have
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.expressions.columns import columns_named
 
-__all__ = ["FILE", "Pages", "Words", "scanned"]
+__all__ = ["FILE", "Pages", "Words", "scanned", "stretches"]
 
 Words = NDArray[np.int64]
 
@@ -34,10 +36,15 @@ class Pages:
     schema: pl.Schema
     paths: tuple[Path, ...]
     table: pl.DataFrame
-    key: str | None = None  # the column whose values are listed, where they are
+    time: str | None = (
+        None  # within a file rows lie in order of the keys and this time, if it is known
+    )
+    keys: tuple[str, ...] = ()  # of the first one the values are listed, where they are few
     has_exact_bounds: bool = True  # whether bounds are values that are there
     #: Columns that stand in the names of folders, as in ``day=2026-03-01``.
     in_folders: Mapping[str, pl.DataType] = field(default_factory=dict)
+    #: Gives a table of filters, a row a page; see `piestream.archives.filters`.
+    load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
 
     def __len__(self) -> int:
         return len(self.table)
@@ -75,6 +82,17 @@ class Pages:
             return None
         return found[columns[0]].to_numpy(), found[columns[1]].to_numpy()
 
+    @cached_property
+    def filters(self) -> dict[str, list[bytes | None]]:
+        """The filters of columns that have them, by their names."""
+        loaded = self.load_filters()
+        return {name.removeprefix(FILTER): loaded[name].to_list() for name in loaded.columns}
+
+    def may_have(self, name: str, value: Any) -> Flags | None:
+        """On which pages a column may have a value; None if no filter says so."""
+        found = self.filters.get(name)
+        return None if found is None else may_have(found, value)
+
     def scan(self) -> pl.LazyFrame:
         """All rows."""
         return scanned(self.paths, self.in_folders).select(columns_named(self.schema))
@@ -86,7 +104,7 @@ class Pages:
         that are wanted: to begin anew costs more. What was not wanted is left out again.
         """
         frames = []
-        for first, last in _stretches(pages, self.files, gap):
+        for first, last in stretches(pages, self.files, gap):
             rows = int(self.rows[first : last + 1].sum())
             scan = scanned(self.paths[int(self.files[first])], self.in_folders)
             frame = (
@@ -111,7 +129,7 @@ def scanned(paths: Path | Sequence[Path], in_folders: Mapping[str, pl.DataType])
     )
 
 
-def _stretches(pages: Words, files: Words, gap: int) -> list[tuple[int, int]]:
+def stretches(pages: Words, files: Words, gap: int) -> list[tuple[int, int]]:
     """Pages, in order, as first and last ones of stretches within files."""
     if not len(pages):
         return []

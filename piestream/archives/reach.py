@@ -47,10 +47,12 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     """How far a query looks; None where its matches depend on rows that are far away.
 
     They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
-    what was given before counts (LIMIT, COOLDOWN), where rows follow a match however
-    long that takes (EMIT ON BOTH, UNTIL), and where the end of the rows does (``at_end``).
+    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of the rows counts
+    (``at_end``), and where what was given before counts (LIMIT, COOLDOWN) and so do rows before a match.
     """
-    if query.rows is not None or query.is_combined or query.limits:
+    if query.rows is not None or query.is_combined:
+        return None
+    if query.limits and binding.past:
         return None
     if query.emit is Emit.BOTH or options.at_end != "open" or not _is_known(query):
         return None

@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.cores import Core, Flags, KeyRanges, later
+from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
-from piestream.archives.pages import Pages, Words
+from piestream.archives.pages import Words
 from piestream.archives.reach import Reach
-from piestream.archives.statistics import as_seen
-from piestream.archives.store import in_ticks
-from piestream.expressions.columns import column_named, columns_named
+from piestream.engine.projection import KEY, PREDICATE, TIME
 
 __all__ = ["CORE", "RESERVED", "Selection"]
 
@@ -28,8 +27,7 @@ __all__ = ["CORE", "RESERVED", "Selection"]
 CORE = "__core__"
 #: The names of columns that begin like this are taken.
 RESERVED = "__"
-_TIME, _CELL, _ORDER, _SEEN = "__time__", "__cell__", "__order__", "__key__"
-_PARTITION = "__partition__"
+_CELL, _ORDER, _PARTITION = "__cell__", "__order__", "__partition__"
 
 
 @dataclass(frozen=True)
@@ -49,22 +47,13 @@ class _Stretches:
 class Selection:
     """What is read of an archive for some cores of one query."""
 
-    def __init__(
-        self,
-        pages: Pages,
-        columns: Sequence[str],
-        time: str,
-        keys: Sequence[str],
-        ranges: KeyRanges | None,
-        reach: Reach,
-    ) -> None:
-        self.pages = pages
-        self.columns = list(columns)
-        self.time = time
-        self.keys = list(keys)
+    def __init__(self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach) -> None:
+        self.decoder = decoder
+        self.pages = pages = decoder.pages
+        self.keys = [KEY + name for name in decoder.binding.query.partition_by]
         self.ranges = ranges
         self.reach = reach
-        found = pages.times(time)
+        found = pages.times(decoder.binding.time.name)
         assert found is not None
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
@@ -72,8 +61,8 @@ class Selection:
 
     @property
     def n_read(self) -> int:
-        """How many rows have been read."""
-        return int(self.pages.rows[self.is_read].sum())
+        """How many rows have been decoded."""
+        return int(self.pages.rows[self.is_read & ~self.decoder.is_quiet].sum())
 
     def wanted(self, core: Core) -> Flags:
         """Whether each page may have rows of a core, or of the window before it."""
@@ -81,25 +70,42 @@ class Selection:
         there: Flags = (self.lasts >= start) & (self.firsts <= core.last)
         return there if self.ranges is None else there & self.ranges.reach(core.cells)
 
-    def read(self, cores: Sequence[Core], holds: pl.Expr) -> pl.DataFrame:
+    def read(self, cores: Sequence[Core]) -> pl.DataFrame:
         """The rows of some cores with what they need, each with the number of its core.
 
-        ``holds`` says whether a row can begin something.
+        They are projected rows of the query whose first key is that number.
         """
-        self._add(np.any([self.wanted(core) for core in cores], axis=0))
-        while True:
-            order, partitions, times = self._ordered()
-            found = self._stretches(cores, holds, order, partitions, times)
-            missing = found.needs.missing_pages(~self.is_read)
-            if not missing.any():
-                break
-            self._add(missing)
+        found, order = self._with_needs(cores)
         counts = found.ends - found.leads
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         places += np.repeat(found.leads, counts)
+        rows = self._chosen(places, order)
+        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
+
+    def read_together(self, cores: Sequence[Core]) -> pl.DataFrame:
+        """The rows of some cores with what they need, each once: projected rows of the query."""
+        found, order = self._with_needs(cores)
+        begins = np.zeros(len(self.rows) + 1, np.int64)
+        np.add.at(begins, found.leads, 1)
+        np.add.at(begins, found.ends, -1)
+        return self._chosen(np.flatnonzero(np.cumsum(begins)[:-1]), order)
+
+    def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
+        """The stretches of some cores, read with all that they need, and the order of rows."""
+        self._add(np.any([self.wanted(core) for core in cores], axis=0))
+        while True:
+            order, partitions, times = self._ordered()
+            found = self._stretches(cores, order, partitions, times)
+            missing = found.needs.missing_pages(~self.is_read)
+            if not missing.any():
+                return found, order
+            self._add(missing)
+
+    def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
         chosen = places if order is None else order[places]
-        rows: pl.DataFrame = self.rows.select(columns_named(self.columns))[chosen]
-        return rows.with_columns(pl.Series(CORE, np.repeat(found.cores, counts)))
+        helpers = (SEEN, _CELL, _ORDER)
+        kept = [column for column in self.rows.iter_columns() if column.name not in helpers]
+        return pl.DataFrame(kept)[chosen]
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -111,42 +117,26 @@ class Selection:
         """Read some more pages."""
         pages = np.flatnonzero(wanted & ~self.is_read)
         self.is_read[pages] = True
-        frames = self.pages.read(pages, self.columns)
-        frame = pl.concat(frames) if frames else pl.DataFrame(
-            schema={name: self.pages.schema[name] for name in self.columns}
-        )  # fmt: skip
-        counts = self.pages.rows[pages]
+        frame, counts = self.decoder.read(pages)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        frame = frame.with_columns(
-            in_ticks(self.time).alias(_TIME),
-            pl.Series(_ORDER, np.repeat(pages, counts) * (1 << 32) + places, dtype=pl.Int64),
-            *self._seen_key(),
-        )
+        number = np.repeat(pages, counts) * (1 << 32) + places
+        frame = frame.with_columns(pl.Series(_ORDER, number, dtype=pl.Int64))
         if self.ranges is not None:
             frame = frame.with_columns(self._cells(frame, self.ranges))
         known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(_ORDER)
         self._rows = known
 
-    def _seen_key(self) -> list[pl.Expr]:
-        """The first key as statistics have it, and keys of floats as partitions have them."""
-        if not self.keys:
-            return [pl.lit(0, pl.Int8).alias(_SEEN)]
-        schema = self.pages.schema
-        floats = [column_named(k).fill_nan(None) for k in self.keys if schema[k].is_float()]
-        seen = as_seen(self.keys[0], schema[self.keys[0]])
-        return [*floats, (pl.lit(0, pl.Int8) if seen is None else seen).alias(_SEEN)]
-
     def _cells(self, frame: pl.DataFrame, ranges: KeyRanges) -> pl.Series:
         """The cell of each row's key."""
-        distinct = frame[_SEEN].unique()
-        cells = pl.DataFrame({_SEEN: distinct, _CELL: ranges.of_keys(distinct)})
-        return frame.select(_SEEN).join(
-            cells, on=_SEEN, how="left", nulls_equal=True, maintain_order="left"
+        distinct = frame[SEEN].unique()
+        cells = pl.DataFrame({SEEN: distinct, _CELL: ranges.of_keys(distinct)})
+        return frame.select(SEEN).join(
+            cells, on=SEEN, how="left", nulls_equal=True, maintain_order="left"
         )[_CELL]  # fmt: skip
 
     def _ordered(self) -> tuple[Words | None, Words | None, Words]:
         """The places of rows by partition and time, and both; None: as they are, or there is one."""
-        times = self.rows[_TIME].to_numpy()
+        times = self.rows[TIME].to_numpy()
         if not self.keys:
             if bool((times[1:] >= times[:-1]).all()):
                 return None, None, times
@@ -154,14 +144,14 @@ class Selection:
             return order, None, times[order]
         names = [f"key{number}" for number in range(len(self.keys))]
         keys = self.rows.select(
-            column_named(key).alias(name) for name, key in zip(names, self.keys, strict=True)
+            pl.col(key).alias(name) for name, key in zip(names, self.keys, strict=True)
         )
         known = keys.unique().with_row_index(_PARTITION)
-        numbered = keys.with_columns(self.rows[_TIME]).join(
+        numbered = keys.with_columns(self.rows[TIME]).join(
             known, on=names, how="left", nulls_equal=True, maintain_order="left"
         )
         order = (
-            numbered.select(pl.arg_sort_by(_PARTITION, _TIME, maintain_order=True))
+            numbered.select(pl.arg_sort_by(_PARTITION, TIME, maintain_order=True))
             .to_series()
             .cast(pl.Int64)
             .to_numpy()
@@ -193,9 +183,8 @@ class Selection:
         return np.where(inside & (times >= starts[found]), found, -1)
 
     def _stretches(
-        self, cores: Sequence[Core], holds: pl.Expr, order: Words | None,
-        partitions: Words | None, times: Words,
-    ) -> _Stretches:  # fmt: skip
+        self, cores: Sequence[Core], order: Words | None, partitions: Words | None, times: Words
+    ) -> _Stretches:
         """The rows of each partition in each core, and what is needed before them."""
         of_row = self._core_of_rows(cores, times, order)
         begins = np.ones(len(times), np.bool_)
@@ -213,9 +202,9 @@ class Selection:
         shown = self.rows[firsts if order is None else order[firsts]]
         is_needed = np.ones(len(firsts), np.bool_)
         if not self.reach.reads_the_past and len(firsts):
-            is_needed = (
-                shown.with_columns(holds.alias(CORE))[CORE].fill_null(True).to_numpy().copy()
-            )
+            bits = [name for name in shown.columns if name.startswith(PREDICATE)]
+            is_needed = shown.select(pl.any_horizontal(bits).fill_null(False)).to_series()
+            is_needed = is_needed.to_numpy().copy()
             following = np.minimum(firsts + 1, len(times) - 1)
             is_needed |= (following < ends) & (times[following] == times[firsts])
         begin = (
@@ -228,9 +217,9 @@ class Selection:
         needs = Needs(
             pages=self.pages,
             page_times=(self.firsts, self.lasts),
-            key=self.keys[0] if self.keys else None,
+            key=self.decoder.key,
             reach=self.reach,
-            keys=shown[_SEEN].gather(chosen),
+            keys=shown[SEEN].gather(chosen),
             firsts=times[firsts[chosen]],
             starts=starts[chosen],
             bounds=bounds[chosen],

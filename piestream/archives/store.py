@@ -9,7 +9,7 @@ its generations, and a generation on the disk stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -25,6 +25,7 @@ from piestream.archives.durable import (
     replace_text,
     write_pending,
 )
+from piestream.archives.filters import FILTER, page_filters
 from piestream.archives.lock import writer_lock
 from piestream.archives.manifest import MANIFEST, BatchId, DataFile, Manifest
 from piestream.archives.statistics import page_statistics
@@ -73,9 +74,18 @@ class Store:
         return self.path / _STATISTICS / file.statistics
 
     def statistics(self, file: DataFile) -> pl.DataFrame:
-        """The statistics of the pages of a file."""
+        """The statistics of the pages of a file, without filters."""
+        return self._statistics(file, lambda name: not name.startswith(FILTER))
+
+    def filters(self, file: DataFile) -> pl.DataFrame:
+        """The filters of the pages of a file: most queries read none."""
+        return self._statistics(file, lambda name: name.startswith(FILTER))
+
+    def _statistics(self, file: DataFile, is_wanted: Callable[[str], bool]) -> pl.DataFrame:
+        data = self.statistics_path(file).read_bytes()
         try:
-            return pl.read_ipc(BytesIO(self.statistics_path(file).read_bytes()))
+            wanted = [name for name in pl.read_ipc_schema(BytesIO(data)) if is_wanted(name)]
+            return pl.read_ipc(BytesIO(data), columns=wanted) if wanted else pl.DataFrame()
         except pl.exceptions.PolarsError as error:
             raise ArchiveError(f"{self.statistics_path(file)} is damaged: {error}") from None
 
@@ -168,18 +178,15 @@ class Store:
                     break
             else:
                 frame = pl.read_parquet(rows, glob=False)
-                key = manifest.key[0] if manifest.key else None
-                again = page_statistics(frame, manifest.page_rows, key)
-                if len(frame) != file.rows or not again.equals(self.statistics(file)):
+                again = _statistics_of(manifest, frame)
+                if len(frame) != file.rows or not again.equals(self._statistics(file, bool)):
                     yield f"{statistics} does not say what is in {rows}"
 
     def _write(self, manifest: Manifest, name: str, number: int, frame: pl.DataFrame) -> DataFile:
         """The files of some rows and of their statistics; they are in no manifest yet."""
         frame = frame.rechunk()
         times = frame.select(in_ticks(manifest.time)).to_series()
-        statistics = page_statistics(
-            frame, manifest.page_rows, manifest.key[0] if manifest.key else None
-        )
+        statistics = _statistics_of(manifest, frame)
         pending = self.path / _PENDING / f"{name}.part"
         pending_statistics = self.path / _PENDING / f"{name}.statistics.part"
         crc32 = write_pending(
@@ -226,6 +233,13 @@ class Store:
                 path.unlink()
             if left:
                 flush_directory(self.path / folder)
+
+
+def _statistics_of(manifest: Manifest, frame: pl.DataFrame) -> pl.DataFrame:
+    """What is kept of the pages of a file."""
+    key = manifest.key[0] if manifest.key else None
+    found = page_statistics(frame, manifest.page_rows, key)
+    return found.hstack(page_filters(frame, manifest.page_rows, manifest.key))
 
 
 def _file_fault(path: Path, known: int) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from piestream.expressions.predicate import Predicate
 __all__ = ["Verdict", "verdicts"]
 
 Flags = NDArray[np.bool_]
+MayHave = Callable[[str, Any], Flags | None]
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,23 @@ class Verdict:
 
 
 def verdicts(
-    predicates: Sequence[Predicate], schema: Mapping[str, pl.DataType], table: pl.DataFrame
+    predicates: Sequence[Predicate],
+    schema: Mapping[str, pl.DataType],
+    table: pl.DataFrame,
+    may_have: MayHave | None = None,
 ) -> list[Verdict]:
-    """What statistics, a row a page, say of some predicates over columns of these types."""
-    return [_verdict(predicate, schema, table) for predicate in predicates]
+    """What statistics, a row a page, say of some predicates over columns of these types.
+
+    ``may_have`` gives the pages on which a column may have a value, where more than bounds is known.
+    """
+    return [_verdict(predicate, schema, table, may_have) for predicate in predicates]
 
 
 def _verdict(
-    predicate: Predicate, schema: Mapping[str, pl.DataType], table: pl.DataFrame
+    predicate: Predicate,
+    schema: Mapping[str, pl.DataType],
+    table: pl.DataFrame,
+    may_have: MayHave | None,
 ) -> Verdict:
     nothing = Verdict(np.ones(len(table), np.bool_), np.zeros(len(table), np.bool_))
     if predicate.is_polars:
@@ -49,7 +60,11 @@ def _verdict(
             (missing < pl.col(ROWS)).fill_null(True), (missing > 0).fill_null(True),
         )  # fmt: skip
 
-    truth = truth_of(predicate.typed(schema), column)
+    def has(name: str, value: Any) -> pl.Expr | None:
+        found = None if may_have is None else may_have(name, value)
+        return None if found is None else pl.lit(pl.Series(found))
+
+    truth = truth_of(predicate.typed(schema), column, has)
     judged = [truth.true.alias("true"), (truth.false | truth.null).alias("other")]
     try:
         found = table.with_columns(judged).select("true", "other")

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import run
+from piestream.archives import planning, run
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
@@ -28,7 +28,7 @@ _BRAKING = """
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Archives as small as these would be read as a whole."""
-    monkeypatch.setattr(run, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(planning, "_LEAST_ROWS", 0)
 
 
 def _rows(n: int = 40_000, cars: int = 4) -> pl.DataFrame:
@@ -83,6 +83,16 @@ def test_of_one_key_only_its_pages_are_read(tmp_path: Path) -> None:
     assert _read(query, lake) < 600
 
 
+def test_of_a_text_that_is_rare_only_its_pages_are_read(tmp_path: Path) -> None:
+    names = pl.Series([f"n{n * 7919 % 997}" for n in range(40_000)])
+    rows = _rows(cars=1).with_columns(name=names.scatter(20_000, "n500x"))
+    lake = _lake(tmp_path, rows, None)
+    query = ps.query(_BRAKING.replace("AS braking", "AS name = 'n500x'"))
+    _same(query.run(lake), query.run(rows))
+    assert 0 < _read(query, lake) < 3000
+    assert lake.aggregate("COUNT(*)", where="name = 'n500x'").item() == 1
+
+
 def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
     lake = _lake(tmp_path, _rows())
     query = ps.query(_BRAKING.replace("speed > 60", "speed > 1000 AND NOT braking"))
@@ -115,8 +125,6 @@ def test_what_predicates_read_of_earlier_rows_is_read_too(
     "text",
     [
         _BRAKING + " EMIT ON BOTH",
-        _BRAKING + " ONCE PER b",
-        _BRAKING + " LIMIT 1",
         _BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50"),
         _BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
     ],
@@ -128,6 +136,41 @@ def test_what_depends_on_rows_far_away_is_found_by_reading_all(tmp_path: Path, t
     _same(query.run(lake), query.run(rows))
     assert _read(query, lake) == len(rows)
     _same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
+
+
+@pytest.mark.parametrize("limit", ["ONCE PER b", "LIMIT 3", "NO OVERLAP", "COOLDOWN 9"])
+def test_limits_judge_what_is_found_on_few_pages(tmp_path: Path, limit: str) -> None:
+    rows = _rows().with_columns(braking=pl.col("ts") % 9000 < 40)
+    lake = _lake(tmp_path, rows)
+    query = ps.query(f"{_BRAKING} {limit}")
+    found = query.run(lake)
+    assert 4 <= len(found) < len(ps.query(_BRAKING).run(lake))
+    _same(found, query.run(rows))
+    assert _read(query, lake) < 20_000
+
+
+def test_pages_that_statistics_decide_are_not_decoded(tmp_path: Path) -> None:
+    rows = _rows(cars=1).with_columns(
+        speed=pl.when(pl.col("ts") % 5000 < 4990).then(70.0).otherwise(5)
+    )
+    lake = _lake(tmp_path, rows, None)
+    query = ps.query(_BRAKING.replace("WITHIN 300", "WITHIN 20000") + " RETURN b.ts, s.ts")
+    _same(query.run(lake), query.run(rows))
+    assert len(query.run(lake)) > 0
+    assert _read(query, lake) < 1500
+
+
+def test_columns_are_decoded_where_something_depends_on_them(tmp_path: Path) -> None:
+    rows = _rows(cars=1).with_columns(heat=pl.lit(1.5))
+    lake = _lake(tmp_path, rows, None, page_rows=10)
+    query = ps.query(_BRAKING + " RETURN AVG(b.heat) AS heat, s.ts")
+    _same(query.run(lake), query.run(rows))
+    work = ArchiveRun(query, source_of(lake), FileOptions())
+    list(work.results())
+    decoder = work.plan.decoder
+    counts = dict(zip(decoder.columns, decoder.decoded.sum(axis=0).tolist(), strict=True))
+    assert (counts["heat"], counts["braking"]) == (4, 0)
+    assert counts["speed"] > 20
 
 
 def test_a_run_that_began_long_before_the_pages_that_are_read_is_none_of_theirs(

@@ -10,6 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from piestream.archives.filters import FILTER, may_have, page_filters
+from piestream.archives.pages import Pages
 from piestream.archives.statistics import page_statistics
 from piestream.archives.verdicts import verdicts
 from piestream.language import Predicate, QueryError
@@ -24,6 +26,8 @@ def test_random_predicates_over_random_pages(seed: int) -> None:
     for size in (1, 2, 3, 8):
         frame = with_past(pl.DataFrame(rows(random, 60), schema=SCHEMA))
         table = page_statistics(frame.select(list(SCHEMA)), size, None)
+        filters = page_filters(frame.select(list(SCHEMA)), size, list(SCHEMA))
+        known = Pages(pl.Schema(SCHEMA), (), table, load_filters=lambda found=filters: found)
         for _ in range(12):
             text = expressions.truth(random.choice((1, 2, 3)))
             try:
@@ -31,7 +35,7 @@ def test_random_predicates_over_random_pages(seed: int) -> None:
                 holds = frame.select(predicate.to_polars(SCHEMA)).to_series()
             except QueryError:
                 continue
-            (verdict,) = verdicts([predicate], pl.Schema(SCHEMA), table)
+            (verdict,) = verdicts([predicate], pl.Schema(SCHEMA), table, known.may_have)
             for page, (can, always) in enumerate(
                 zip(verdict.can_hold, verdict.always_holds, strict=True)
             ):
@@ -128,3 +132,40 @@ def test_a_predicate_in_polars_is_not_judged() -> None:
     )
     assert found.can_hold.tolist() == [True]
     assert found.always_holds.tolist() == [False]
+
+
+def test_filters_have_every_value_and_few_others() -> None:
+    texts = [f"order {n}" for n in range(4000)] + [None]
+    frame = pl.DataFrame({"text": texts, "key": range(-5, 3996)})
+    filters = page_filters(frame, 1000, ["key"])
+    for page, part in enumerate(frame.iter_slices(1000)):
+        for name in frame.columns:
+            of_page = filters[FILTER + name].to_list()[page : page + 1]
+            assert all(may_have(of_page, one)[0] for one in part[name].drop_nulls())
+    others = [may_have(filters[FILTER + "text"].to_list(), f"other {n}").mean() for n in range(500)]
+    assert sum(others) / len(others) < 0.05
+    assert page_filters(frame, 1000, []).columns == [FILTER + "text"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 'b'", "none"),
+        ("x = 'c'", "some"),
+        ("x IN ('b', 'bb')", "none"),
+        ("x IN ('b', 'c')", "some"),
+        ("x LIKE 'b'", "none"),
+        ("x <> 'b'", "all"),
+        ("NOT x = 'b'", "all"),
+        ("x <> 'c'", "some"),
+        ("y = 3", "none"),
+        ("3 = y OR x = 'b'", "none"),
+        ("y = 5", "some"),
+    ],
+)
+def test_a_value_between_the_bounds_that_is_not_there(text: str, said: str) -> None:
+    frame = pl.DataFrame({"x": ["a", "c", "e"], "y": [1, 5, 9]})
+    table, filters = page_statistics(frame, 3, None), page_filters(frame, 3, ["y"])
+    known = Pages(frame.schema, (), table, load_filters=lambda: filters)
+    (found,) = verdicts([Predicate.parse(text)], frame.schema, table, known.may_have)
+    assert said == ("all" if found.always_holds[0] else "some" if found.can_hold[0] else "none")

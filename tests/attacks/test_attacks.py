@@ -10,9 +10,9 @@ import pytest
 from tests.attacks.workers import AttackError, Watch, attack
 
 _TRIES = {
-    "texts": 500,
-    "predicates": 4_000,
-    "states": 20_000,
+    "texts": 250,
+    "predicates": 2_000,
+    "states": 8_000,
     "row_states": 3_000,
     "interruptions": 12,
     "threads": 6,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
-_SEEDS = 4
+_SEEDS = 2
 _OUT_OF_BOUNDS = """
 import numpy as np
 from piestream.compiled.primitives import pointer, within

@@ -76,13 +76,17 @@ class Truth:
 
 #: What is known of a column; None: nothing.
 ColumnBounds = Callable[[str], Bounds | None]
+#: Whether a column may have a value somewhere on a page; None: it is not known.
+MayHave = Callable[[str, Any], pl.Expr | None]
 
 
-def truth_of(expression: Expression, columns: ColumnBounds) -> Truth:
+def truth_of(
+    expression: Expression, columns: ColumnBounds, may_have: MayHave = lambda *_: None
+) -> Truth:
     """What a condition may be on each page."""
     if is_too_large(expression, children, lambda _: _MENTIONS):
         return Truth(_YES, _YES, _YES)
-    return _Writer(columns).truth(expression)
+    return _Writer(columns, may_have).truth(expression)
 
 
 def _unknown(there: pl.Expr = _YES) -> Bounds:
@@ -99,8 +103,9 @@ def _is(tested: pl.Expr) -> pl.Expr:
 
 
 class _Writer:
-    def __init__(self, columns: ColumnBounds) -> None:
+    def __init__(self, columns: ColumnBounds, may_have: MayHave) -> None:
         self.columns = columns
+        self.may_have = may_have
 
     # Conditions
 
@@ -118,17 +123,46 @@ class _Writer:
                 part = self.truth(operand)
                 return Truth(part.false, part.true, part.null)
             case Comparison(operator, left, right):
-                return _compared(operator, self.value(left), self.value(right))
+                return self._comparison(operator, left, right)
             case IsNull(operand):
                 value = self.value(operand)
                 return Truth(value.missing, value.there, _NO)
             case Member(operand, values):
-                return self._member(self.value(operand), values, operand.type)
+                found = self._member(self.value(operand), values, operand.type)
+                if len(values) > _MOST_MEMBERS:
+                    return found
+                there = _any(self._has(operand, one) for one in values)
+                return replace(found, true=found.true & there)
             case Like(operand, parts):
-                return _like(self.value(operand), parts)
+                found = _like(self.value(operand), parts)
+                if len(parts) == 1 and not parts[0][0]:
+                    return replace(found, true=found.true & self._has(operand, parts[0][1]))
+                return found
         value = self.value(expression)
         low, high = value.low.cast(pl.Boolean), value.high.cast(pl.Boolean)
         return Truth(value.there & _may(high), value.there & _may(~low), value.missing)
+
+    def _comparison(
+        self, operator: ComparisonOperator, left: Expression, right: Expression
+    ) -> Truth:
+        found = _compared(operator, self.value(left), self.value(right))
+        if isinstance(left, Const):
+            left, right = right, left
+        if operator not in ("=", "<>") or not isinstance(right, Const) or right.value is None:
+            return found
+        there = self._has(left, right.value)
+        if operator == "=":
+            return replace(found, true=found.true & there)
+        return replace(found, false=found.false & there)
+
+    def _has(self, operand: Expression, value: Any) -> pl.Expr:
+        """Whether an operand may have a value that is not NULL, by more than its bounds."""
+        if not isinstance(operand, Field) or operand.type.is_wide:
+            return _YES
+        if operand.type.kind not in (Kind.STRING, Kind.INT):
+            return _YES
+        found = self.may_have(operand.name, value)
+        return _YES if found is None else found
 
     def _member(self, value: Bounds, values: Sequence[Any], type: Type) -> Truth:
         if len(values) > _MOST_MEMBERS or type.is_wide:

@@ -1,0 +1,238 @@
+"""Of the pages that are read only those columns are decoded that something depends on.
+
+Where statistics decide a predicate on a page, its columns are not decoded there for it; those that RETURN
+or WHERE read of an interval only where there can be one. A page on which all predicates are decided, and
+of which nothing else is read, is not decoded at all: the row at which it begins stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.pages import Pages, Words, stretches
+from piestream.archives.statistics import (
+    HIGHEST,
+    LOWEST,
+    MISSING,
+    as_seen,
+    has_exact_bounds,
+)
+from piestream.archives.verdicts import Flags, Verdict
+from piestream.engine.projection import PREDICATE, Projection
+from piestream.expressions.columns import columns_named
+from piestream.language.model import Aggregate, Query, Value
+from piestream.plan.binding import Binding
+
+__all__ = ["SEEN", "Decoder"]
+
+#: The column with the first key of a row, as statistics have it.
+SEEN = "__key__"
+#: So many pages more are read to save beginning anew.
+_GAP = 3
+
+
+class Decoder:
+    """Reads pages as the projected rows of one query, see `piestream.engine.projection`."""
+
+    def __init__(self, pages: Pages, binding: Binding, verdicts: Sequence[Verdict]) -> None:
+        self.pages = pages
+        self.binding = binding
+        self.verdicts = verdicts  # of each distinct predicate
+        self.projection = Projection(binding)
+        self.columns = list(binding.columns)
+        self.columns_of = {name: number for number, name in enumerate(self.columns)}
+        #: Which columns of which pages have been decoded.
+        self.decoded = np.zeros((len(pages), len(self.columns)), np.bool_)
+        self.is_decided = [verdict.always_holds | ~verdict.can_hold for verdict in verdicts]
+
+    @property
+    def key(self) -> str | None:
+        """The first column of PARTITION BY."""
+        keys = self.binding.query.partition_by
+        return keys[0] if keys else None
+
+    @cached_property
+    def needed(self) -> Flags:
+        """Which columns of which pages something depends on."""
+        query = self.binding.query
+        found = np.zeros(self.decoded.shape, np.bool_)
+        for name in (*query.partition_by, self.binding.time.name):
+            found[:, self.columns_of[name]] = True
+        distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
+        reads_the_past = bool(self.projection.ordered_predicates)
+        for predicate, is_decided in zip(distinct, self.is_decided, strict=True):
+            for name in predicate.columns:
+                found[:, self.columns_of[name]] |= reads_the_past | ~is_decided
+        for column, pages in _values_read(query, self.verdicts).items():
+            if column is not None and column in self.columns_of:
+                found[:, self.columns_of[column]] |= pages
+        return found
+
+    @cached_property
+    def is_quiet(self) -> Flags:
+        """Which pages have nothing that their first row does not have, of one partition each."""
+        nothing = np.zeros(len(self.pages), np.bool_)
+        query, pages = self.binding.query, self.pages
+        times = pages.times(self.binding.time.name)
+        if times is None or not pages.has_exact_bounds or not _only_changes_count(query):
+            return nothing
+        if self.binding.time.name != pages.time:
+            return nothing
+        found: Flags = ~nothing
+        for is_decided in self.is_decided:
+            found &= is_decided
+        for read in _values_read(query, self.verdicts).values():
+            found &= ~read
+        for key in query.partition_by:
+            found &= self._has_one_key(key)
+        if not set(pages.keys) <= set(query.partition_by):
+            return nothing  # rows of one partition lie in another order than that of time
+        return found & ~_in_overlapping_files(pages, *times)
+
+    def _has_one_key(self, name: str) -> Flags:
+        """Which pages have one value of a key, and which it is is known."""
+        table, dtype = self.pages.table, self.pages.schema[name]
+        nothing = np.zeros(len(table), np.bool_)
+        if LOWEST + name not in table.columns or not has_exact_bounds(dtype) or dtype.is_float():
+            return nothing
+        is_one = (pl.col(LOWEST + name) == pl.col(HIGHEST + name)) & (pl.col(MISSING + name) == 0)
+        return table.select(is_one.fill_null(False)).to_series().to_numpy().copy()
+
+    def read(self, wanted: Words) -> tuple[pl.DataFrame, Words]:
+        """The rows of some pages, in their order, and how many of them each page has."""
+        is_quiet = self.is_quiet[wanted]
+        frames = [self._quiet_rows(wanted[is_quiet]), *self._decoded(wanted[~is_quiet])]
+        counts = np.where(is_quiet, 1, self.pages.rows[wanted])
+        raw = pl.concat(frames)
+        if is_quiet.any():
+            raw = raw[_places(is_quiet, counts)]
+        rows = raw.select(*self.projection.columns, self._seen_key())
+        return rows.with_columns(self._known_bits(rows, wanted, counts)), counts
+
+    def _decoded(self, pages: Words) -> list[pl.DataFrame]:
+        """The rows of pages, a frame for each stretch of them of which the same columns are read."""
+        frames = []
+        for first, last in stretches(pages, self.pages.files, _GAP):
+            chosen = pages[(pages >= first) & (pages <= last)]
+            for part in self._parts(chosen):
+                needed: Flags = np.asarray(self.needed[part].any(axis=0))
+                self.decoded[part[0] : part[-1] + 1, needed] = True
+                names = [name for name, one in zip(self.columns, needed, strict=True) if one]
+                frames += self.pages.read(part, names, _GAP)
+                frames[-1] = self._with_all_columns(frames[-1])
+        return frames
+
+    def _parts(self, pages: Words) -> list[Words]:
+        """A stretch, cut where other columns are read of several pages in a row."""
+        needed = self.needed[pages]
+        breaks = np.flatnonzero((needed[1:] != needed[:-1]).any(axis=1)) + 1
+        parts: list[Words] = []
+        for part in np.split(pages, breaks):
+            if parts and min(len(part), len(parts[-1])) <= _GAP:
+                parts[-1] = np.concatenate((parts[-1], part))
+            else:
+                parts.append(part)
+        return parts
+
+    def _with_all_columns(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """With the columns that were not decoded, in which nothing is known."""
+        schema = self.pages.schema
+        missing = [
+            pl.lit(None, dtype=schema[name]).alias(name)
+            for name in self.columns
+            if name not in frame.columns
+        ]
+        return frame.with_columns(missing).select(columns_named(self.columns))
+
+    def _quiet_rows(self, pages: Words) -> pl.DataFrame:
+        """The rows that stand for pages that are not decoded."""
+        schema = self.pages.schema
+        if not len(pages):
+            return pl.DataFrame(schema={name: schema[name] for name in self.columns})
+        known = (*self.binding.query.partition_by, self.binding.time.name)
+        first = [
+            pl.col(LOWEST + name).cast(schema[name]).alias(name) for name in dict.fromkeys(known)
+        ]
+        return self._with_all_columns(self.pages.table[pages].select(first))
+
+    def _known_bits(self, rows: pl.DataFrame, pages: Words, counts: Words) -> list[pl.Series]:
+        """The predicates that statistics decide on some of the pages."""
+        changed = []
+        for number in self.projection.row_predicates:
+            decided = self.is_decided[number][pages]
+            if decided.any():
+                name = f"{PREDICATE}{number}"
+                found = rows[name].fill_null(False).to_numpy()
+                always = np.repeat(self.verdicts[number].always_holds[pages], counts)
+                bits = np.where(np.repeat(decided, counts), always, found)
+                changed.append(pl.Series(name, bits))
+        return changed
+
+    def _seen_key(self) -> pl.Expr:
+        """The first key as statistics have it; nothing where it has no bounds."""
+        seen = None if self.key is None else as_seen(self.key, self.pages.schema[self.key])
+        return (pl.lit(0, pl.Int8) if seen is None else seen).alias(SEEN)
+
+
+def _places(is_quiet: Flags, counts: Words) -> Words:
+    """Where the rows of each page are, if those of quiet pages come before all others."""
+    n_quiet = int(is_quiet.sum())
+    lengths = np.where(is_quiet, 0, counts)
+    firsts = np.where(is_quiet, np.cumsum(is_quiet) - 1, n_quiet + np.cumsum(lengths) - lengths)
+    places: Words = np.arange(int(counts.sum())) + np.repeat(
+        firsts - (np.cumsum(counts) - counts), counts
+    )
+    return places
+
+
+def _values_read(query: Query, verdicts: Sequence[Verdict]) -> dict[str | None, Flags]:
+    """The columns that RETURN and WHERE read of intervals, and the pages on which they do.
+
+    None is the number of rows.
+    """
+    distinct = {predicate: n for n, predicate in enumerate(
+        dict.fromkeys(symbol.predicate for symbol in query.symbols)
+    )}  # fmt: skip
+    number_of = {symbol.name: distinct[symbol.predicate] for symbol in query.symbols}
+    found: dict[str | None, Flags] = {}
+    for item in query.items:
+        if isinstance(item, Aggregate | Value):
+            pages = verdicts[number_of[item.symbol]].can_hold
+            known = found.get(item.column)
+            found[item.column] = pages if known is None else known | pages
+    return found
+
+
+def _only_changes_count(query: Query) -> bool:
+    """Whether nothing depends on events at which no predicate changes."""
+    return (
+        query.rows is None
+        and query.streams[0].max_gap is None
+        and not any(constraint.distances for constraint in query.constraints)
+        and all(
+            symbol.at_least is None and symbol.at_most is None
+            and symbol.at_least_events is None and symbol.at_most_events is None
+            and not symbol.predicate.reads_the_past
+            for symbol in query.symbols
+        )
+    )  # fmt: skip
+
+
+def _in_overlapping_files(pages: Pages, firsts: Words, lasts: Words) -> Flags:
+    """Which pages are of files that have times in common with another one."""
+    files = np.unique(pages.files)
+    starts = np.searchsorted(pages.files, files)
+    low, high = np.minimum.reduceat(firsts, starts), np.maximum.reduceat(lasts, starts)
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    touches = np.zeros(len(files), np.bool_)
+    touches[1:] = np.maximum.accumulate(high)[:-1] >= low[1:]
+    touches[:-1] |= high[:-1] >= low[1:]
+    overlaps = np.zeros(len(files), np.bool_)
+    overlaps[order] = touches
+    found: Flags = np.repeat(overlaps, np.diff(np.append(starts, len(pages.files))))
+    return found
