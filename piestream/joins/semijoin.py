@@ -1,10 +1,11 @@
 """The semijoin reduction: which intervals can still be part of a match, as partners come.
 
-The insert-only form of Yannakakis' algorithm. A match must begin within the window, so for each
-interval and each constraint of its symbol is kept a *bound*: the latest time at which a match can
-begin that takes its partner there, and all that is bound behind it. The lowest bound of an interval
-is its `match_bound`: below the window's floor, no match can be completed with it. Bounds only
-increase, and only up to the interval's own start, so a bound propagates at most once per increase:
+The insert-only form of Yannakakis' algorithm. Intervals of a match must begin within their windows, so
+for each interval and each constraint of its symbol is kept a *bound*: the highest floor at which a
+match can be reported that takes its partner there, and all that is bound behind it (with one window of
+all symbols: the latest time at which it can begin). The lowest bound of an interval is its
+`match_bound`: below the floor, no match can be completed with it. Bounds only increase, and only up to
+what the interval's own start gives (`Symbol.own_bound`), so a bound propagates at most once per increase:
 of the many partners inside a long interval the first raises its bound, and no other does.
 
 The partners in a range (before, after) are not stored one by one, but their bounds count as if they
