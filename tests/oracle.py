@@ -195,10 +195,14 @@ def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[R
 
 
 def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: Time) -> bool:
-    """Whether a match is reported within the windows: of all symbols, and of some (SPEC 8.6)."""
+    """Whether a match, or a part of one, is within the windows of all symbols and of some (SPEC 8.6)."""
     if query.within != NO_WINDOW and report - min(starts.values()) > clock.ticks(query.within):
         return False
-    return all(report - starts[w.symbol] <= clock.ticks(w.length) for w in query.windows)
+    return all(
+        report - starts[w.symbol] <= clock.ticks(w.length)
+        for w in query.windows
+        if w.symbol in starts
+    )
 
 
 class _Partition:
