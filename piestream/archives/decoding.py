@@ -23,7 +23,7 @@ from piestream.archives.statistics import (
 )
 from piestream.archives.verdicts import Flags, Verdict
 from piestream.engine.projection import PREDICATE, Projection
-from piestream.expressions.columns import columns_named
+from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Aggregate, Query, Value
 from piestream.plan.binding import Binding
 
@@ -31,15 +31,27 @@ __all__ = ["SEEN", "Decoder"]
 
 #: The column with the first key of a row, as statistics have it.
 SEEN = "__key__"
+_KEPT = "row:"
 #: So many pages more are read to save beginning anew.
 _GAP = 3
 
 
 class Decoder:
-    """Reads pages as the projected rows of one query, see `piestream.engine.projection`."""
+    """Reads pages as the projected rows of one query, see `piestream.engine.projection`.
 
-    def __init__(self, pages: Pages, binding: Binding, verdicts: Sequence[Verdict]) -> None:
+    One that ``keeps_rows`` decodes all columns that the query reads, and `rows_of` gives them as they are.
+    """
+
+    def __init__(
+        self,
+        pages: Pages,
+        binding: Binding,
+        verdicts: Sequence[Verdict],
+        *,
+        keeps_rows: bool = False,
+    ) -> None:
         self.pages = pages
+        self.keeps_rows = keeps_rows
         self.binding = binding
         self.verdicts = verdicts  # of each distinct predicate
         self.projection = Projection(binding)
@@ -60,6 +72,8 @@ class Decoder:
         """Which columns of which pages something depends on."""
         query = self.binding.query
         found = np.zeros(self.decoded.shape, np.bool_)
+        if query.rows is not None or self.keeps_rows:
+            return ~found  # what a row gives depends on the others of its match
         for name in (*query.partition_by, self.binding.time.name):
             found[:, self.columns_of[name]] = True
         distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
@@ -78,7 +92,9 @@ class Decoder:
         nothing = np.zeros(len(self.pages), np.bool_)
         query, pages = self.binding.query, self.pages
         times = pages.times(self.binding.time.name)
-        if times is None or not pages.has_exact_bounds or not _only_changes_count(query):
+        if self.keeps_rows or times is None:
+            return nothing
+        if not pages.has_exact_bounds or not _only_changes_count(query):
             return nothing
         if self.binding.time.name != pages.time:
             return nothing
@@ -110,8 +126,13 @@ class Decoder:
         raw = pl.concat(frames)
         if is_quiet.any():
             raw = raw[_places(is_quiet, counts)]
-        rows = raw.select(*self.projection.columns, self._seen_key())
+        kept = [column_named(name).alias(_KEPT + name) for name in self.columns * self.keeps_rows]
+        rows = raw.select(*self.projection.columns, self._seen_key(), *kept)
         return rows.with_columns(self._known_bits(rows, wanted, counts)), counts
+
+    def rows_of(self, projected: pl.DataFrame) -> pl.DataFrame:
+        """The rows, as the archive has them, that projected ones have been made of."""
+        return pl.DataFrame([projected[_KEPT + name].alias(name) for name in self.columns])
 
     def _decoded(self, pages: Words) -> list[pl.DataFrame]:
         """The rows of pages, a frame for each stretch of them of which the same columns are read."""

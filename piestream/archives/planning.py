@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,22 +13,23 @@ from piestream.archives.cores import Core, KeyRanges, cores_of, key_ranges
 from piestream.archives.decoding import Decoder
 from piestream.archives.pages import Pages
 from piestream.archives.reach import Reach, reach_of
+from piestream.archives.row_reach import needed_pages
 from piestream.archives.selection import CORE, RESERVED, Selection
-from piestream.archives.verdicts import verdicts
+from piestream.archives.verdicts import Flags, Verdict, verdicts
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding
 
-__all__ = ["ArchivePlan"]
+__all__ = ["LEAST_ROWS", "MOST_SHARE", "MOST_TOGETHER", "ArchivePlan"]
 
 #: Of fewer rows all are read: to find out what could be left out takes a twentieth of the time.
-_LEAST_ROWS = 1 << 19
+LEAST_ROWS = 1 << 19
 #: If so large a part of the rows is to be read, all are: a row that is selected costs twice as much.
-_MOST_SHARE = 0.4
+MOST_SHARE = 0.4
 #: Cores are worked on together until so many rows are to be read for them.
-_BATCH_ROWS = 1 << 22
+BATCH_ROWS = 1 << 22
 #: Where all cores have to be worked on together, as for LIMIT, they have no more rows than these.
-_MOST_TOGETHER = 1 << 24
+MOST_TOGETHER = 1 << 24
 
 
 class ArchivePlan:
@@ -41,7 +42,7 @@ class ArchivePlan:
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
-        if self.pages.n_rows < _LEAST_ROWS:
+        if self.pages.n_rows < LEAST_ROWS:
             return
         if any(name.startswith(RESERVED) for name in self.binding.columns):
             return
@@ -53,7 +54,9 @@ class ArchivePlan:
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
         self.decoder = Decoder(self.pages, self.binding, found)
-        holds = sorted((verdict.can_hold for verdict in found), key=np.count_nonzero)
+        holds = sorted(self._needed_pages(found), key=np.count_nonzero)
+        if not holds:
+            return
         if query.partition_by:
             self.ranges = key_ranges(self.pages.table, query.partition_by[0], holds[0])
         cores = cores_of(holds, *times, reach.window, self.ranges)
@@ -61,16 +64,27 @@ class ArchivePlan:
         selection = self.selection()
         for core in cores:
             wanted |= selection.wanted(core)
-        most = _MOST_SHARE * self.pages.n_rows
+        most = MOST_SHARE * self.pages.n_rows
         if self.is_together:
-            most = min(most, _MOST_TOGETHER)
+            most = min(most, MOST_TOGETHER)
         if self.pages.rows[wanted & ~self.decoder.is_quiet].sum() <= most:
             self.cores = cores
 
     @property
     def is_together(self) -> bool:
         """Whether what was given in one core counts in another: then a partition is one."""
-        return bool(self.query.limits)
+        return bool(self.query.limits) or self.query.rows is not None
+
+    def _needed_pages(self, found: Sequence[Verdict]) -> list[Flags]:
+        """Sets of pages of each of which every match has a row, or the start of an interval."""
+        distinct = dict.fromkeys(symbol.predicate for symbol in self.query.symbols)
+        can_hold = {
+            predicate: verdict.can_hold for predicate, verdict in zip(distinct, found, strict=True)
+        }
+        if self.query.rows is None:
+            return list(can_hold.values())
+        by_name = {symbol.name: can_hold[symbol.predicate] for symbol in self.query.symbols}
+        return needed_pages(self.query.rows.pattern, by_name)
 
     def selection(self) -> Selection:
         """What reads some cores."""
@@ -88,7 +102,7 @@ class ArchivePlan:
         wanted = np.zeros(len(self.pages), np.bool_)
         for core in sorted(self.cores, key=lambda core: (core.first, core.cells)):
             more = wanted | selection.wanted(core)
-            if batch and self.pages.rows[more].sum() > _BATCH_ROWS:
+            if batch and self.pages.rows[more].sum() > BATCH_ROWS:
                 yield batch
                 batch, more = [], selection.wanted(core)
             batch.append(core)

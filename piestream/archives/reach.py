@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 
+from piestream.archives.row_reach import is_bounded
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
 from piestream.language.model import Constraint, Emit, Query, Source, Symbol
 from piestream.language.options import RunOptions
+from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 
-__all__ = ["Reach", "reach_of"]
+__all__ = ["Reach", "is_local", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -48,20 +50,32 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
 
     They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
     rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of the rows counts
-    (``at_end``), and where what was given before counts (LIMIT, COOLDOWN) and so do rows before a match.
+    (``at_end``), and in row patterns without WITHIN.
     """
-    if query.rows is not None or query.is_combined:
+    if query.is_combined or not is_local(query, options):
         return None
-    if query.limits and binding.past:
-        return None
-    if query.emit is Emit.BOTH or options.at_end != "open" or not _is_known(query):
-        return None
-    ticks = query_ticks(query, binding.time)
     past = _past([column.node for column in binding.past])
-    if past is None or ticks.looks_back is None:
+    if past is None:
         return None
     rows, length = past
-    return Reach(ticks.looks_back, 1 + rows, length, ticks.max_gap, bool(binding.past))
+    if query.rows is not None:
+        time = binding.time
+        window = query.ticks(("within",), query.within, time.nanoseconds_per_tick, time.needs_units)
+        return Reach(window, rows, length, None, bool(binding.past))
+    ticks = query_ticks(query, binding.time)
+    return Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
+
+
+def is_local(query: Query, options: RunOptions) -> bool:
+    """Whether a match depends on nothing but the rows of its window, but for what predicates read."""
+    names = {symbol.name for symbol in query.symbols}
+    if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
+        return False
+    if query.emit is Emit.BOTH or options.at_end != "open":
+        return False
+    if query.rows is not None and not is_bounded(query):
+        return False
+    return _is_known(query)
 
 
 def _is_known(query: Query) -> bool:

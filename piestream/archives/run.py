@@ -81,10 +81,14 @@ class ArchiveRun:
         for cores in self.plan.batches():
             selection = self.plan.selection()
             together = self.plan.is_together
-            rows = selection.read_together(cores) if together else selection.read(cores)
+            rows = (
+                selection.read_together(cores, self.options.ties)
+                if together
+                else selection.read(cores)
+            )
             self.read_rows += selection.n_read
             found = (
-                _found(self.plan, self.binding, rows, self.options)
+                _found(self.plan, self.binding, rows, self.options, evaluated=True)
                 if together
                 else _found_apart(self.plan, rows, cores, self.options)
             )
@@ -97,15 +101,21 @@ class ArchiveRun:
 
 
 def _found(
-    plan: ArchivePlan, binding: Binding, rows: pl.DataFrame, options: RunOptions
+    plan: ArchivePlan,
+    binding: Binding,
+    rows: pl.DataFrame,
+    options: RunOptions,
+    evaluated: bool = False,
 ) -> pl.DataFrame:
-    """The result rows of some projected rows."""
+    """The result rows of some projected rows, of which all predicates may be known."""
     if not len(rows):
         return pl.DataFrame(schema=binding.result_schema)
     threads = options.threads
     if threads is None:
         threads = (os.cpu_count() or 1) if len(rows) >= CHUNK_ROWS else 1
-    stream = open_stream(binding, ties=options.ties, lateness=None, whole=True, threads=threads)
+    stream = open_stream(
+        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated
+    )
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None
     stream.observe_time(int(times[1].max()))  # a silence may end with the archive

@@ -19,7 +19,11 @@ from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
 from piestream.archives.reach import Reach
-from piestream.engine.projection import KEY, PREDICATE, TIME
+from piestream.engine.memories import OrderedRows
+from piestream.engine.past import PastValues, with_past
+from piestream.engine.projection import KEY, PREDICATE, RAW, TIME
+from piestream.expressions.columns import columns_named
+from piestream.language.options import Ties
 
 __all__ = ["CORE", "RESERVED", "Selection"]
 
@@ -82,13 +86,48 @@ class Selection:
         rows = self._chosen(places, order)
         return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
 
-    def read_together(self, cores: Sequence[Core]) -> pl.DataFrame:
-        """The rows of some cores with what they need, each once: projected rows of the query."""
+    def read_together(self, cores: Sequence[Core], ties: Ties) -> pl.DataFrame:
+        """The rows of some cores with what they need, each once: projected rows of the query.
+
+        Their predicates are evaluated, also those that read earlier rows.
+        """
         found, order = self._with_needs(cores)
+        if self.reach.reads_the_past:
+            return self._evaluated(found, order, ties)
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
         np.add.at(begins, found.ends, -1)
         return self._chosen(np.flatnonzero(np.cumsum(begins)[:-1]), order)
+
+    def _evaluated(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
+        """The rows of stretches, and the last one before each: of these what predicates read is known."""
+        counts = found.ends - found.leads
+        stretch = np.repeat(np.arange(len(counts)), counts)
+        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        places += found.leads[stretch]
+        times = self._chosen(places, order)[TIME].to_numpy()
+        again = (stretch[1:] == stretch[:-1]) & (times[1:] == times[:-1])
+        kept = np.ones(len(places), np.bool_)
+        if ties == "first":
+            kept[1:] = ~again
+        elif ties == "last":
+            kept[:-1] = ~again
+        stretch, places, times = stretch[kept], places[kept], times[kept]
+        offsets = np.searchsorted(stretch, np.arange(len(counts) + 1))
+        rows = with_past(
+            self._chosen(places, order), self.decoder.projection,
+            OrderedRows(np.arange(len(counts)), offsets, times, True),
+            PastValues(self.decoder.binding.past),
+        )  # fmt: skip
+        inside = places >= found.firsts[stretch]
+        covered = np.zeros(len(self.rows), np.bool_)
+        covered[places[inside]] = True
+        before = ~inside & ~covered[places]
+        before[:-1] &= inside[1:]
+        if self.decoder.binding.query.rows is not None:
+            before[:] = False
+        names = [name for name in rows.columns if not name.startswith(RAW)]
+        return rows.select(columns_named(names)).filter(pl.Series(inside | before))
 
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""

@@ -13,6 +13,8 @@ from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.filters import Filter
 from piestream.diagnosis.moved_endpoints import moved_endpoints
 from piestream.diagnosis.parts import pair, with_inner
+from piestream.diagnosis.row_changes import quantifiers, row_windows, skips
+from piestream.diagnosis.row_thresholds import row_thresholds
 from piestream.diagnosis.target import Target
 from piestream.diagnosis.thresholds import thresholds
 from piestream.language.model import Constraint, Query
@@ -22,7 +24,7 @@ from piestream.plan.columns import TimeColumn
 #: Of each place in a query in brackets so many changes are tried, of which some matter to the whole.
 _INNER = 8
 
-__all__ = ["CONDITIONS", "FILTERS", "Condition", "ConditionKind"]
+__all__ = ["CONDITIONS", "FILTERS", "ROW_CONDITIONS", "Condition", "ConditionKind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,14 @@ CONDITIONS = (
     ConditionKind("condition", filter=filters.CONDITION),
     ConditionKind("limits", filter=filters.LIMITS, changes=changes.limits),
     ConditionKind("query in brackets", changes=_in_brackets),
+)
+
+#: What a row pattern has instead.
+ROW_CONDITIONS = (
+    ConditionKind("threshold", changes=row_thresholds),
+    ConditionKind("quantifier", changes=quantifiers),
+    ConditionKind("window", changes=row_windows),
+    ConditionKind("skip", changes=skips),
 )
 
 FILTERS = tuple(kind.filter for kind in CONDITIONS if kind.filter is not None)

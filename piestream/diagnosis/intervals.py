@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of
 from piestream.diagnosis.row_patterns import shown_stretches
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
+from piestream.expressions.columns import column_named
 from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions
 
@@ -30,20 +32,23 @@ def intervals(query: Query, frame: Any, options: BoundedOptions) -> Any:
     return rows.same_kind(intervals_of(rows))
 
 
-def intervals_of(rows: GivenRows) -> pl.DataFrame:
-    """Every symbol's intervals in rows."""
-    for name in rows.keys:
+def intervals_of(rows: GivenRows, keys: Sequence[str] | None = None) -> pl.DataFrame:
+    """Every symbol's intervals in rows; the columns of PARTITION BY may get other names."""
+    keys = rows.keys if keys is None else keys
+    for name in keys:
         if name in _COLUMNS:
             raise SchemaError(
                 f"the result has a column {name} beside that of PARTITION BY: rename {name}"
             )
     if rows.query.rows is not None:
-        return shown_stretches(rows)
+        return shown_stretches(rows, keys)
     tables = all_runs(rows)
-    return pl.concat([_shown(rows, s, tables[s.name]) for s in rows.query.symbols])
+    return pl.concat([_shown(rows, s, tables[s.name], keys) for s in rows.query.symbols])
 
 
-def _shown(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame:
+def _shown(
+    rows: GivenRows, symbol: Symbol, found: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
     time = rows.time
     closes = rows.closes
     ended = pl.lit(True) if closes else ~pl.col("open")
@@ -53,7 +58,7 @@ def _shown(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame
     ).with_columns((pl.col("te") - pl.col("ts")).alias("duration"))
     return found.select(
         pl.lit(symbol.name).alias("symbol"),
-        *map(pl.col, rows.keys),
+        *(column_named(key).alias(name) for key, name in zip(rows.keys, keys, strict=True)),
         time.as_times(found["ts"]).alias("ts"),
         time.as_times(found["te"]).alias("te"),
         time.as_lengths(found["duration"]).alias("duration"),

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import polars as pl
 
 from piestream.diagnosis.counting import Count
 from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
+from piestream.diagnosis.row_parts import (
+    MATCH,
+    VARIABLE,
+    measures,
+    other_pattern,
+    parts_of,
+    with_all_rows,
+)
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.engine.combined import open_stream
 from piestream.expressions.columns import column_named
 from piestream.language.model import Query, Symbol
-from piestream.language.parser import query as read_query
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import (
-    Alternation,
     Concatenation,
     EmptyMatches,
-    Exclusion,
-    MatchMode,
-    PatternNode,
-    Permutation,
-    Repetition,
     RowPattern,
-    Skip,
     SkipMode,
     Variable,
 )
 from piestream.plan.binding import bind
-from piestream.plan.outputs import MATCH_KNOWN
+from piestream.plan.outputs import MATCH_KNOWN, MATCH_START
 from piestream.show.table import cell_text
 
 __all__ = [
-    "MATCH",
-    "VARIABLE",
     "RowDiagnosis",
     "diagnose_row_pattern",
     "known_times",
@@ -46,7 +43,6 @@ __all__ = [
 ]
 
 #: Columns of tables that nobody sees; no column of a user's is called so.
-MATCH, VARIABLE = "match:", "variable:"
 _NEXT, _STRETCH = "next:", "stretch:"
 #: Of a pattern of more parts, so many are counted one by one.
 _MOST_STEPS = 12
@@ -154,7 +150,7 @@ def diagnose_row_pattern(rows: GivenRows) -> RowDiagnosis:
 
 def _counts(rows: GivenRows, name: str, matched: int) -> SymbolCounts:
     symbol = rows.query.symbol(name)
-    holds = _count(rows, _other(rows.query, Variable(name)))
+    holds = _count(rows, other_pattern(rows.query, Variable(name)))
     frame = rows.frame_of(symbol)
     values = ""
     if not holds.number and frame is not None:
@@ -164,58 +160,33 @@ def _counts(rows: GivenRows, name: str, matched: int) -> SymbolCounts:
 
 def _steps(rows: GivenRows, pattern: RowPattern) -> Iterator[Step]:
     """The pattern as it grows, part by part."""
-    parts: tuple[PatternNode, ...] = (pattern.pattern,)
-    if isinstance(pattern.pattern, Concatenation):
-        parts = pattern.pattern.parts
+    parts = parts_of(pattern)
     for size in range(1, len(parts) + 1):
         grown = Concatenation(parts[:size]) if len(parts) > 1 else parts[0]
         if not RowPattern(grown, ()).variables or _MOST_STEPS < size < len(parts):
             continue
-        yield Step((row_pattern_text(grown),), _count(rows, _other(rows.query, grown)))
+        yield Step((row_pattern_text(grown),), _count(rows, other_pattern(rows.query, grown)))
 
 
 def _filters(rows: GivenRows, pattern: RowPattern) -> Iterator[FilterLoss]:
     """All matches, what WITHIN leaves of them, and what is left as the search goes on behind a match."""
     query = rows.query
     mode = pattern.mode
-    every = _count(rows, _other(query, pattern.pattern, mode=mode))
+    every = _count(rows, other_pattern(query, pattern.pattern, mode=mode))
     yield FilterLoss("pattern", mode.value, every)
     if pattern.within is not None:
-        within = _other(query, pattern.pattern, within=pattern.within, mode=mode)
+        within = other_pattern(query, pattern.pattern, within=pattern.within, mode=mode)
         yield FilterLoss("window", f"WITHIN {pattern.within}", _count(rows, within))
     skip = pattern.skip
     if skip.mode is not SkipMode.TO_NEXT_ROW:
         target = f" {skip.variable}" if skip.variable is not None else ""
-        kept = _other(query, pattern.pattern, within=pattern.within, skip=skip, mode=mode)
+        kept = other_pattern(query, pattern.pattern, within=pattern.within, skip=skip, mode=mode)
         written = f"AFTER MATCH SKIP {skip.mode.value}{target}"
         yield FilterLoss("skip", written, _count(rows, kept))
 
 
 def _count(rows: GivenRows, query: Query) -> Count:
     return Count(len(rows.run(query)))
-
-
-def _other(query: Query, pattern: PatternNode, **changes: Any) -> Query:
-    """A query with another pattern over the same variables, which finds a match at every row."""
-    assert query.rows is not None
-    plain: dict[str, Any] = {
-        "within": None, "all_rows": False, "skip": Skip(SkipMode.TO_NEXT_ROW),
-        "empty_matches": EmptyMatches.SHOW, "measures": _measures("MATCH_NUMBER() AS n"),
-        "mode": MatchMode.PREFERRED,
-    }  # fmt: skip
-    rows = replace(query.rows, pattern=pattern, **{**plain, **changes})
-    conditions = tuple(c for c in rows.conditions if c.variable in rows.variables)
-    rows = replace(rows, conditions=conditions)
-    return replace(query, rows=rows, symbols=tuple(map(query.symbol, rows.symbols)))
-
-
-def _measures(text: str) -> Any:
-    """Measures that read no column."""
-    rows = read_query(
-        f"FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES {text} PATTERN (A) DEFINE A AS x > 1)"
-    ).rows
-    assert rows is not None
-    return rows.measures
 
 
 def row_stretches(rows: GivenRows) -> pl.DataFrame:
@@ -227,11 +198,10 @@ def row_stretches(rows: GivenRows) -> pl.DataFrame:
     query = rows.query
     pattern = query.rows
     assert pattern is not None
-    measures = _measures(f'MATCH_NUMBER() AS "{MATCH}", CLASSIFIER() AS "{VARIABLE}"')
     every = replace(
         pattern,
-        pattern=_with_all_rows(pattern.pattern),
-        measures=measures,
+        pattern=with_all_rows(pattern.pattern),
+        measures=measures(f'MATCH_NUMBER() AS "{MATCH}", CLASSIFIER() AS "{VARIABLE}"'),
         all_rows=True,
         empty_matches=EmptyMatches.OMIT,
     )
@@ -266,22 +236,26 @@ def row_stretches(rows: GivenRows) -> pl.DataFrame:
 
 
 def known_times(rows: GivenRows) -> pl.DataFrame:
-    """The keys, the number of each match with rows, and as ``known`` the time at which it is certain.
+    """The keys, the number of each match with rows, its first row's time, and when it is ``known``.
 
-    At the latest that is the end of its partition, or the row behind its last.
+    That is when it is certain and the row behind its last is there; at the latest the end of its partition.
     """
     query = rows.query
     assert query.rows is not None
-    plain = replace(query.rows, measures=_measures(f'MATCH_NUMBER() AS "{MATCH}"'), all_rows=False)
+    plain = replace(query.rows, measures=measures(f'MATCH_NUMBER() AS "{MATCH}"'), all_rows=False)
     (frame,) = rows.inputs.values()
     binding = bind(replace(query, rows=plain), frame.schema, as_stream=True)
     stream = open_stream(binding, ties=rows.options.ties, lateness=None, whole=True, at_end="close")
     found = pl.concat([stream.process(frame), stream.finish()])
-    known = column_named(MATCH_KNOWN).to_physical().cast(pl.Int64).alias("known")
-    return found.select(*map(column_named, rows.keys), MATCH, known)
+    times = {MATCH_START: "ts", MATCH_KNOWN: "known"}
+    return found.select(
+        *map(column_named, rows.keys),
+        MATCH,
+        *(column_named(n).to_physical().cast(pl.Int64).alias(to) for n, to in times.items()),
+    )
 
 
-def shown_stretches(rows: GivenRows) -> pl.DataFrame:
+def shown_stretches(rows: GivenRows, keys: Sequence[str]) -> pl.DataFrame:
     """What `Query.intervals` gives of a row pattern: the stretches of each variable, in their order."""
     found = row_stretches(rows)
     assert rows.query.rows is not None
@@ -290,27 +264,10 @@ def shown_stretches(rows: GivenRows) -> pl.DataFrame:
     found = found.sort(place, maintain_order=True)
     return found.select(
         pl.col(VARIABLE).alias("symbol"),
-        *map(column_named, rows.keys),
+        *(column_named(key).alias(name) for key, name in zip(rows.keys, keys, strict=True)),
         rows.time.as_times(found["ts"]).alias("ts"),
         rows.time.as_times(found["te"]).alias("te"),
         rows.time.as_lengths(found["te"] - found["ts"]).alias("duration"),
         pl.lit(True).alias("valid"),
         "events",
     )
-
-
-def _with_all_rows(node: PatternNode) -> PatternNode:
-    """The pattern without exclusions, so that each row of a match is one of the result."""
-    match node:
-        case Exclusion(part):
-            return _with_all_rows(part)
-        case Concatenation(parts):
-            return Concatenation(tuple(map(_with_all_rows, parts)))
-        case Alternation(parts):
-            return Alternation(tuple(map(_with_all_rows, parts)))
-        case Permutation(parts):
-            return Permutation(tuple(map(_with_all_rows, parts)))
-        case Repetition(part):
-            return replace(node, part=_with_all_rows(part))
-        case _:
-            return node

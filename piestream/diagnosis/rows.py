@@ -218,7 +218,10 @@ class Rows(GivenRows):
     @property
     def event_streams(self) -> list[EventRows]:
         """The only stream."""
-        return [EventRows(0, self.frame, self.time.name, self.binding.predicate_columns)]
+        columns = list(self.binding.predicate_columns)
+        if self.query.rows is not None:
+            columns += self.query.rows.condition_columns
+        return [EventRows(0, self.frame, self.time.name, tuple(dict.fromkeys(columns)))]
 
     def with_inputs(self, inputs: Mapping[str, pl.DataFrame]) -> Self:
         """Other rows of the only input."""
@@ -297,15 +300,6 @@ def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
     binding = bound(query, event_types(events, query))
     frame = events_frame(events, binding.columns, binding.schema)
     return _bound_rows(query, frame, options, "events")
-
-
-def refuse_row_pattern(query: Query, what: str) -> None:
-    """Refuse a row pattern where there is an answer for patterns of intervals only."""
-    if query.rows is not None:
-        hint = "intervals, diagnose and timeline take it"
-        raise query.fault(
-            ("pattern",), f"{what} takes patterns of intervals, no row patterns", hint
-        )
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:

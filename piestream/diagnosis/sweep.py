@@ -12,7 +12,9 @@ import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.parts import START, endpoints
-from piestream.diagnosis.rows import GivenRows, refuse_row_pattern
+from piestream.diagnosis.row_parts import measures
+from piestream.diagnosis.row_patterns import known_times
+from piestream.diagnosis.rows import GivenRows
 from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named
 from piestream.expressions.durations import Duration, DurationLike, as_duration
@@ -137,7 +139,6 @@ def sweep(
     grid = {name: _values(name, value) for name, value in parameters.items()}
     choices = [dict(zip(grid, chosen, strict=True)) for chosen in product(*grid.values())]
     queries = [parse(text, **choice) for choice in choices]
-    refuse_row_pattern(queries[0], "sweep")
     rows = read_given(queries[0], frame, BoundedOptions(ties=ties, at_end=at_end))
     shared = _Shared(rows, queries)
     measured = _Labels(rows, labels, early) if labels is not None else None
@@ -145,7 +146,10 @@ def sweep(
     for query in queries:
         if query not in known:
             found = shared.matches(query)
-            known[query] = {"matches": len(found), **(measured.of(found) if measured else {})}
+            known[query] = {
+                "matches": len(found),
+                **(measured.of(shared.spans(query, found)) if measured else {}),
+            }
     results = [{**choice, **known[query]} for choice, query in zip(choices, queries, strict=True)]
     varied = tuple(name for name, values in grid.items() if len(values) > 1)
     return Sweep(pl.DataFrame(results, infer_schema_length=None), varied, tuple(queries))
@@ -184,6 +188,9 @@ class _Shared:
     def matches(self, query: Query) -> pl.DataFrame:
         """The matches of one of the queries, once each, with the starts of their intervals."""
         symbols = tuple(map(self._known, query.symbols))
+        if query.rows is not None:
+            plain = replace(query.rows, measures=measures("MATCH_NUMBER() AS n"), all_rows=False)
+            return self.rows.run(replace(query, symbols=symbols, rows=plain))
         changed = replace(
             query,
             symbols=symbols,
@@ -191,6 +198,25 @@ class _Shared:
             emit=Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER,
         )
         return self.rows.run(changed)
+
+    def spans(self, query: Query, found: pl.DataFrame) -> pl.DataFrame:
+        """The keys of matches, and in ticks as ``ts`` their starts, as ``reported`` their reports.
+
+        A match of a row pattern is reported when it is certain, and the row behind it is there.
+        """
+        keys = map(column_named, self.rows.keys)
+        if query.rows is not None:
+            timed = replace(query, streams=self.rows.query.streams)
+            known = known_times(replace(self.rows, query=timed))
+            return known.select(*keys, "ts", pl.col("known").alias("reported"))
+        report = "completed_at" if "completed_at" in found.columns else "detected_at"
+        starts = [
+            pl.col(n).to_physical().cast(pl.Int64) for n in found.columns if n.startswith(START)
+        ]
+        reported = pl.col(report).to_physical().cast(pl.Int64)
+        return found.select(
+            *keys, pl.min_horizontal(starts).alias("ts"), reported.alias("reported")
+        )
 
     def _known(self, symbol: Symbol) -> Symbol:
         """A symbol whose predicate is a column, where there is one."""
@@ -219,19 +245,10 @@ class _Labels:
             table["te"].cast(dtype).to_physical().cast(pl.Int64).alias("te"),
         ).with_row_index("label")
 
-    def of(self, found: pl.DataFrame) -> dict[str, Any]:
-        """Precision, recall and the median lead time of matches."""
-        report = "completed_at" if "completed_at" in found.columns else "detected_at"
-        starts = [
-            pl.col(n).to_physical().cast(pl.Int64) for n in found.columns if n.startswith(START)
-        ]
-        reported = pl.col(report).to_physical().cast(pl.Int64)
-        matches = found.select(
-            *map(column_named, self.rows.keys),
-            pl.min_horizontal(starts).alias("ts"),
-            (reported + 1).alias("te"),
-            reported.alias("reported"),
-        ).with_row_index("match")
+    def of(self, spans: pl.DataFrame) -> dict[str, Any]:
+        """Precision, recall and the median lead time of matches, by their starts and reports."""
+        until = (pl.col("reported") + 1).alias("te")
+        matches = spans.with_columns(until).with_row_index("match")
         pairs = join(matches, self.table, "intersects", on=self.rows.keys or None)
         first = pairs.group_by("label").agg(
             (pl.col("start") - pl.col("reported")).max().alias("lead")

@@ -27,7 +27,7 @@ from piestream.expressions.syntax import (
 from piestream.language.model import Query, Symbol
 from piestream.show.table import cell_text
 
-__all__ = ["comparisons", "thresholds"]
+__all__ = ["LOOSER", "STRICTER", "comparisons", "is_number", "replaced_node", "thresholds"]
 
 #: The column of the values that are tried; no column of a user's is called so.
 _VALUE = "value that is tried"
@@ -35,8 +35,8 @@ _VALUE = "value that is tried"
 _MOST_VALUES, _MOST_ROWS = 64, 2_000_000
 
 #: What lets a value that fails pass, and what makes one that passes fail, by the comparison.
-_LOOSER: dict[str, ComparisonOperator] = {">": ">=", ">=": ">=", "<": "<=", "<=": "<="}
-_STRICTER: dict[str, ComparisonOperator] = {">": ">", ">=": ">", "<": "<", "<=": "<"}
+LOOSER: dict[str, ComparisonOperator] = {">": ">=", ">=": ">=", "<": "<=", "<=": "<="}
+STRICTER: dict[str, ComparisonOperator] = {">": ">", ">=": ">", "<": "<", "<=": "<"}
 _MIRRORED: dict[str, ComparisonOperator] = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 
@@ -59,11 +59,11 @@ class Place:
 def comparisons(node: Node) -> Iterator[Place]:
     """The comparisons of a column of the event with a number in a predicate."""
     match node:
-        case Comparison(op, Column(name), Literal(value)) if op in _LOOSER and _is_number(value):
+        case Comparison(op, Column(name), Literal(value)) if op in LOOSER and is_number(value):
             yield Place(node, name, op, value)  # type: ignore[arg-type]
-        case Comparison(op, Literal(value), Column(name)) if op in _LOOSER and _is_number(value):
+        case Comparison(op, Literal(value), Column(name)) if op in LOOSER and is_number(value):
             yield Place(node, name, _MIRRORED[op], value)  # type: ignore[arg-type]
-        case Between(Column(name), Literal(low), Literal(high)) if _is_number(low) and _is_number(
+        case Between(Column(name), Literal(low), Literal(high)) if is_number(low) and is_number(
             high
         ):
             least = Comparison(">=", Column(name), Literal(low))
@@ -75,20 +75,21 @@ def comparisons(node: Node) -> Iterator[Place]:
                 yield from comparisons(child)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a constant is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _replaced(node: Any, old: Node, new: Node) -> Any:
+def replaced_node(node: Any, old: Node, new: Node) -> Any:
     """A tree with one of its nodes replaced."""
     if node is old:
         return new
     if isinstance(node, tuple):
-        return tuple(_replaced(part, old, new) for part in node)
+        return tuple(replaced_node(part, old, new) for part in node)
     if not is_dataclass(node) or isinstance(node, type):
         return node
     parts = {
-        field.name: _replaced(getattr(node, field.name), old, new)
+        field.name: replaced_node(getattr(node, field.name), old, new)
         for field in fields(node)
         if field.name != "span"
     }
@@ -106,7 +107,7 @@ def thresholds(target: Target) -> Iterator[Proposal]:
             dtype = frame.schema[place.column]
             if not dtype.is_integer() and not dtype.is_float():
                 continue
-            for operators, is_looser in ((_LOOSER, True), (_STRICTER, False)):
+            for operators, is_looser in ((LOOSER, True), (STRICTER, False)):
                 operator = operators[place.operator]
                 proposal = _Tried(target, found, frame, place, operator, is_looser).nearest()
                 if proposal is not None:
@@ -183,7 +184,9 @@ class _Tried:
     def _with(self, other: Node) -> Query:
         """The whole query with something else in the place of the number."""
         symbol, place = self.compared.symbol, self.place
-        tree = _replaced(symbol.predicate.tree, place.node, place.replaced_by(self.operator, other))
+        tree = replaced_node(
+            symbol.predicate.tree, place.node, place.replaced_by(self.operator, other)
+        )
         predicate = Predicate.parse(canonical_text(tree))
         changed = with_symbol(self.compared.rows.query, replace(symbol, predicate=predicate))
         return self.compared.whole(changed)

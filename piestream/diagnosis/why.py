@@ -12,13 +12,17 @@ from piestream.adapters.frames import as_polars
 from piestream.diagnosis.history import Decision, History, MatchInterval
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition
-from piestream.diagnosis.rows import refuse_row_pattern
+from piestream.diagnosis.row_why import RowHistory, RowOfMatch
+from piestream.diagnosis.rows import GivenRows
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
 
-__all__ = ["Decision", "MatchInterval", "Why", "why"]
+__all__ = ["Decision", "MatchInterval", "RowWhy", "Why", "why"]
+
+#: Of a match of more rows the first and the last are printed.
+_MOST_ROWS = 40
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,14 @@ class Why:
     def _have_letters(self) -> bool:
         return any(decision.letters for decision in self.decisions)
 
-    def _sections(self) -> Iterator[tuple[str, pl.DataFrame | None, str]]:
+    def _match(self) -> tuple[str, None, str]:
         of = ", ".join(
             f"{name} = {cell_text(self.match.get(name))}" for name in self.query.partition_by
         )
-        yield "match", None, f"reported at {cell_text(self.reported_at)}" + (of and f", {of}")
+        return "match", None, f"reported at {cell_text(self.reported_at)}" + (of and f", {of}")
+
+    def _sections(self) -> Iterator[tuple[str, pl.DataFrame | None, str]]:
+        yield self._match()
         letters = "letters: O neither holds, Z only the first, I only the second, E both"
         notes = {"decisions": letters if self._have_letters else ""}
         for title, table in self.tables.items():
@@ -91,6 +98,41 @@ class Why:
         )
 
 
+@dataclass(frozen=True)
+class RowWhy(Why):
+    """Why a match of a row pattern is one: its rows, what was preferred, what made it certain.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n "
+    ...                  "PATTERN (A B+) DEFINE A AS x = 1, B AS x > 5)")
+    >>> rows = pl.DataFrame({"t": [1, 2, 3], "x": [1, 7, 4]})
+    >>> found = query.why(query.run(rows), rows)
+    >>> [(row.time, row.variable, row.values) for row in found.rows]
+    [(1, 'A', 'x 1'), (2, 'B', 'x 7')]
+    >>> found.waited_for
+    ('3, which is not B (x > 5): x 4',)
+    """
+
+    rows: tuple[RowOfMatch, ...] = field(repr=False, default=())
+    choices: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The rows as a frame, by title."""
+        return {"rows": pl.DataFrame(self.rows, infer_schema_length=None)}
+
+    def _sections(self) -> Iterator[tuple[str, pl.DataFrame | None, str]]:
+        yield self._match()
+        table, note = self.tables["rows"], ""
+        if len(table) > _MOST_ROWS:
+            note = f"{len(table):,} rows; these are the first and the last {_MOST_ROWS // 2}"
+            table = pl.concat([table.head(_MOST_ROWS // 2), table.tail(_MOST_ROWS // 2)])
+        yield "rows", table, note
+        if self.choices:
+            yield "chosen", None, "\n  ".join(self.choices)
+        yield "waited last for", None, "; ".join(self.waited_for)
+
+
 def _cells(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, [cell_text(value) for value in column], dtype=pl.String)
 
@@ -98,8 +140,9 @@ def _cells(column: pl.Series) -> pl.Series:
 def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
     """What `Query.why` gives."""
     row = _row(match)
-    refuse_row_pattern(query, "why")
     rows = of_partition(read_given(query, frame, options), row, "a match")
+    if query.rows is not None:
+        return _of_row_pattern(rows, row)
     told = History.of(rows, row)
     return Why(
         query=told.rows.query,
@@ -108,6 +151,22 @@ def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
         intervals=tuple(told.intervals()),
         decisions=tuple(told.decisions()),
         waited_for=tuple(told.waited_for()),
+    )
+
+
+def _of_row_pattern(rows: GivenRows, row: dict[str, Any]) -> RowWhy:
+    told = RowHistory.of(rows, row)
+    found = tuple(told.rows())
+    reported_at = told.reported_at
+    return RowWhy(
+        query=rows.query,
+        match=row,
+        reported_at=reported_at,
+        intervals=tuple(told.intervals()),
+        decisions=(),
+        waited_for=tuple(told.waited_for()),
+        rows=found,
+        choices=tuple(told.choices()),
     )
 
 

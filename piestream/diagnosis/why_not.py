@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -11,17 +11,19 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.diagnosis.changes import MovedEndpoint, Proposal
-from piestream.diagnosis.conditions import CONDITIONS
+from piestream.diagnosis.conditions import CONDITIONS, ROW_CONDITIONS, ConditionKind
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition, stretch
-from piestream.diagnosis.rows import GivenRows, refuse_row_pattern
+from piestream.diagnosis.row_reached import Reached, Skipped, reached, skipped
+from piestream.diagnosis.row_target import RowTarget
+from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.target import Target
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
 
-__all__ = ["NearMiss", "WhyNot", "why_not"]
+__all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +86,89 @@ class WhyNot:
         return html_page([("why not", self.table, "")])
 
 
+@dataclass(frozen=True)
+class RowWhyNot(WhyNot):
+    """Why a row pattern has no match where one was expected: ``print`` it.
+
+    ``skipped`` is an earlier match behind which the search went on past the place. ``reached`` is the
+    beginning of a match that came farthest, with the row and the conditions at which it stopped.
+
+    >>> import polars as pl, piestream as ps
+    >>> query = ps.query("FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n "
+    ...                  "PATTERN (A B) DEFINE A AS x = 1, B AS x > 5)")
+    >>> print(query.why_not(pl.DataFrame({"t": [1, 2, 3], "x": [1, 4, 0]}), between=(1, 1)))
+    the pattern came to A at 1; complete: A
+    2 is not B (x > 5): x 4
+    1. B: x is 4 at 2 (x > 5); with x >= 4 it matches
+    2. B needs to be B?; with PATTERN (A B?) it matches
+    """
+
+    skipped: Skipped | None = None
+    reached: Reached | None = None
+
+    def _told(self) -> list[str]:
+        told = [] if self.skipped is None else [str(self.skipped)]
+        return told + ([] if self.reached is None else list(self.reached.lines()))
+
+    def _lines(self) -> Iterator[str]:
+        yield from self._told()
+        if self.matches or self.near_misses:
+            yield from super()._lines()
+        else:
+            yield (
+                "no single change of a number in a condition, a quantifier or WITHIN makes a match "
+                "appear; query.diagnose shows what is there"
+            )
+
+    def _repr_html_(self) -> str:
+        told = [("how far it came", None, line) for line in self._told()[:1]]
+        told += [("", None, line) for line in self._told()[1:]]
+        if not self.near_misses:
+            return html_page([*told, ("why not", None, list(self._lines())[-1])])
+        return html_page([*told, ("why not", self.table, "")])
+
+
 def why_not(
     query: Query, frame: Any, partition: Mapping[str, Any], between: Sequence[Any] | None,
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
-    refuse_row_pattern(query, "why_not")
     rows = of_partition(read_given(query, frame, options), partition, "why_not")
-    names = [symbol.name for symbol in query.symbols]
+    names = _names(query)
     for name in near:
         if name not in names:
-            hint = did_you_mean(name, names) or f"its symbols are {', '.join(names)}"
+            of = "symbols" if query.rows is None else "variables"
+            hint = did_you_mean(name, names) or f"its {of} are {', '.join(names)}"
             raise ValueError(f"near names {name}, which the query has not: {hint}")
     spans = {name: _ticks(rows, given, f"near[{name!r}]") for name, given in near.items()}
     first, last = (INT64_MIN, INT64_MAX) if between is None else _ticks(rows, between, "between")
+    if query.rows is not None:
+        return _of_row_pattern(RowTarget(rows, first, last, spans), most)
     target = Target(_around(rows, first, last, spans), first, last, spans)
     found = len(target.matches(rows.query))
-    misses = () if found else tuple(islice(_near_misses(target), most))
+    misses = () if found else tuple(islice(_near_misses(target, CONDITIONS), most))
     return WhyNot(rows.query, found, misses)
+
+
+def _of_row_pattern(target: RowTarget, most: int) -> RowWhyNot:
+    """Why a row pattern has no match: how far it came, and what would have to change."""
+    query = target.rows.query
+    found = len(target.matches(query))
+    if found:
+        return RowWhyNot(query, found, ())
+    over = skipped(target)
+    misses = tuple(islice(_near_misses(target, ROW_CONDITIONS), most))
+    came_to = None
+    if not any(miss.kind == "skip" for miss in misses):
+        came_to = reached(target)
+    return RowWhyNot(query, 0, misses, over, came_to)
+
+
+def _names(query: Query) -> list[str]:
+    """The names that ``near`` may give: symbols, or variables and subsets."""
+    if query.rows is None:
+        return [symbol.name for symbol in query.symbols]
+    return [*query.rows.variables, *(name for name, _ in query.rows.subsets)]
 
 
 def _ticks(rows: GivenRows, given: Sequence[Any], what: str) -> tuple[int, int]:
@@ -141,10 +208,10 @@ def _around(
     return stretch(rows, first, min(last + room, INT64_MAX))
 
 
-def _near_misses(target: Target) -> Iterator[NearMiss]:
+def _near_misses(target: Target, kinds: Iterable[ConditionKind]) -> Iterator[NearMiss]:
     """The proposals that do make a match appear, those of the smallest changes first."""
     proposals: list[Proposal] = [
-        proposal for kind in CONDITIONS if kind.changes for proposal in kind.changes(target)
+        proposal for kind in kinds if kind.changes for proposal in kind.changes(target)
     ]
     seen: list[tuple[Query, MovedEndpoint | None]] = []
     for proposal in sorted(proposals, key=lambda p: p.size):

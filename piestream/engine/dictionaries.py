@@ -33,12 +33,17 @@ class Dictionary:
         return codes.get(value)
 
     def learn(self, column: pl.Series) -> NDArray[np.int64] | None:
-        """Add a column's values; gives the new code of every old one if any has changed."""
+        """Add a column's values; gives the new code of every old one if any has changed.
+
+        Values above all that are known, such as numbers that count up, change none.
+        """
         distinct = column.drop_nulls().unique()
         if self._holds(distinct):
             return None
         old = self.values
         self.values = pl.concat([old, distinct]).unique().sort()
+        if self.values[: len(old)].equals(old):
+            return None
         return self.codes(old).to_numpy().astype(np.int64)
 
     def keep(self, used: NDArray[np.bool_]) -> NDArray[np.int64]:

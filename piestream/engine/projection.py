@@ -25,16 +25,20 @@ RAW = "raw:"
 
 
 class Projection:
-    """The columns that one binding reads of its input, and how an error names a row of them."""
+    """The columns that one binding reads of its input, and how an error names a row of them.
 
-    def __init__(self, binding: Binding) -> None:
+    ``is_evaluated``: rows come with all predicates, also with those that read earlier rows.
+    """
+
+    def __init__(self, binding: Binding, is_evaluated: bool = False) -> None:
         self.binding = binding
         distinct: list[Predicate] = list(
             dict.fromkeys(symbol.predicate for symbol in binding.query.symbols)
         )
         #: Predicates of one row, and those that read earlier ones, which need the order of events.
-        self.row_predicates = [i for i, p in enumerate(distinct) if not p.reads_the_past]
-        self.ordered_predicates = [i for i, p in enumerate(distinct) if p.reads_the_past]
+        ordered = [p.reads_the_past and not is_evaluated for p in distinct]
+        self.row_predicates = [i for i, is_ordered in enumerate(ordered) if not is_ordered]
+        self.ordered_predicates = [i for i, is_ordered in enumerate(ordered) if is_ordered]
         self.keys = [KEY + name for name in binding.query.partition_by]
 
     def __deepcopy__(self, memo: object) -> Projection:

@@ -17,7 +17,9 @@ from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import copied_but
 from piestream.engine.batches import Batch, SingleEventBatch
+from piestream.engine.calls import StoppedError
 from piestream.engine.many_rows import RowCount
+from piestream.engine.row_calls import RowCall, RowState
 from piestream.engine.state import DetectorState
 from piestream.errors import StateError
 from piestream.joins.records import ResultRow
@@ -26,7 +28,6 @@ from piestream.row_patterns.loops.matching import (
     NO_ROOM,
     UNDECIDED,
     deadline_of_heads,
-    match_rows,
     take_event,
     variable_masks,
 )
@@ -70,6 +71,7 @@ class RowDetector:
         self._scratch = np.zeros(self._header.n_states + self._header.set_words, np.int64)
         #: No partition's head has a WITHIN that is over before or at this time.
         self.next_timeout = INT64_MIN if self._has_window else INT64_MAX
+        self._stopped = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RowDetector:
         return copied_but(self, memo, pool=with_room(self.pool, PoolHeader.over(self.pool).used))
@@ -101,8 +103,8 @@ class RowDetector:
     # -- events and time --------------------------------------------------------------------------
 
     def portions(self, batch: Batch, most_rows: int = INT64_MAX) -> Iterator[Words]:
-        """Process a batch; the result rows that it makes known."""
-        yield self._match(batch, self._masks(batch), INT64_MIN)
+        """Process a batch; the result rows that it makes known, of which some portions have none."""
+        yield from self._portions(batch, self._masks(batch), INT64_MIN)
 
     def detect_event(
         self, partition: int, time: int, mask: int, values: Sequence[Any], is_float: Sequence[bool]
@@ -141,21 +143,34 @@ class RowDetector:
         """
         masks = self._masks(batch)
         edges = batch.shares(threads)
+        closes = closes or not self.gives_intervals
+        now = now if self.gives_intervals else INT64_MIN
+        self._stopped = False
 
-        def found(edge: tuple[int, int]) -> Words:
+        def share(edge: tuple[int, int]) -> Iterator[Words]:
             words = np.zeros(self.partitions.width, np.int64)
             Partition.over(words, program=self._header).reset()
-            numbers, offsets, times, columns, known = batch.arrays(*edge)
-            return self._call(
-                words, _empty_pool(), _empty_blocks(), (numbers, offsets, times, columns, known),
-                masks, now if self.gives_intervals else INT64_MIN,
-                closes or not self.gives_intervals, True,
-            )[-1]  # fmt: skip
+            state = RowState(words, self.partitions.width, _empty_pool(), _empty_blocks())
+            arrays = batch.arrays(*edge)
+            found = 0
+            for rows in self._results(
+                RowCall(self.program, state, arrays, masks, now, closes, True)
+            ):
+                if self._stopped:
+                    raise StoppedError
+                yield rows
+                found += len(rows)
+                if found > enough:
+                    return
 
         if len(edges) == 2:
-            return [found((edges[0], edges[1]))]
+            return share((edges[0], edges[1]))
         with ThreadPoolExecutor(len(edges) - 1) as pool:
-            return list(pool.map(found, pairwise(edges)))
+            try:
+                return list(pool.map(lambda edge: self._together(share(edge)), pairwise(edges)))
+            except BaseException:  # the threads stop at their next pause
+                self._stopped = True
+                raise
 
     def advance(self, now: int) -> Words:
         """No row to come is earlier than ``now``: WITHIN is over for what began long before."""
@@ -181,51 +196,44 @@ class RowDetector:
     def close(self, most_rows: int = INT64_MAX) -> Iterator[Words]:
         """No more events come: every partition ends with its last row."""
         numbers = np.arange(self.n_partitions)
-        yield self._match(
-            Batch.without_rows(numbers), np.zeros(0, np.int64), INT64_MIN, closes=True
-        )
+        nothing = np.zeros(0, np.int64)
+        yield from self._portions(Batch.without_rows(numbers), nothing, INT64_MIN, closes=True)
 
     def _masks(self, batch: Batch) -> Words:
         masks: Words = variable_masks(batch.bits, self.bit_of_symbol, len(batch.times))
         return masks
 
-    def _match(self, batch: Batch, masks: Words, now: int, closes: bool = False) -> Words:
-        arrays = batch.arrays()
-        self.pool, self.blocks, found = self._call(
-            self.partitions.words, self.pool, self.blocks, arrays, masks, now, closes, False
-        )
+    def _match(self, batch: Batch, masks: Words, now: int) -> Words:
+        return self._together(self._portions(batch, masks, now))
+
+    def _portions(
+        self, batch: Batch, masks: Words, now: int, closes: bool = False
+    ) -> Iterator[Words]:
+        """Work on the state with a call of the loops."""
         if self._has_window and len(batch.times):
             first = int(batch.times[batch.row_offsets[:-1]].min(initial=INT64_MAX))
             self.next_timeout = min(self.next_timeout, first)
+        state = RowState(self.partitions.words, self.partitions.width, self.pool, self.blocks)
+        for rows in self._results(RowCall(self.program, state, batch.arrays(), masks, now, closes)):
+            self.pool, self.blocks = state.pool, state.blocks
+            yield rows
         header = PoolHeader.over(self.pool)
         if 2 * header.wasted > header.used:
             self._compact_pool()
         blocks = BlocksHeader.over(self.blocks)
         if 2 * blocks.wasted > blocks.used:
             self._compact_blocks()
-        return found
 
-    def _call(
-        self, partitions: Words, pool: Words, blocks: Words, arrays: Any, masks: Words, now: int,
-        closes: bool, is_whole: bool,
-    ) -> tuple[Words, Words, Words]:  # fmt: skip
-        numbers, offsets, times, columns, known = arrays
-        width = self.partitions.width
-        if self.has_memory:
-            # these loops are compiled when first needed, which for most patterns is never
-            from piestream.row_patterns.loops.memory_matching import match_rows_with_memory
+    def _results(self, call: RowCall) -> Iterator[Words]:
+        for words in call.portions():
+            yield words.reshape(-1, self.result_columns)
 
-            pool, blocks, results, n_words = match_rows_with_memory(
-                self.program, partitions, width, pool, blocks, numbers, offsets, times, masks,
-                columns, known, now, closes, is_whole,
-            )  # fmt: skip
-        else:
-            pool, results, n_words = match_rows(
-                self.program, partitions, width, pool, numbers, offsets, times, masks, columns,
-                known, now, closes, is_whole,
-            )  # fmt: skip
-        rows: Words = results[:n_words].reshape(-1, self.result_columns)
-        return pool, blocks, rows
+    def _together(self, portions: Iterable[Words]) -> Words:
+        """The rows of all portions."""
+        some = [rows for rows in portions if len(rows)]
+        if len(some) == 1:
+            return some[0]
+        return np.concatenate([np.empty((0, self.result_columns), np.int64), *some])
 
     # -- the state --------------------------------------------------------------------------------
 
@@ -299,9 +307,13 @@ class RowDetector:
             self.program, self.partitions.words, self.partitions.width, self.n_partitions,
             self.pool, column, new_codes, np.zeros(0, np.int64),
         )  # fmt: skip
-        if self.has_memory:  # threads may hold codes
-            forget_threads(self.partitions.rows)
-            self.blocks = _empty_blocks()
+        if self.has_memory:
+            from piestream.row_patterns.loops.thread_codes import remap_thread_codes
+
+            remap_thread_codes(
+                self.program, self.partitions.words, self.partitions.width, self.n_partitions,
+                self.blocks, column, new_codes,
+            )  # fmt: skip
 
     def used_codes(self, column: int, n_codes: int) -> NDArray[np.bool_]:
         """Which codes of a column occur in the state."""

@@ -67,6 +67,7 @@ class StreamKeywords(TypedDict, total=False):
     at_end: AtEnd
     closable: bool
     enough: int
+    evaluated: bool
 
 
 class Stream:
@@ -76,6 +77,7 @@ class Stream:
     order of the partitions, and nothing is late. Where it comes ``whole``, in one `process`, no
     state is kept, and partitions may be shared out to ``threads``; ``at_end`` says whether what is
     open then stays so, and more than ``enough`` rows are not looked for. A stream that is ``closable`` keeps what closing would complete.
+    Rows that are ``evaluated`` come with all predicates.
 
     Each call gives the result rows that it made known. ``detector`` is the part behind it that knows
     integers only; it is to be looked at, not to be called.
@@ -93,8 +95,10 @@ class Stream:
         at_end: AtEnd = "open",
         closable: bool = False,
         enough: int = INT64_MAX,
+        evaluated: bool = False,
     ) -> None:
         self.binding = binding
+        self._is_evaluated = evaluated
         self.detector = self._new_detector(binding)
         # what WHERE lets pass is judged by what is kept of each partition
         self._whole = whole = whole and (binding.condition is None or not binding.query.limits)
@@ -127,7 +131,7 @@ class Stream:
         return copied_but(self, memo, on_results=self.on_results)
 
     def _new_projection(self, binding: Binding) -> Projection:
-        return Projection(binding)
+        return Projection(binding, self._is_evaluated)
 
     def _new_detector(self, binding: Binding) -> Detector:
         assert binding.query.rows is None, "a row pattern has a stream of its own kind"

@@ -18,10 +18,10 @@ __all__ = [
     "Events",
     "Frame",
     "SparkFrame",
+    "has_archive",
     "has_spark",
     "is_archive",
     "is_spark",
-    "rows_of_archives",
 ]
 
 #: One event: a value for each column.
@@ -87,11 +87,10 @@ def is_archive(frame: object) -> bool:
     return type(frame).__module__.startswith("piestream.archives")
 
 
-def rows_of_archives(given: Any) -> Any:
-    """What a query of several streams was given, with all rows of an archive in its place."""
-    if isinstance(given, Mapping):
-        return {name: rows_of_archives(rows) for name, rows in given.items()}
-    return given.scan().collect() if is_archive(given) else given
+def has_archive(given: object) -> bool:
+    """Whether something is an archive, or a dict of frames with one among them."""
+    frames = given.values() if isinstance(given, Mapping) else (given,)
+    return any(map(is_archive, frames))
 
 
 def has_spark(given: object) -> bool:

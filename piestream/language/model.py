@@ -21,9 +21,9 @@ from piestream.language.inputs import (
     Events,
     Frame,
     SparkFrame,
+    has_archive,
     has_spark,
     is_archive,
-    rows_of_archives,
 )
 from piestream.language.options import (
     AnyKeywords,
@@ -599,7 +599,11 @@ class Query:
 
             return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            return run_inputs(self, rows_of_archives(frame), FileOptions.of(options))
+            if has_archive(frame):
+                from piestream.archives.several import rows_of_inputs
+
+                frame = rows_of_inputs(self, frame, FileOptions.of(options))
+            return run_inputs(self, frame, FileOptions.of(options))
         path = self.streams[0].path
         if frame is None and path is not None and Path(path).is_dir():
             from piestream.archives.run import run_directory
@@ -712,7 +716,9 @@ class Query:
         """Why a match is one: its intervals, what each pair read, when it was decided, what came last.
 
         ``match`` is a row of what `run` gave for the same rows: a dict, a frame of one row, a row of
-        pandas. It has the columns of PARTITION BY, and enough others to tell it from other matches.
+        pandas. It has the columns of PARTITION BY, and enough others to tell it from other matches. Of a
+        row pattern, it tells the variable of each row, what its condition read there, what was preferred
+        to what, and the row with which the match was certain.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 2 PATTERN a WITHIN 9")
@@ -740,7 +746,9 @@ class Query:
         ``partition`` has the values of PARTITION BY; ``between`` the two times between which all
         intervals of the match start; ``near`` for some symbols the start and the end of an interval
         that the expected one shares an instant with. Each change names one threshold, duration or
-        relation, or the window, and has been tried.
+        relation, or the window, and has been tried. Of a row pattern, the first row of the match lies
+        between the two times, ``near`` names variables, a change may be of a quantifier, and besides it
+        tells how far the pattern came and which conditions the next row failed.
 
         >>> import polars as pl, piestream as ps
         >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 AT LEAST 3 PATTERN a WITHIN 9")

@@ -119,6 +119,9 @@ def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
 
 def _number(cursor: Cursor) -> int | None:
     token = cursor.peek()
+    if token.kind is Kind.PARAMETER and type(token.value) is int and token.value >= 0:
+        cursor.take()
+        return token.value
     if token.kind is not Kind.NUMBER or not token.text.isdigit():
         return None
     cursor.take()

@@ -228,9 +228,22 @@ class RowPattern:
         >>> sorted(query.rows.columns)
         ['x', 'y']
         """
-        items = [item for measure in self.measures for _, item in measure.items]
-        items += [item for condition in self.conditions for _, item in condition.items]
-        return frozenset(item.column for item in items if item.column is not None)
+        items = (item for measure in self.measures for _, item in measure.items)
+        read = (item.column for item in items if item.column is not None)
+        return frozenset((*read, *self.condition_columns))
+
+    @property
+    def condition_columns(self) -> tuple[str, ...]:
+        """The columns that conditions of more than one row read of a match.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(A.y) AS n "
+        ...                  "PATTERN (A B) DEFINE B AS B.x > A.x)")
+        >>> query.rows.condition_columns
+        ('x',)
+        """
+        items = (item for condition in self.conditions for _, item in condition.items)
+        return tuple(dict.fromkeys(item.column for item in items if item.column is not None))
 
     def condition(self, variable: str) -> RowCondition | None:
         """The condition of a variable that reads other rows of the match.

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.language.model import Query
 from piestream.language.printer import UNNAMED_STREAM, name
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import EmptyMatches, MatchMode, RowPattern, SkipMode
 
-__all__ = ["row_query_text"]
+__all__ = ["row_condition_text", "row_query_text"]
 
 
-def row_query_text(query: Query) -> str:
+def row_query_text(
+    query: Query, conditions: Mapping[str, str] | None = None, measures: Sequence[str] | None = None
+) -> str:
     """The query as text: the clauses in the order of the standard, defaults left out.
+
+    The text may have other conditions of some variables, and other measures.
 
     >>> import piestream as ps
     >>> print(ps.query("FROM t MATCH_RECOGNIZE (PATTERN ((A)+) DEFINE A AS (x>1) "
@@ -36,8 +42,9 @@ def row_query_text(query: Query) -> str:
     if stream.order_by is not None:
         unit = f" UNIT {stream.time_unit}" if stream.time_unit else ""
         lines.append(f"ORDER BY {name(stream.order_by)}{unit}")
-    if rows.measures:
-        measures = (f"{m.expression} AS {name(m.alias)}" for m in rows.measures)
+    if measures is None:
+        measures = [f"{m.expression} AS {name(m.alias)}" for m in rows.measures]
+    if measures:
         lines.append("MEASURES " + ", ".join(measures))
     lines += _output(rows)
     lines.append(f"PATTERN ({row_pattern_text(rows.pattern)})")
@@ -46,13 +53,28 @@ def row_query_text(query: Query) -> str:
     if rows.subsets:
         subsets = (f"{name(s)} = ({', '.join(map(name, of))})" for s, of in rows.subsets)
         lines.append("SUBSET " + ", ".join(subsets))
-    conditions = [
-        f"{name(symbol.name)} AS {condition.text if condition else symbol.predicate}"
-        for symbol in query.symbols[: len(rows.variables)]
-        if (condition := rows.condition(symbol.name)) or symbol.predicate is not EVERY_INTERVAL
-    ]
-    lines.append("DEFINE " + ",\n         ".join(conditions))
+    texts = {variable: row_condition_text(query, variable) for variable in rows.variables}
+    texts.update(conditions or {})
+    defined = [f"{name(variable)} AS {text}" for variable, text in texts.items() if text]
+    lines.append("DEFINE " + ",\n         ".join(defined))
     return f"FROM {head} MATCH_RECOGNIZE (\n  " + "\n  ".join(lines) + "\n)"
+
+
+def row_condition_text(query: Query, variable: str) -> str:
+    """The condition of a variable; empty where it has none.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n "
+    ...                  "PATTERN (A B) DEFINE B AS B.x > A.x)")
+    >>> row_condition_text(query, "B"), row_condition_text(query, "A")
+    ('LAST(B.x) > LAST(A.x)', '')
+    """
+    assert query.rows is not None
+    condition = query.rows.condition(variable)
+    if condition is not None:
+        return condition.text
+    predicate = query.symbol(variable).predicate
+    return "" if predicate is EVERY_INTERVAL else str(predicate)
 
 
 def _output(rows: RowPattern) -> list[str]:

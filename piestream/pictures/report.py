@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -19,15 +18,15 @@ import polars as pl
 
 from piestream.diagnosis.funnel import diagnose_rows
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.rows import TIME, GivenRows, refuse_row_pattern
+from piestream.diagnosis.rows import TIME, GivenRows
 from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
+from piestream.pictures.found import Found, found_in
 from piestream.pictures.histograms import histogram, histogram_svg
 from piestream.pictures.offline import script_json
-from piestream.pictures.scene import Clock
 from piestream.pictures.stretches import Stretches, column_limits
-from piestream.show.matches import Matches, TimeScale, checked_matches, read_matches, with_endpoints
+from piestream.show.matches import Matches, lanes
 from piestream.show.table import cell_text
 
 __all__ = ["report", "report_of_rows"]
@@ -43,45 +42,18 @@ _STATES = ("in this match", "in another match that is listed", "in no listed mat
 
 def report(query: Query, frame: Any, path: str | Path | None, options: BoundedOptions) -> str:
     """What `Query.report` gives."""
-    refuse_row_pattern(query, "a report")
     text = report_of_rows(read_given(query, frame, options))
     if path is not None:
         Path(path).write_text(text, "utf-8", newline="\n")
     return text
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The matches of a result, counted and chosen from."""
-
-    query: Query  # with all endpoints in RETURN
-    rows: GivenRows
-    frame: pl.DataFrame
-    starts: pl.Series
-    reports: pl.Series
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(TimeScale.of(self.query, self.rows.time.dtype))
-
-
-def _found(rows: GivenRows) -> _Found:
-    query = with_endpoints(rows.query)
-    result = rows.run(query)
-    frame, report, columns = checked_matches(query, result)
-    scale = TimeScale.of(query, frame.schema[report])
-    starts = pl.select(
-        pl.min_horizontal(scale.ticks(frame[columns[s.name, "ts"]]) for s in query.symbols)
-    ).to_series()
-    return _Found(query, rows, frame, starts, scale.ticks(frame[report]))
-
-
 def report_of_rows(rows: GivenRows) -> str:
     """The page about a query in rows."""
-    found = _found(rows)
+    found = found_in(rows)
     number = len(found.frame)
     chosen = np.unique(np.linspace(0, max(number - 1, 0), min(number, LISTED)).astype(np.int64))
-    listed = read_matches(found.query, found.frame[chosen.tolist()])
+    listed = found.listed(chosen.tolist())
     keys = Counter(found.frame.select(columns_named(rows.keys)).rows()) if rows.keys else Counter()
     places = {key: place for place, (key, _) in enumerate(keys.most_common())}
     name = rows.query.streams[0].name or "matches"
@@ -106,7 +78,7 @@ def _asset(name: str) -> str:
     return files("piestream.pictures").joinpath("page", name).read_text("utf-8")
 
 
-def _counted(found: _Found, listed: Matches, keys: Counter[tuple[Any, ...]]) -> Iterator[str]:
+def _counted(found: Found, listed: Matches, keys: Counter[tuple[Any, ...]]) -> Iterator[str]:
     """The counts over time, the lags, and the counts by partition."""
     if not len(found.frame):
         return
@@ -151,9 +123,7 @@ def _by_partition(listed: Matches, keys: Counter[tuple[Any, ...]]) -> str:
     )
 
 
-def _matches(
-    found: _Found, listed: Matches, places: dict[tuple[Any, ...], int], number: int
-) -> str:
+def _matches(found: Found, listed: Matches, places: dict[tuple[Any, ...], int], number: int) -> str:
     """The list of matches and the place of the time line; the script fills them."""
     if not number:
         return '<section id="matches"><h2>Matches</h2><p>There is none.</p></section>' + _HIDDEN
@@ -176,7 +146,7 @@ def _matches(
 
 
 def _data(
-    found: _Found,
+    found: Found,
     listed: Matches,
     chosen: list[int],
     places: dict[tuple[Any, ...], int],
@@ -194,7 +164,7 @@ def _data(
     ]
     return {
         "calendar": found.clock.is_calendar,
-        "symbols": [symbol.name for symbol in found.query.symbols],
+        "symbols": lanes(found.query),
         "states": _STATES,
         "columns": column_limits(found.rows),
         "matches": matches,

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from piestream.diagnosis.row_patterns import MATCH, VARIABLE, known_times, row_stretches
+from piestream.diagnosis.row_parts import MATCH, VARIABLE
+from piestream.diagnosis.row_patterns import known_times, row_stretches
 from piestream.diagnosis.rows import GivenRows
+from piestream.expressions.columns import columns_named
 from piestream.pictures.scene import MOST_ROWS, Bar, Clock
 from piestream.show.exports.lanes import lanes_of
 from piestream.show.matches import Match, MatchInterval
@@ -23,17 +25,20 @@ def matches_of_rows(rows: GivenRows) -> pl.DataFrame:
     return row_stretches(rows).select(*rows.keys, MATCH).unique(maintain_order=True)
 
 
-def row_matches(rows: GivenRows, key: tuple[Any, ...]) -> tuple[Match, ...]:
-    """The matches of a partition, whose intervals are the stretches of their variables."""
-    known = dict(known_times(rows).select(MATCH, "known").rows())
-    stretches: dict[int, list[MatchInterval]] = defaultdict(list)
-    for number, variable, start, end in (
-        row_stretches(rows).select(MATCH, VARIABLE, "ts", "te").rows()
-    ):
-        stretches[number].append(MatchInterval(variable, start, end))
+def row_matches(rows: GivenRows) -> tuple[Match, ...]:
+    """The matches in rows, whose intervals are the stretches of their variables."""
+    of = [*rows.keys, MATCH]
+    stretches: dict[tuple[Any, ...], list[MatchInterval]] = defaultdict(list)
+    found = row_stretches(rows)
+    which = found.select(columns_named(of)).rows()
+    for match, row in zip(which, found.select(VARIABLE, "ts", "te").rows(), strict=True):
+        stretches[match].append(MatchInterval(*row))
+    known = known_times(rows)
     return tuple(
-        Match(key, known[number], tuple(stretches[number]), {"match": number})
-        for number in sorted(stretches)
+        Match(match[:-1], time, tuple(stretches[match]), {"match": match[-1]})
+        for match, time in zip(
+            known.select(columns_named(of)).rows(), known["known"].to_list(), strict=True
+        )
     )
 
 

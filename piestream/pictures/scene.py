@@ -28,6 +28,7 @@ from piestream.show.matches import (
     Matches,
     TimeScale,
     key_text,
+    lanes,
     matches_frame,
     read_matches,
     with_endpoints,
@@ -141,19 +142,21 @@ def scene_of(
 
 
 def _row_scene(rows: GivenRows, matches: Any, partition: Any) -> Scene:
-    """The scene of a row pattern, whose matches are looked for."""
+    """The scene of a row pattern; matches that are given must have their endpoints in MEASURES."""
     query = rows.query
     from piestream.pictures.row_scene import matches_of_rows, row_bars, row_matches
 
-    if matches is not None:
-        raise ValueError("the rows of a match are not in a row pattern's result: leave matches out")
-    assert query.rows is not None
-    key = partition_key(rows, matches_of_rows(rows), partition)
+    given = None if matches is None else matches_frame(matches)
+    key = partition_key(rows, matches_of_rows(rows) if given is None else given, partition)
     part = _part(rows, key)
-    found = Matches(query, part.clock.scale, row_matches(part.rows, key))
-    scene = part.scene(found, key, row_bars(part.rows, part.clock, part.last))
-    variables = tuple(query.symbol(name) for name in query.rows.variables)
-    return replace(scene, query=replace(query, symbols=variables))
+    if given is None:
+        found = Matches(query, part.clock.scale, row_matches(part.rows))
+    else:
+        found = read_matches(query, _of_partition(given, rows.keys, key))
+    return replace(
+        part.scene(found, key, row_bars(part.rows, part.clock, part.last)),
+        query=replace(query, symbols=tuple(map(query.symbol, lanes(query)))),
+    )
 
 
 def partition_key(rows: GivenRows, found: pl.DataFrame, partition: Any) -> tuple[Any, ...]:
@@ -230,7 +233,7 @@ def scene_of_rows(rows: GivenRows, matches: Matches, key: tuple[Any, ...]) -> Sc
 
 def _bars(rows: GivenRows, matches: Matches, clock: Clock, latest: int) -> tuple[Bar, ...]:
     used = Counter((i.symbol, i.start) for match in matches.matches for i in match.intervals)
-    found = intervals_of(rows)
+    found = intervals_of(rows, [f"key {number}:" for number in range(len(rows.keys))])
     begin = clock.scale.ticks(found["ts"]).to_list()
     ends = clock.scale.ticks(found["te"]).to_list()
     shown_ends = [

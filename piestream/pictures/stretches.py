@@ -12,7 +12,7 @@ from piestream.diagnosis.rows import GivenRows
 from piestream.expressions.columns import column_named, columns_named
 from piestream.pictures.columns import drawn_columns, drawn_points
 from piestream.pictures.scene import Clock
-from piestream.show.matches import Match, Matches
+from piestream.show.matches import Match, Matches, lanes
 from piestream.show.table import cell_text
 
 __all__ = ["Stretches", "column_limits"]
@@ -54,12 +54,13 @@ class Stretches:
                 ticks = column_named(events.time).to_physical().cast(pl.Int64)
                 ordered = events.frame.with_columns(ticks.alias(_TICKS)).sort(_TICKS)
                 self._events[events.stream] = _by_partition(ordered, keys)
-        found = intervals_of(wanted)
+        named = [f"key {number}:" for number in range(len(keys))]
+        found = intervals_of(wanted, named)
         found = found.with_columns(
             pl.col("ts").to_physical().cast(pl.Int64).alias(_START),
             pl.col("te").to_physical().cast(pl.Int64).alias(_END),
         )
-        self._intervals = _by_partition(found, keys)
+        self._intervals = _by_partition(found, named)
         self._used: dict[tuple[Any, ...], set[tuple[str, int]]] = {}
         for match in shown.matches:
             places = self._used.setdefault(match.partition, set())
@@ -84,8 +85,9 @@ class Stretches:
         this = {(i.symbol, i.start) for i in match.intervals}
         used = self._used[match.partition]
         bars: list[list[Any]] = []
-        for number, symbol in enumerate(self._rows.query.symbols):
-            near = found.filter(inside & (pl.col("symbol") == symbol.name)).head(_MOST_BARS)
+        query = self._rows.query
+        for number, symbol in enumerate(lanes(query)):
+            near = found.filter(inside & (pl.col("symbol") == symbol)).head(_MOST_BARS)
             starts = near[_START].to_list()
             shown_ends = [high if end is None else end for end in near[_END]]
             for row, start, end in zip(
@@ -94,7 +96,7 @@ class Stretches:
                 self._clock.numbers(shown_ends),
                 strict=True,
             ):
-                place = (symbol.name, row[_START])
+                place = (symbol, row[_START])
                 state = (
                     _THIS if place in this else _OTHER if place in used
                     else _INVALID if row["valid"] is False else _NONE
@@ -103,9 +105,8 @@ class Stretches:
                 if row["te"] is None:
                     says = f"from {cell_text(row['ts'])}, open"
                 bars.append([number, start, end, state, says])
-        if (
-            self._rows.query.is_combined
-        ):  # intervals may overlap: those of the match lie above others
+        if query.is_combined or query.rows is not None:
+            # intervals may overlap: those of the match lie above others
             bars.sort(key=lambda bar: -bar[3])
         return bars
 

@@ -19,6 +19,12 @@ from piestream.adapters.frames import as_polars
 from piestream.expressions.columns import column_named
 from piestream.expressions.durations import NANOSECONDS, tick_length
 from piestream.language.model import Emit, Endpoint, Query
+from piestream.show.row_endpoints import (
+    LAST_ROW,
+    endpoint_measures,
+    missing_measure,
+    with_endpoint_measures,
+)
 from piestream.show.table import cell_text
 
 __all__ = [
@@ -28,6 +34,7 @@ __all__ = [
     "TimeScale",
     "checked_matches",
     "key_text",
+    "lanes",
     "matches_frame",
     "read_matches",
     "with_endpoints",
@@ -155,17 +162,18 @@ def key_text(value: Any) -> str:
 def with_endpoints(query: Query) -> Query:
     """The query with the endpoints of all its symbols in RETURN, after what it returns itself.
 
+    Of a row pattern, those of its variables are in MEASURES.
+
     >>> import piestream as ps
     >>> q = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN AVG(a.x) AS mean, a.ts")
     >>> [item.alias for item in with_endpoints(q).returns]
     ['mean', 'a_ts', 'a_te']
     """
+    taken = {name.lower() for name in (*query.partition_by, *_REPORT, "phase")}
     if query.rows is not None:
-        message = "the matches of a row pattern cannot be exported as time lines yet"
-        raise query.fault(("pattern",), message, "write them as csv, ndjson or parquet")
+        return with_endpoint_measures(query, taken)
     found = _endpoint_columns(query)
-    taken = {item.alias.lower() for item in query.returns}
-    taken |= {name.lower() for name in (*query.partition_by, *_REPORT, "phase")}
+    taken |= {item.alias.lower() for item in query.returns}
     added = []
     for symbol in query.symbols:
         for which in ("ts", "te"):
@@ -181,8 +189,22 @@ def with_endpoints(query: Query) -> Query:
 _REPORT = ("detected_at", "completed_at")
 
 
+def lanes(query: Query) -> tuple[str, ...]:
+    """What a match has intervals of: the symbols of a query, the variables of a row pattern.
+
+    >>> import piestream as ps
+    >>> lanes(ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9"))
+    ('a',)
+    """
+    if query.rows is not None:
+        return query.rows.variables
+    return tuple(symbol.name for symbol in query.symbols)
+
+
 def _endpoint_columns(query: Query) -> dict[tuple[str, str], str]:
     """The column of each endpoint that RETURN gives."""
+    if query.rows is not None:
+        return endpoint_measures(query)
     endpoints = [item for item in query.returns if isinstance(item, Endpoint)]
     return {(item.symbol, item.which): item.alias for item in reversed(endpoints)}
 
@@ -216,14 +238,16 @@ def checked_matches(
     {('a', 'te'): 'a_te', ('a', 'ts'): 'a_ts'}
     """
     columns = _endpoint_columns(query)
-    for symbol in query.symbols:
+    if query.rows is not None:
+        _check_measures(query, columns)
+    for name in lanes(query):
         for which, what in (("ts", "start"), ("te", "end")):
-            if (symbol.name, which) not in columns:
+            if (name, which) not in columns:
                 raise ValueError(
-                    f"the {what} of {symbol.name} is missing: let RETURN give "
-                    f"{symbol.name}.{which} too, or leave RETURN out"
+                    f"the {what} of {name} is missing: let RETURN give "
+                    f"{name}.{which} too, or leave RETURN out"
                 )
-    report = _REPORT[query.emit is Emit.COMPLETION]
+    report = _report_column(query, columns)
     frame = matches_frame(matches)
     needed = [*query.partition_by, report, *columns.values()]
     if frame.width == 0 and not len(frame):
@@ -233,7 +257,26 @@ def checked_matches(
         raise ValueError(f"these are no matches of this query: there is no column {missing[0]}")
     if query.emit is Emit.BOTH and "phase" in frame.columns:
         frame = _last_known(frame, query, columns)
+    if query.rows is not None:  # what has no rows lies nowhere
+        frame = frame.filter(column_named(report).is_not_null())
     return frame, report, columns
+
+
+def _report_column(query: Query, columns: dict[tuple[str, str], str]) -> str:
+    """The column of the time of a report; of a row pattern, that of a match's last row."""
+    if query.rows is None:
+        return _REPORT[query.emit is Emit.COMPLETION]
+    return columns.pop(LAST_ROW)
+
+
+def _check_measures(query: Query, columns: dict[tuple[str, str], str]) -> None:
+    """ValueError if the measures of a row pattern do not say where its matches lie."""
+    wanted = [(name, which) for name in lanes(query) for which in ("ts", "te")]
+    missing = [missing_measure(query, end) for end in (*wanted, LAST_ROW) if end not in columns]
+    if missing:
+        raise ValueError(
+            f"where the rows of its matches lie is missing: let MEASURES give {', '.join(missing)}"
+        )
 
 
 def matches_frame(matches: Any) -> pl.DataFrame:
@@ -253,7 +296,7 @@ def _last_known(
     frame: pl.DataFrame, query: Query, columns: dict[tuple[str, str], str]
 ) -> pl.DataFrame:
     """The last row of each match: its completion, if there is one."""
-    starts = [columns[symbol.name, "ts"] for symbol in query.symbols]
+    starts = [columns[name, "ts"] for name in lanes(query)]
     key = [*query.partition_by, *starts]
     rows = frame.select(column_named(name).alias(str(i)) for i, name in enumerate(key))
     keep = rows.with_row_index("row").group_by([str(i) for i in range(len(key))]).agg(
@@ -273,9 +316,10 @@ def _read(
     found = []
     for number, row in enumerate(frame.iter_rows(named=True)):
         intervals = []
-        for symbol in query.symbols:
-            start, end = (ticks[columns[symbol.name, which]][number] for which in ("ts", "te"))
-            intervals.append(MatchInterval(symbol.name, start, end))
+        for name in lanes(query):
+            start, end = (ticks[columns[name, which]][number] for which in ("ts", "te"))
+            if start is not None:  # a match may have no row of a variable
+                intervals.append(MatchInterval(name, start, end))
         partition = tuple(row[name] for name in query.partition_by)
         found.append(Match(partition, ticks[report][number], tuple(intervals), row))
     return found

@@ -27,9 +27,9 @@ _SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "60")))
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Select however much is to be read, and in small batches: these archives are small."""
-    monkeypatch.setattr(planning, "_LEAST_ROWS", 0)
-    monkeypatch.setattr(planning, "_MOST_SHARE", 2.0)
-    monkeypatch.setattr(planning, "_BATCH_ROWS", 30)
+    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(planning, "MOST_SHARE", 2.0)
+    monkeypatch.setattr(planning, "BATCH_ROWS", 30)
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 

@@ -15,6 +15,7 @@ import pytest
 import piestream as ps
 from piestream.archives import planning, run
 from piestream.archives.run import ArchiveRun
+from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
 
@@ -28,7 +29,7 @@ _BRAKING = """
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Archives as small as these would be read as a whole."""
-    monkeypatch.setattr(planning, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
 
 
 def _rows(n: int = 40_000, cars: int = 4) -> pl.DataFrame:
@@ -293,11 +294,81 @@ def test_few_rows_are_all_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert _read(ps.query(_BRAKING), lake) == 40_000
 
 
-def test_several_streams_may_be_archives(tmp_path: Path) -> None:
+_SEVERAL = """
+    FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
+    DEFINE a AS one.braking, b AS two.speed < 55 PATTERN a overlaps; before b WITHIN 200
+"""
+
+
+def test_of_several_archives_only_what_lies_around_the_rarest_symbol_is_read(
+    tmp_path: Path,
+) -> None:
+    rows = _rows()
+    lake, other = _lake(tmp_path / "one", rows), _lake(tmp_path / "two", rows, None)
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    for given in ({"one": lake, "two": other}, {"one": lake, "two": rows.to_pandas()}):
+        _same(query.run(given), expected)
+        chosen = rows_of_inputs(query, given, FileOptions())
+        assert len(chosen["one"]) < 1000
+    assert len(rows_of_inputs(query, {"one": lake, "two": other}, FileOptions())["two"]) < 1000
+
+
+@pytest.mark.parametrize("text", ["UNTIL two.speed > 60", "EMIT ON BOTH", "WITH three"])
+def test_archives_are_read_whole_where_it_matters(tmp_path: Path, text: str) -> None:
     rows = _rows(2000)
     lake = _lake(tmp_path, rows)
-    query = ps.query("""
-        FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
-        DEFINE a AS one.speed > 65, b AS two.speed < 55 PATTERN a overlaps; before b WITHIN 20
-    """)
-    _same(query.run({"one": lake, "two": rows}), query.run({"one": rows, "two": rows}))
+    changed = {
+        "UNTIL two.speed > 60": _SEVERAL.replace("< 55", "< 55 " + text),
+        "EMIT ON BOTH": _SEVERAL + text,
+        "WITH three": _SEVERAL.replace(
+            "PARTITION BY", "WITH (FROM two ORDER BY ts DEFINE c AS speed > 60 PATTERN c WITHIN 9"
+            " RETURN c.ts) AS three PARTITION BY"
+        ).replace("AS two.speed < 55", "AS three"),
+    }  # fmt: skip
+    query = ps.query(changed[text])
+    given = {"one": rows, "two": lake}
+    assert len(rows_of_inputs(query, given, FileOptions())["two"]) == 2000
+    _same(query.run(given), query.run({"one": rows, "two": rows}))
+
+
+_FALL = """
+    FROM cars MATCH_RECOGNIZE (
+        PARTITION BY car ORDER BY ts
+        MEASURES FIRST(HIT.ts) AS hit, COUNT(SLOW.*) AS slow, MATCH_NUMBER() AS n
+        PATTERN (FAST HIT+ SLOW*) WITHIN 200
+        DEFINE FAST AS speed > 60, HIT AS braking, SLOW AS speed < PREV(speed)
+    )
+"""
+
+
+def test_row_patterns_read_what_lies_around_a_variable_they_cannot_do_without(
+    tmp_path: Path,
+) -> None:
+    rows = _rows().with_columns(braking=pl.col("ts") % 9000 < 40)
+    lake = _lake(tmp_path, rows)
+    query = ps.query(_FALL)
+    expected = query.run(rows)
+    assert expected["n"].max() > 2  # type: ignore[operator]
+    _same(query.run(lake), expected)
+    assert _read(query, lake) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (" WITHIN 200", ""),
+        ("FAST HIT+", "^ FAST HIT+"),
+        ("HIT+ SLOW*", "HIT* SLOW*"),
+        ("COUNT(SLOW.*)", "NEXT(SLOW.speed)"),
+    ],
+)
+def test_row_patterns_whose_matches_depend_on_rows_far_away_read_all(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake = _lake(tmp_path, rows)
+    query = ps.query(_FALL.replace(old, new))
+    _same(query.run(lake), query.run(rows))
+    assert _read(query, lake) == len(rows)

@@ -26,6 +26,7 @@ import polars as pl
 import piestream as ps
 from piestream.adapters import replay
 from piestream.adapters.session import Session
+from piestream.engine import row_calls
 from piestream.engine.snapshot import sections_of
 from tests.attacks.workers import AttackError, main
 from tests.row_patterns.randoms import random_case
@@ -159,9 +160,10 @@ class _RowPattern:
 
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw
-        case = random_case(draw.randrange(1 << 20))
+        memory = draw.random() < 0.5
+        case = random_case(draw.randrange(1 << 20), memory=memory)
         while not case.rows:
-            case = random_case(draw.randrange(1 << 20))
+            case = random_case(draw.randrange(1 << 20), memory=memory)
         self.query = case.query
         both = [case.events(key) for key in (0, 1)]
         self._rows = sorted((row for rows in both for row in rows), key=lambda row: row["t"])
@@ -428,6 +430,7 @@ def one(seed: int) -> str:
     # how often the state is copied: before each call, after a few events, or more of them
     replay._LEAST_BYTES = draw.choice([0, 1 << 12, 1 << 15, 1 << 21])
     replay._TIMES = draw.choice([0, 8])
+    row_calls._PAUSE_WORK = draw.choice([1, 20, 1 << 18])
     source, calm, shaken = _sessions(draw)
     seen: Counter[str] = Counter()
     for _ in range(25):

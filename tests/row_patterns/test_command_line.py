@@ -40,7 +40,13 @@ def test_a_run_without_rows_says_so() -> None:
 
 def test_why_says_where_the_rows_went() -> None:
     assert "VARIABLES" in _output("run", "query.sql", "--why")
-    assert "as time lines yet" in _output("run", "query.sql", "--output-format", "trace")
+
+
+def test_a_trace_has_the_matches_and_their_variables() -> None:
+    assert '"name": "A"' in _output("run", "query.sql", "--output-format", "trace")
+    Path("untimed.sql").write_text(_QUERY.format(least=1).replace("ORDER BY t", ""))
+    said = _output("run", "untimed.sql", "--output-format", "trace")
+    assert "an export of matches needs the time column" in said
 
 
 def test_check_and_explain_read_it() -> None:

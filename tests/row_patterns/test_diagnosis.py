@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
@@ -12,6 +14,7 @@ import pytest
 
 import piestream as ps
 from piestream.language.row_patterns import Skip, SkipMode
+from piestream.show.matches import with_endpoints
 from tests.row_patterns.oracle import matches
 from tests.row_patterns.randoms import Case, random_case
 
@@ -99,13 +102,6 @@ def test_the_pattern_is_counted_as_it_grows() -> None:
     assert "AFTER MATCH SKIP PAST LAST ROW" in found._repr_html_()
 
 
-def test_what_has_no_answer_for_row_patterns_says_so() -> None:
-    query, rows = _query("A B"), pl.DataFrame({"t": [1, 2], "x": [1, 6]})
-    for ask in (lambda: query.why({}, rows), lambda: query.why_not(rows)):
-        with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
-            ask()
-
-
 def test_a_time_line_has_a_lane_for_each_variable() -> None:
     query = ps.query(
         "FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES COUNT(*) AS n "
@@ -135,5 +131,51 @@ def test_a_time_line_has_a_lane_for_each_variable() -> None:
     ]
     assert [line.name for line in scene.columns] == ["x"]
     assert "matches" in shown.html()
-    with pytest.raises(ValueError, match="leave matches out"):
+    message = r"let MEASURES give FIRST\(A.t\) AS A_ts, NEXT\(LAST\(A.t\), 1\) AS A_te, .*LAST\(t\) AS last"
+    with pytest.raises(ValueError, match=message):
         query.timeline(rows, query.run(rows))
+    told = with_endpoints(query)
+    given = told.timeline(rows, told.run(rows)).scene
+    assert [(match.start, match.end) for match in given.matches] == [(0, 4), (1, 4), (5, 7), (6, 7)]
+    assert [i.symbol for i in given.matches[0].intervals] == ["A", "B"]  # and no row of C
+
+
+def test_a_report_lists_the_matches_with_their_rows() -> None:
+    """The key is called as a column of what intervals gives, as in tables of prices."""
+    query = ps.query(
+        "FROM t MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY t MEASURES COUNT(*) AS n, B.x AS x "
+        "PATTERN (A B+) DEFINE A AS x = 0, B AS x > 1 AND B.x > A.x)"
+    )
+    rows = pl.DataFrame({"symbol": ["p"] * 6, "t": range(6), "x": [0, 2, 3, 0, 4, 1]})
+    page = query.report(pl.concat([rows, rows.with_columns(symbol=pl.lit("q"))]))
+    assert "<title>t: 4 matches</title>" in page
+    assert "condition" in page  # of the funnel
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    assert data["symbols"] == ["A", "B"]
+    assert [column["name"] for column in data["columns"]] == ["x"]
+    assert [match["cells"] for match in data["matches"]] == [
+        ["p", "3", "3"], ["p", "2", "4"], ["q", "3", "3"], ["q", "2", "4"],
+    ]  # fmt: skip
+    assert data["matches"][0]["around"]["bars"] == [
+        [0, 3, 4, 1, "3 to 4"], [1, 4, 5, 1, "4 to 5"], [0, 0, 1, 0, "0 to 1"], [1, 1, 3, 0, "1 to 3"],
+    ]  # fmt: skip
+    assert "There is none." in query.report(rows.with_columns(x=0))
+
+
+@pytest.mark.parametrize(("format", "said"), [("trace", '"name": "B"'), ("mne", "0.003, 0.002, A")])
+def test_matches_are_exported_with_the_times_of_their_variables(format: Any, said: str) -> None:
+    query = ps.query(
+        "FROM t MATCH_RECOGNIZE (ORDER BY t UNIT ms PATTERN (A+ B) DEFINE A AS x = 0, B AS x > 1 "
+        "MEASURES FIRST(A.t) AS begins, NEXT(LAST(A.t)) AS first_b, FIRST(B.t) AS b, "
+        "NEXT(LAST(B.t)) AS behind, LAST(t) AS last)"
+    )
+    rows = pl.DataFrame({"t": range(6), "x": [0, 2, 3, 0, 0, 2]})
+    assert said in query.export(query.run(rows), format)
+    other = ps.query(str(query).replace("LAST(t) AS last", "COUNT(*) AS n"))
+    with pytest.raises(ValueError, match=r"let MEASURES give LAST\(t\) AS last$"):
+        other.export(other.run(rows), format)
+    every = ps.query(
+        "FROM t MATCH_RECOGNIZE (ORDER BY t ALL ROWS PER MATCH PATTERN (A) DEFINE A AS x = 0)"
+    )
+    with pytest.raises(ps.QueryError, match="an export takes a row for each match"):
+        every.export(every.run(rows), format)

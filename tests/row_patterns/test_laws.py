@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from piestream.engine import row_calls
 from piestream.language.row_patterns import MatchMode, RowPattern
 from tests.row_patterns.oracle import Match, certain, matches, results
 from tests.row_patterns.randoms import FUTURES, LETTERS, Case, random_case, with_what_holds
@@ -89,6 +90,18 @@ def test_a_session_gives_the_rows_of_a_frame_however_it_is_cut(
         assert given_rows(case, pl.concat(given)) == expected_rows(case), (
             f"seed {seed}: {case.query}"
         )
+
+
+@_KINDS
+def test_pauses_change_nothing(
+    few_seeds: range, memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in few_seeds:
+        case = random_case(seed, 8, memory)
+        monkeypatch.setattr(row_calls, "_PAUSE_WORK", 1 + seed % 5)
+        monkeypatch.setattr(row_calls, "_ROWS_AT_ONCE", 1 + seed % 3)
+        result = case.query.run(_frame(case.events()))
+        assert given_rows(case, result) == expected_rows(case), f"seed {seed}: {case.query}"
 
 
 @_KINDS

@@ -88,7 +88,7 @@ def _outcome(
     size = 2 * program.set_words
     store[WINDOW_REACH] = ensure_capacity(store[WINDOW_REACH], 0, (search.limit - row + 1) * size)
     window = pointer(store[WINDOW_REACH])
-    rows = rows_of(partition, store)
+    search.work_left -= search.limit - row
     behind = Frontier.CUT if search.limit < n_rows else Frontier.CUT_OR_END
     find_reach(program, rows, row, search.limit, behind, window, pointer(store[WORK]))
     if reached(program, window, 0, start, 1):
@@ -151,7 +151,7 @@ def give_interval(
 def search_linearly(
     program: Program, partition: Partition, search: Search, found: Found, store: list[Array]
 ) -> None:
-    """Give all matches that are certain, in the order of their first rows."""
+    """Give all matches that are certain, in the order of their first rows, up to the next pause."""
     first = partition.head
     n_rows = partition.count
     size = 2 * program.set_words
@@ -159,16 +159,23 @@ def search_linearly(
     rows = rows_of(partition, store)
     reach = pointer(store[REACH])
     find_reach(program, rows, first, n_rows, search.frontier, reach, pointer(store[WORK]))
-    found.known = 0
-    if program.as_intervals:
+    if not program.as_intervals:
+        found.known = 0
+    else:
         n_words = (n_rows - first + 1) * program.n_states
         store[CERTAIN] = ensure_capacity(store[CERTAIN], 0, n_words)
         certain = pointer(store[CERTAIN])
         find_certainty(program, rows, first, n_rows, search.frontier, reach, certain)
-        found.known = INT64_MIN
+        if not search.resumes:
+            found.known = INT64_MIN
     search.row = first
     search.limit = first
+    search.is_paused = 0
     while search.row < n_rows:
+        search.work_left -= 1
+        if search.work_left < 0 and search.row > first:
+            search.is_paused = 1
+            break
         outcome = _outcome(program, partition, search, first, store)
         if outcome == _WAITS:
             break
@@ -198,6 +205,7 @@ def search_linearly(
             partition.matches += 1
             found.number = partition.matches
             give_match(program, partition, found, store)
+        search.work_left -= found.end - found.first
         partition.matched_until = max(partition.matched_until, partition.dropped + found.end)
         search.row = next_row(program, found.first, found.end, pointer(store[PATH]))
     partition.head = search.row

@@ -1,5 +1,8 @@
 """Rows in, matches out: what a batch makes certain in each partition.
 
+A call returns after some hundredths of a second, for Python to be asked whether to go on; the next one
+goes on from its `Progress`.
+
 A partition keeps its rows from the first at which it is not decided whether a match begins. A row takes
 part in a search at most as often as there are sets of threads, so that the work is linear in the rows,
 whatever the pattern.
@@ -31,28 +34,35 @@ from piestream.row_patterns.loops.records import (
     Giving,
     Partition,
     Program,
+    Progress,
     Search,
+    Stage,
 )
 from piestream.row_patterns.loops.rows import (
+    BLOCKS,
     POOL,
     RESULTS,
     WORK,
     forget_rows,
+    give_room_back,
     new_row,
     rows_of,
 )
 from piestream.row_patterns.loops.threads import begin_threads
 
 __all__ = [
-    "FOUND_WORDS",
     "NO_ROOM",
-    "SEARCH_WORDS",
+    "PROGRESS_WORDS",
     "UNDECIDED",
+    "BatchArrays",
+    "Matched",
+    "State",
     "deadline_of_heads",
+    "end_stage",
     "match_rows",
-    "reset_partition",
+    "new_store",
+    "next_stage",
     "take_event",
-    "take_rows",
     "variable_masks",
 ]
 
@@ -60,7 +70,16 @@ __all__ = [
 NO_ROOM, UNDECIDED, DECIDED = range(3)
 #: So many rows are read again at once; of more, the outcomes are found together.
 _FEW_ROWS = 16
-SEARCH_WORDS, FOUND_WORDS = Search.size, Found.size
+_FOUND_AT = Progress.offset("found")
+#: Words of a progress.
+PROGRESS_WORDS = _FOUND_AT + Found.size
+#: The words of partitions, the pool of their rows, the blocks of threads with memory.
+State = tuple[Array, Array, Array]
+#: Partition g has the rows from ``offsets[g]`` to ``offsets[g + 1]``: the numbers of the partitions,
+#: ``offsets``, the rows' times, their attributes, and which of these are known.
+BatchArrays = tuple[Array, Array, Times, WordRows, FlagRows]
+#: The pool and the blocks, the result rows, and how many words of these there are.
+Matched = tuple[Array, Array, Array, int]
 
 
 @kernel
@@ -82,19 +101,20 @@ def variable_masks(bits_array: BitRows, bit_of_variable: Array, n_rows: int) -> 
 @kernel
 def _work_on(
     program: Program, partition: Partition, search: Search, found: Found, first_new: int,
-    closes: bool, store: list[Array],
+    store: list[Array],
 ) -> None:  # fmt: skip
     """Find out what rows from one on, or the end of the partition, have made certain."""
     rows, scratch = rows_of(partition, store), pointer(store[WORK])
-    undecided = follow_head(program, partition, rows, first_new, search.now, scratch)
-    if closes:
-        search.frontier = Frontier.END
-    elif undecided:
-        return
+    closes = search.frontier == Frontier.END
+    if not search.resumes:
+        undecided = follow_head(program, partition, rows, first_new, search.now, scratch)
+        if undecided and not closes:
+            return
     search_linearly(program, partition, search, found, store)
-    begin_threads(program, partition)
-    if not closes:
-        follow_head(program, partition, rows, partition.head, search.now, scratch)
+    if not search.is_paused:
+        begin_threads(program, partition)
+        if not closes:
+            follow_head(program, partition, rows, partition.head, search.now, scratch)
 
 
 @kernel
@@ -192,54 +212,113 @@ def take_rows(
 
 
 @kernel
-def match_rows(
-    program_array: Array, partitions_array: Array, partition_words: int, pool_array: Array,
-    numbers_array: Array, offsets_array: Array, times_array: Times, masks_array: Array,
-    columns_array: WordRows, known_array: FlagRows, now: int, closes: bool, is_whole: bool,
-) -> tuple[Array, Array, int]:  # fmt: skip
-    """Read rows of partitions; gives the pool, the result rows, and how many words of these there are.
-
-    No row to come is earlier than ``now``. Where it ``closes``, no rows come at all. Partitions of a
-    ``whole`` input are worked on one after the other in the first one's place.
-    """
-    program = Program(pointer(program_array))
-    numbers, offsets = pointer(numbers_array), pointer(offsets_array)
-    times, masks = pointer(times_array), pointer(masks_array)
-    columns, known = pointer(columns_array), pointer(known_array)
+def new_store(program: Program, pool_array: Array, blocks_array: Array) -> list[Array]:
+    """The arrays that a call works with, see `rows`."""
     empty = np.empty(0, np.int64)
     work = np.zeros(2 * program.n_states + 2 * program.set_words + 8, np.int64)
+    stack = np.zeros(program.stack_words, np.int64)
     store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work, empty]
-    flags_array = np.zeros(program.n_attributes + 1, np.uint8)
-    flags: Flags = pointer(flags_array)
-    found_array = np.zeros(FOUND_WORDS, np.int64)
-    found = Found(pointer(found_array), flags)
-    search_array = np.zeros(SEARCH_WORDS, np.int64)
-    search = Search(pointer(search_array))
-    search.now = now
-    for group in range(numbers_array.size):
-        place = 0 if is_whole else numbers[group]
-        partition = Partition(at_word(pointer(partitions_array), place * partition_words), program)
-        if is_whole:
+    store += [blocks_array, empty, empty, empty, empty, stack]
+    return store
+
+
+@kernel
+def next_stage(
+    program: Program, partitions_array: Array, partition_words: int, batch: BatchArrays,
+    masks_array: Array, progress: Progress, found: Found, store: list[Array],
+) -> Partition:  # fmt: skip
+    """Keep the next rows of the batch, or go on to its next partition; gives the one worked on.
+
+    So many rows are kept at once that no more are there at a time than a match may need.
+    """
+    numbers, offsets, times, columns, known = batch
+    group = progress.group
+    place = 0 if progress.is_whole else numbers[group]
+    partition = Partition(at_word(pointer(partitions_array), place * partition_words), program)
+    found.partition = numbers[group]
+    search = progress.search[0]
+    search.resumes = search.is_paused
+    search.is_paused = 0
+    if search.resumes:
+        return partition
+    if progress.stage == Stage.BEGIN:
+        if progress.is_whole:
             reset_partition(partition)
-        if partition.head == partition.count:
-            begin_threads(program, partition)
-        found.partition = numbers[group]
-        first, end = offsets[group], offsets[group + 1]
-        n_rows: int = columns_array.shape[1]
-        take_rows(program, partition, first, end, n_rows, times, masks, columns, known, store)
-        search.frontier = Frontier.MORE
-        if closes and program.as_intervals:  # what is known before the end has its own instant
-            _work_on(
-                program, partition, search, found, partition.count - (end - first), False, store
-            )
-            first = end
-        _work_on(program, partition, search, found, partition.count - (end - first), closes, store)
+        progress.row = offsets[group]
+        progress.stage = Stage.ROWS
+    if progress.stage == Stage.ROWS:
+        end = min(offsets[group + 1], progress.row + progress.most_rows)
+        n_rows: int = columns.shape[1]
+        take_rows(
+            program, partition, progress.row, end, n_rows, pointer(times), pointer(masks_array),
+            pointer(columns), pointer(known), store,
+        )  # fmt: skip
+        search.work_left -= end - progress.row
+        progress.row = end
+        progress.stage = Stage.SEARCH
+        if end == offsets[group + 1] and progress.closes and not program.as_intervals:
+            progress.stage = Stage.END  # what is known before the end has its own instant
+    search.frontier = Frontier.END if progress.stage == Stage.END else Frontier.MORE
+    return partition
+
+
+@kernel
+def end_stage(
+    program: Program, partition: Partition, progress: Progress, end: int, store: list[Array]
+) -> None:
+    """A search has come to its end, or to a pause; ``end`` is behind the partition's rows."""
+    search = progress.search[0]
+    if search.is_paused == 0:
+        if progress.row < end:
+            progress.stage = Stage.ROWS
+        elif progress.stage == Stage.SEARCH and progress.closes:
+            progress.stage = Stage.END
+        else:
+            progress.stage = Stage.BEGIN
+            progress.group += 1
+            if not progress.is_whole:
+                give_room_back(program, partition, store)
+    if search.work_left < 0:
+        progress.is_paused = 1
+
+
+@kernel
+def match_rows(
+    program_array: Array, state: State, partition_words: int, batch: BatchArrays,
+    masks_array: Array, progress_array: Array,
+) -> Matched:  # fmt: skip
+    """Read the rows of a batch, up to a pause; to go on, call it again with what it gave."""
+    partitions_array, pool_array, blocks_array = state
+    program = Program(pointer(program_array))
+    progress = Progress(pointer(progress_array))
+    search = progress.search[0]
+    flags_array = np.zeros(program.n_attributes + 1, np.uint8)
+    found = Found(at_word(pointer(progress_array), _FOUND_AT), pointer(flags_array))
+    found.n_results = 0
+    progress.is_paused = 0
+    n_groups, offsets = batch[0].size, pointer(batch[1])
+    store = new_store(program, pool_array, blocks_array)
+    while progress.group < n_groups and not progress.is_paused:
+        row = progress.row
+        begins = progress.stage == Stage.BEGIN
+        partition = next_stage(
+            program, partitions_array, partition_words, batch, masks_array, progress, found, store
+        )
+        if begins:
+            row = offsets[progress.group]
+            if partition.head == partition.count - (progress.row - row):
+                begin_threads(program, partition)
+        first_new = partition.count - (progress.row - row)
+        end = offsets[progress.group + 1]
+        _work_on(program, partition, search, found, first_new, store)
+        end_stage(program, partition, progress, end, store)
     keep_alive(program_array)
-    keep_alive(partitions_array)
+    keep_alive(progress_array)
     keep_alive(flags_array)
-    keep_alive(found_array)
-    keep_alive(search_array)
-    return store[POOL], store[RESULTS], found.n_results
+    keep_alive(state)
+    keep_alive(batch)
+    keep_alive(masks_array)
+    return store[POOL], store[BLOCKS], store[RESULTS], found.n_results
 
 
 @kernel

@@ -88,7 +88,7 @@ def _read_until(
     program: Program, partition: Partition, search: Search, reading: Reading, latest: int,
     until: int, store: list[Array],
 ) -> int:  # fmt: skip
-    """Let threads read the rows before ``until``, as long as that decides anything.
+    """Let threads read the rows before ``until``, as long as that decides anything, up to a pause.
 
     Gives what comes behind the rows that they have read.
     """
@@ -100,6 +100,12 @@ def _read_until(
             return frontier
         if is_settled(program, partition, store):
             return frontier
+        if not search.on_trial:
+            if search.work_left < 0:
+                search.is_paused = 1
+                return frontier
+            search.work_left -= partition.n_following
+            drop_nodes_at_times(program, partition, store)
         reading.row = row
         step_following(program, partition, reading, partition.followed_until, store)
         partition.followed_until += 1
@@ -146,6 +152,8 @@ def _outcome(
     if search.frontier != Frontier.END:
         known = partition.count - program.horizon
     frontier = _read_until(program, partition, search, reading, latest, known, store)
+    if search.is_paused:
+        return WAITS
     row = partition.followed_until - partition.dropped
     if partition.n_following == 0 or frontier != Frontier.MORE or row >= partition.count:
         return _decide(program, partition, search, frontier, latest, store)
@@ -166,7 +174,9 @@ def _on_trial(
     until, nodes = partition.followed_until, partition.n_nodes
     threads, has_match = partition.n_following, partition.has_match
     node, end = partition.best_node, partition.best_end
+    search.on_trial = 1
     frontier = _read_until(program, partition, search, reading, latest, partition.count, store)
+    search.on_trial = 0
     outcome = _decide(program, partition, search, frontier, latest, store)
     if outcome == WAITS:
         partition.followed_until, partition.n_nodes = until, nodes
@@ -189,9 +199,11 @@ def search_with_memory(
     program: Program, partition: Partition, search: Search, reading: Reading, found: Found,
     store: list[Array],
 ) -> None:  # fmt: skip
-    """Give all matches of a partition that are certain."""
+    """Give all matches of a partition that are certain, up to the next pause."""
     _begin_reading(partition, search, reading)
-    found.known = INT64_MIN if program.as_intervals else 0
+    search.is_paused = 0
+    if not search.resumes:
+        found.known = INT64_MIN if program.as_intervals else 0
     if partition.is_followed == 0:
         _restart(program, partition, store)
     else:
@@ -226,6 +238,7 @@ def _give_in_order(
 ) -> None:  # fmt: skip
     """Give matches in the order of their first rows, up to the first that is not certain."""
     while partition.head < partition.count:
+        search.work_left -= 1
         outcome = _outcome(program, partition, search, reading, store)
         if outcome == WAITS:
             return
@@ -244,6 +257,7 @@ def _give_in_order(
         if not _give(program, partition, search, found, store):
             _restart(program, partition, store)
             return  # rows to come are read by measures, or say where an interval ends
+        search.work_left -= found.end - found.first
         reading.number = partition.matches + 1
         partition.matched_until = max(partition.matched_until, partition.best_end)
         partition.head = next_row(program, found.first, found.end, pointer(store[PATH]))
@@ -280,6 +294,10 @@ def _give_incremental(
     if search.frontier != Frontier.END:
         known = partition.count - ahead
     while partition.followed_until - partition.dropped < known:
+        if search.work_left < 0:
+            search.is_paused = 1
+            break
+        search.work_left -= partition.n_following + 1
         row = partition.followed_until - partition.dropped
         _drop_outdated(program, partition, _time_at(program, partition, row, store), store)
         drop_nodes_at_times(program, partition, store)

@@ -27,9 +27,11 @@ __all__ = [
     "Partition",
     "PoolHeader",
     "Program",
+    "Progress",
     "Register",
     "Search",
     "Skipping",
+    "Stage",
     "Step",
     "Truth",
     "What",
@@ -242,6 +244,33 @@ class Search(Record):
     limit: int  # the first row that is too late for it
     end: int  # behind its last row
     decided: int  # when it was certain what becomes of it, of a search with memory
+    work_left: int  # until it pauses: rows read, times the threads that read them
+    is_paused: int  # it is not at its end: search again, with `resumes`
+    resumes: int
+    on_trial: int  # threads read what they may have to take back, so that nothing pauses
+
+
+class Stage(IntEnum):
+    """What a call does next with a partition of its batch."""
+
+    BEGIN = 0
+    ROWS = 1  # keep the next rows of the batch
+    SEARCH = 2  # look at what they have made certain
+    END = 3  # look at what the end of the partition has made certain
+
+
+class Progress(Record):
+    """Where a call of the loops is in its batch; a call that has paused goes on from there."""
+
+    closes: int  # no rows come behind those of the batch
+    is_whole: int  # partitions are worked on one after the other in the first one's place
+    is_paused: int
+    most_rows: int  # of a partition that are kept before a search begins
+    group: int  # the partition of the batch that is worked on
+    stage: int  # Stage
+    row: int  # the first of its rows that is not kept yet
+    search: Annotated[Rows[Search], 1]
+    found: Words  # a `Found`
 
 
 class Partition(Record):

@@ -9,7 +9,14 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
 from piestream.row_patterns.loops.records import BITS, KNOWN_AT, Partition, PoolHeader, Program
 
-__all__ = ["compact_pool", "forget_rows", "new_row", "remap_kept_codes", "rows_of"]
+__all__ = [
+    "compact_pool",
+    "forget_rows",
+    "give_room_back",
+    "new_row",
+    "remap_kept_codes",
+    "rows_of",
+]
 
 #: The arrays that loops work with, by their places in a list: each may be replaced by a longer one.
 POOL, RESULTS, REACH, WINDOW_REACH, PATH, WORK, CERTAIN = range(7)
@@ -64,6 +71,18 @@ def new_row(program: Program, partition: Partition, store: list[Array]) -> Words
     row = at_word(rows_of(partition, store), partition.count * width)
     partition.count += 1
     return row
+
+
+@kernel
+def give_room_back(program: Program, partition: Partition, store: list[Array]) -> None:
+    """Cut the place of a partition that has room for far more rows than are kept."""
+    needed = partition.count - max(0, partition.head - program.context)
+    room = max(_LEAST_ROWS, 2 * needed)
+    if partition.capacity >= 2 * room and partition.capacity > 4 * _LEAST_ROWS:
+        forget_rows(program, partition, rows_of(partition, store))
+        wasted = (partition.capacity - room) * program.row_words
+        PoolHeader(pointer(store[POOL])).wasted += wasted
+        partition.capacity = room
 
 
 @kernel

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from piestream.show.exports.lanes import lanes_of
-from piestream.show.matches import Match, Matches
+from piestream.show.matches import Match, Matches, lanes
 
 __all__ = ["chrome_trace"]
 
@@ -62,19 +62,20 @@ def _events(
             for number, m in matches
         ],
     )
-    for place, symbol in enumerate(found.query.symbols):
+    for name in lanes(found.query):
         seen: dict[
             int, tuple[int, bool]
         ] = {}  # an interval is in many matches; the last knows most
         in_matches: dict[int, list[int]] = {}
         for number, match in matches:
-            interval = match.intervals[place]
-            seen[interval.start] = (match.known_end(interval), interval.end is None)
-            in_matches.setdefault(interval.start, []).append(number)
+            for interval in match.intervals:
+                if interval.symbol == name:
+                    seen[interval.start] = (match.known_end(interval), interval.end is None)
+                    in_matches.setdefault(interval.start, []).append(number)
         yield from threads.bars(
-            symbol.name,
+            name,
             [
-                (start, end, symbol.name, _interval(is_open, in_matches[start]))
+                (start, end, name, _interval(is_open, in_matches[start]))
                 for start, (end, is_open) in seen.items()
             ],
         )

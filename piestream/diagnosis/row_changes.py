@@ -1,0 +1,156 @@
+"""What could be changed in a row pattern so that an expected match appears: one function a kind of change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from piestream.diagnosis.changes import Proposal
+from piestream.diagnosis.parts import duration_of_ticks
+from piestream.diagnosis.row_parts import places_in, rewritten
+from piestream.diagnosis.row_reached import skip_clause
+from piestream.diagnosis.row_target import RowTarget
+from piestream.diagnosis.target import Target
+from piestream.expressions.diagnostics import QueryError
+from piestream.language.model import Query
+from piestream.language.row_pattern_text import MOST_REPETITIONS, row_pattern_text
+from piestream.language.row_patterns import PatternNode, Repetition, Skip, SkipMode, Variable
+from piestream.show.table import cell_text
+
+__all__ = ["quantifiers", "row_windows", "skips"]
+
+#: So many repetitions more are tried one by one, before any number of them is.
+_MORE = 64
+
+
+def row_windows(target: Target) -> Iterator[Proposal]:
+    """A longer WITHIN: the least with which there is a match."""
+    assert isinstance(target, RowTarget)
+    query, pattern, time = target.rows.query, target.pattern, target.rows.time
+    if pattern.within is None or not target.times:
+        return
+    within = target.rows.binding.compiled.ticks.within
+
+    def changed(ticks: int) -> Query:
+        longer = duration_of_ticks(ticks, time)
+        return replace(query, rows=replace(pattern, within=longer))
+
+    longest = target.times[-1] - target.times[0]
+    if longest <= within or not target.can_begin(changed(longest)):
+        return
+    length = _least(within + 1, longest, lambda ticks: target.can_begin(changed(ticks)))
+    new = changed(length)
+    assert new.rows is not None
+    shown = cell_text(target.length(length))
+    text = f"the match takes {shown} (WITHIN {pattern.within}); with WITHIN {new.rows.within} it matches"
+    yield Proposal("window", new, (length - within) / max(within, 1), text)
+
+
+def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The least number of a range at which something holds, that holds from some on; at the last it does."""
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def skips(target: Target) -> Iterator[Proposal]:
+    """A search that goes on at the next row, whatever matches there are before."""
+    assert isinstance(target, RowTarget)
+    pattern = target.pattern
+    if pattern.skip.mode is not SkipMode.TO_NEXT_ROW:
+        changed = replace(pattern, skip=Skip(SkipMode.TO_NEXT_ROW))
+        text = (
+            f"{skip_clause(target)} leaves the match out, for another one was given before it; "
+            "with AFTER MATCH SKIP TO NEXT ROW it is given too"
+        )
+        yield Proposal("skip", replace(target.rows.query, rows=changed), 0, text)
+
+
+def quantifiers(target: Target) -> Iterator[Proposal]:
+    """Fewer or more repetitions of a part of the pattern."""
+    assert isinstance(target, RowTarget)
+    for part, whole in places_in(target.pattern.pattern):
+        if isinstance(part, Repetition):
+            yield from _fewer(target, part, whole)
+            yield from _more(target, part, whole)
+        elif isinstance(part, Variable) and not _is_repeated(target, whole):
+            once = Repetition(part, 1, 1)
+            yield from _fewer(target, once, whole)
+            yield from _more(target, once, whole)
+
+
+def _is_repeated(target: RowTarget, whole: Callable[[PatternNode], PatternNode]) -> bool:
+    """Whether the part that stands in one place is repeated as such: its quantifier is tried then."""
+    marker = Variable("")
+    return any(
+        isinstance(part, Repetition) and part.part == marker for part, _ in places_in(whole(marker))
+    )
+
+
+def _fewer(
+    target: RowTarget, part: Repetition, whole: Callable[[PatternNode], PatternNode]
+) -> Iterator[Proposal]:
+    least = part.least
+
+    def changed(less: int) -> Query | None:
+        return _changed(target, part, replace(part, least=least - less), whole)
+
+    if least and _has_match(target, changed(least)):
+        less = _least(1, least, lambda number: _has_match(target, changed(number)))
+        yield from _proposed(target, part, replace(part, least=least - less), whole, less / least)
+
+
+def _more(
+    target: RowTarget, part: Repetition, whole: Callable[[PatternNode], PatternNode]
+) -> Iterator[Proposal]:
+    most = part.most
+    if most is None:
+        return
+
+    def raised(more: int) -> Repetition:
+        return replace(part, most=None if more > limit else most + more)
+
+    def has_match(more: int) -> bool:
+        return _has_match(target, _changed(target, part, raised(more), whole))
+
+    limit = min(_MORE, MOST_REPETITIONS - most)
+    if has_match(limit + 1):
+        more = _least(1, limit + 1, has_match)
+        yield from _proposed(target, part, raised(more), whole, more / max(most, 1))
+
+
+def _changed(
+    target: RowTarget, part: Repetition, new: Repetition,
+    whole: Callable[[PatternNode], PatternNode],
+) -> Query | None:  # fmt: skip
+    """The query with another number of repetitions; None if that does not go together."""
+    query = target.rows.query
+    plain = new.part if (new.least, new.most) == (1, 1) else new
+    pattern = replace(target.pattern, pattern=whole(plain))
+    try:
+        return rewritten(replace(query, rows=pattern), {})
+    except QueryError:
+        return None
+
+
+def _has_match(target: RowTarget, query: Query | None) -> bool:
+    return query is not None and target.can_begin(query)
+
+
+def _proposed(
+    target: RowTarget, part: Repetition, new: Repetition,
+    whole: Callable[[PatternNode], PatternNode], size: float,
+) -> Iterator[Proposal]:  # fmt: skip
+    query = _changed(target, part, new, whole)
+    if query is None or query.rows is None:
+        return
+    was = row_pattern_text(part.part if (part.least, part.most) == (1, 1) else part)
+    text = (
+        f"{was} needs to be {row_pattern_text(new)}; with "
+        f"PATTERN ({row_pattern_text(query.rows.pattern)}) it matches"
+    )
+    yield Proposal("quantifier", query, size, text)

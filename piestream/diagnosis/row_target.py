@@ -1,0 +1,162 @@
+"""Where in the rows of a partition a match of a row pattern is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import polars as pl
+
+from piestream.diagnosis.row_conditions import conditions_and
+from piestream.diagnosis.row_parts import (
+    FIRST,
+    LAST,
+    MATCH,
+    VARIABLE,
+    measures,
+    of_match,
+    other_pattern,
+    rewritten,
+    with_all_rows,
+)
+from piestream.diagnosis.rows import GivenRows, in_partition
+from piestream.diagnosis.target import Target
+from piestream.expressions.columns import column_named
+from piestream.expressions.diagnostics import QueryError
+from piestream.language.model import Query
+from piestream.language.printer import name as written
+from piestream.language.row_patterns import (
+    EmptyMatches,
+    MatchMode,
+    PatternNode,
+    RowPattern,
+    Skip,
+    SkipMode,
+)
+
+__all__ = ["RowTarget", "in_ticks", "partition_times"]
+
+#: Of ways of more rows together, only some that do not overlap are looked at.
+_MOST_ROWS = 1_000_000
+
+
+def in_ticks(name: str) -> pl.Expr:
+    """A column of times as ticks."""
+    return column_named(name).to_physical().cast(pl.Int64).alias(name)
+
+
+def partition_times(rows: GivenRows) -> list[int]:
+    """The times of the rows of one partition, in ticks, in order."""
+    (frame,) = rows.inputs.values()
+    if rows.partition:
+        frame = frame.filter(in_partition(frame.schema, rows.partition))
+    times = frame.select(in_ticks(rows.time.name)).to_series().drop_nulls()
+    return times.unique().sort().to_list()
+
+
+class RowTarget(Target):
+    """Where a match is expected: its first row lies between ``first`` and ``last``.
+
+    For each variable in ``near`` it has a row in that time.
+    """
+
+    @property
+    def pattern(self) -> RowPattern:
+        """The row pattern."""
+        assert self.rows.query.rows is not None
+        return self.rows.query.rows
+
+    @cached_property
+    def times(self) -> list[int]:
+        """The times of the partition's rows, in ticks, in order."""
+        return partition_times(self.rows)
+
+    def matches(self, query: Query, rows: GivenRows | None = None) -> pl.DataFrame:
+        """The matches with rows of a query where one is expected: the times of first and last row."""
+        rows = rows or self.rows
+        assert query.rows is not None
+        plain = replace(query.rows, measures=of_match(rows.time.name), all_rows=False)
+        found = rows.run(replace(query, rows=plain))
+        found = found.with_columns(in_ticks(FIRST), in_ticks(LAST)).drop_nulls(FIRST)
+        found = found.filter(pl.col(FIRST).is_between(self.first, self.last))
+        if not self.near or found.is_empty():
+            return found
+        return self._near(query, rows, found)
+
+    def _near(self, query: Query, rows: GivenRows, found: pl.DataFrame) -> pl.DataFrame:
+        """Those that have rows of some variables where they are asked for."""
+        assert query.rows is not None
+        every = self.every_row(query, rows)
+        of = [*query.partition_by, MATCH]
+        time = pl.col(rows.time.name)
+        for name, (start, end) in self.near.items():
+            mine = pl.col(VARIABLE).is_in(query.rows.members(name)) & time.is_between(start, end)
+            keys = every.filter(mine).select(map(column_named, of)).unique()
+            found = found.join(keys, on=of, how="semi", nulls_equal=True, maintain_order="left")
+        return found
+
+    def every_row(self, query: Query, rows: GivenRows | None = None) -> pl.DataFrame:
+        """All rows of the matches of a query, with the number of their match and their variable.
+
+        Beside them the measures that the query has.
+        """
+        rows = rows or self.rows
+        pattern = query.rows
+        assert pattern is not None
+        time = written(rows.time.name)
+        told = measures(
+            f'MATCH_NUMBER() AS "{MATCH}", CLASSIFIER() AS "{VARIABLE}", FIRST({time}) AS "{FIRST}"'
+        )
+        own = tuple(m for m in pattern.measures if m.alias not in (MATCH, VARIABLE, FIRST))
+        shown = replace(
+            pattern,
+            pattern=with_all_rows(pattern.pattern),
+            measures=(*told, *own),
+            all_rows=True,
+            empty_matches=EmptyMatches.OMIT,
+        )
+        found = rows.run(replace(query, rows=shown))
+        return found.with_columns(in_ticks(FIRST), in_ticks(rows.time.name))
+
+    def rows_from(
+        self, query: Query, start: int, conditions: Mapping[str, str] | None = None,
+        here: Sequence[int] = (),
+    ) -> pl.DataFrame:  # fmt: skip
+        """All rows of the match of a query that begins at one row, whatever matches there are before.
+
+        The rows at the times ``here`` have a mark that ``conditions`` may read.
+        """
+        assert query.rows is not None
+        onward = SkipMode.PAST_LAST_ROW
+        if query.rows.mode is MatchMode.INCREMENTAL:
+            onward = SkipMode.TO_NEXT_ROW
+        plain = replace(query, rows=replace(query.rows, skip=Skip(onward)))
+        later = [time for time in self.times if time >= start]
+        only = rewritten(plain, {**conditions_and(query, "from"), **(conditions or {})})
+        found = self.every_row(only, self.marked(**{"from": later, "here": here}))
+        return found.filter(pl.col(FIRST) == start)
+
+    def longest(self, pattern: PatternNode) -> Query:
+        """The longest matches of another pattern that begin at each row, within WITHIN."""
+        changes = {"within": self.pattern.within, "mode": MatchMode.MAXIMAL}
+        return other_pattern(self.rows.query, pattern, **changes)
+
+    def can_begin(self, query: Query) -> bool:
+        """Whether a match of a changed query can begin where one is expected, whatever SKIP says."""
+        assert query.rows is not None
+        everywhere = replace(query.rows, skip=Skip(SkipMode.TO_NEXT_ROW))
+        try:
+            return len(self.matches(replace(query, rows=everywhere))) > 0
+        except QueryError:  # it would be too large, or SKIP leads nowhere
+            return False
+
+    def marked(self, **marks: Sequence[int]) -> GivenRows:
+        """The rows with columns that are 1 at some times, in ticks, and 0 at all others."""
+        rows = self.rows
+        time = column_named(rows.time.name).to_physical().cast(pl.Int64)
+        columns = [
+            time.is_in(list(times)).cast(pl.Int64).fill_null(0).alias(f"{name}:")
+            for name, times in marks.items()
+        ]
+        return rows.with_inputs({k: f.with_columns(columns) for k, f in rows.inputs.items()})

@@ -1,0 +1,331 @@
+"""Why a match of a row pattern is one: its rows, what was chosen, and what made it certain."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from piestream.diagnosis.history import MatchInterval
+from piestream.diagnosis.partition import plain
+from piestream.diagnosis.row_conditions import (
+    conditions_and,
+    items_of,
+    shown_condition,
+    shown_values,
+    with_items,
+)
+from piestream.diagnosis.row_parts import (
+    FIRST,
+    LAST,
+    MATCH,
+    VARIABLE,
+    of_match,
+    other_pattern,
+    places_in,
+    rewritten,
+)
+from piestream.diagnosis.row_patterns import row_stretches
+from piestream.diagnosis.row_reached import goes_on, path_text, skip_clause
+from piestream.diagnosis.row_target import RowTarget, in_ticks
+from piestream.diagnosis.rows import GivenRows, in_partition
+from piestream.language.model import Query
+from piestream.language.row_pattern_text import row_pattern_text
+from piestream.language.row_patterns import (
+    Alternation,
+    MatchMode,
+    PatternNode,
+    Repetition,
+    Skip,
+    SkipMode,
+)
+from piestream.language.row_printer import row_condition_text
+from piestream.show.table import cell_text
+
+__all__ = ["RowHistory", "RowOfMatch"]
+
+#: So many matches that were left out are named.
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RowOfMatch:
+    """A row of a match: its time, the variable that it is, the condition, and what that reads there."""
+
+    time: Any
+    variable: str
+    condition: str
+    values: str
+
+
+@dataclass(frozen=True)
+class RowHistory:
+    """A match of a row pattern in the rows of its partition; times are in ticks."""
+
+    target: RowTarget
+    number: int
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, rows: GivenRows, row: Mapping[str, Any]) -> RowHistory:
+        """The history of the match that a row of the result is about."""
+        found = _found(rows, row)
+        target = RowTarget(rows, found[FIRST], found[FIRST], {})
+        return cls(target, found[MATCH], found[FIRST], found[LAST])
+
+    @property
+    def _query(self) -> Query:
+        return self.target.rows.query
+
+    def _shown(self, ticks: int) -> str:
+        return cell_text(self.target.time(ticks))
+
+    # -- its rows ---------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[RowOfMatch]:
+        """Its rows, in order."""
+        query = self._query
+        assert query.rows is not None
+        read = {name: items_of(query, name) for name in query.rows.variables}
+        items = list(dict.fromkeys(text for texts in read.values() for text in texts))
+        every = self.target.every_row(with_items(query, items))
+        for row in every.filter(pl.col(MATCH) == self.number).iter_rows(named=True):
+            variable = row[VARIABLE]
+            yield RowOfMatch(
+                self.target.time(row[self.target.rows.time.name]),
+                variable,
+                shown_condition(query, variable),
+                shown_values(items, read[variable], row),
+            )
+
+    def intervals(self) -> Iterator[MatchInterval]:
+        """The stretches of its rows that are of one variable."""
+        found = row_stretches(self.target.rows).filter(pl.col(MATCH) == self.number)
+        for variable, start, end, events in found.select(VARIABLE, "ts", "te", "events").rows():
+            te = None if end is None else self.target.time(end)
+            since = self.reported_at
+            yield MatchInterval(variable, self.target.time(start), te, events, since)
+
+    # -- what was chosen --------------------------------------------------------------------------
+
+    def choices(self) -> Iterator[str]:
+        """Where the search for it began, and what it preferred to what."""
+        yield from self._begun()
+        pattern = self.target.pattern
+        if pattern.mode is MatchMode.MAXIMAL:
+            yield "MAXIMAL MATCH: it is the longest that begins at its first row"
+        elif pattern.mode is MatchMode.INCREMENTAL:
+            yield "INCREMENTAL MATCH: it is the longest that ends at its last row"
+        else:
+            yield from self._preferred()
+        yield from self._left_out()
+
+    def _begun(self) -> Iterator[str]:
+        """The match before it, behind which the search went on."""
+        if self.target.pattern.skip.mode is SkipMode.TO_NEXT_ROW:
+            return
+        before = self._matches.filter(pl.col(MATCH) < self.number).tail(1)
+        for number, first, last in before.select(MATCH, FIRST, LAST).rows():
+            at = goes_on(self.target, number, first, last)
+            if at is not None:
+                yield (
+                    f"behind the match from {self._shown(first)} to {self._shown(last)} the search "
+                    f"went on at {self._shown(at)} ({skip_clause(self.target)})"
+                )
+
+    @cached_property
+    def _matches(self) -> pl.DataFrame:
+        """All matches with rows of the partition."""
+        times = self.target.times
+        return RowTarget(self.target.rows, times[0], times[-1], {}).matches(self._query)
+
+    def _path(self, pattern: PatternNode) -> list[tuple[Any, str]]:
+        """The rows of the match of another pattern that begins where this one does."""
+        other = other_pattern(self._query, pattern, within=self.target.pattern.within)
+        found = self.target.rows_from(other, self.first)
+        rows = found.select(self.target.rows.time.name, VARIABLE).rows()
+        return [(self.target.time(time), variable) for time, variable in rows]
+
+    def _preferred(self) -> Iterator[str]:
+        """The quantifiers and alternatives without which it would be another match."""
+        pattern = self.target.pattern.pattern
+        own = self._path(pattern)
+        for part, whole in places_in(pattern):
+            match part:
+                case Repetition(_, least, most, is_greedy) if least != most:
+                    how, else_how = ("greedy", "reluctant")[:: 1 if is_greedy else -1]
+                    path = self._path(whole(replace(part, is_greedy=not is_greedy)))
+                case Alternation(parts):
+                    how, else_how = "tried from left to right", "from right to left"
+                    path = self._path(whole(Alternation(parts[::-1])))
+                case _:
+                    continue
+            if path != own:
+                instead = f"be {path_text(path)}" if path else "have no rows"
+                yield f"{row_pattern_text(part)} is {how}: {else_how}, the match would {instead}"
+
+    def _left_out(self) -> Iterator[str]:
+        """Matches that begin in it, and are not given."""
+        target = self.target
+        onward = goes_on(target, self.number, self.first, self.last)
+        until = target.times[-1] + 1 if onward is None else onward
+        inside = [time for time in target.times if self.first < time < until]
+        if not inside:
+            return
+        every = replace(target.pattern, skip=Skip(SkipMode.TO_NEXT_ROW))
+        within = RowTarget(target.rows, inside[0], inside[-1], {})
+        starts = within.matches(replace(self._query, rows=every))[FIRST].to_list()
+        if starts:
+            named = ", ".join(map(self._shown, starts[:_MOST_NAMED]))
+            more = f" and {len(starts) - _MOST_NAMED} more" * (len(starts) > _MOST_NAMED)
+            yield f"left out, because they begin in it: those at {named}{more} ({skip_clause(target)})"
+
+    # -- when it was certain ----------------------------------------------------------------------
+
+    @cached_property
+    def _decided(self) -> int | None:
+        """The number of the row with which it is given; None if only the end of the rows decides."""
+        times = self.target.times
+        low, high = bisect_left(times, self.last), len(times)
+        while low < high:
+            middle = (low + high) // 2
+            if self._given(self._query, self._upto(times[middle])) is not None:
+                high = middle
+            else:
+                low = middle + 1
+        return low if low < len(times) else None
+
+    @property
+    def reported_at(self) -> Any:
+        """The time of the row with which it is given, at the latest the last."""
+        at = self._decided
+        return self.target.time(self.target.times[-1 if at is None else at])
+
+    def waited_for(self) -> Iterator[str]:
+        """What made it certain: its last row, or a row behind that does not go on with it."""
+        times, at = self.target.times, self._decided
+        if at is not None and times[at] == self.last:
+            yield "its last row: whatever comes next, it is the match"
+            return
+        open_ways = list(self._open_ways(at))
+        if at is None:
+            go_on = " or ".join(open_ways)
+            yield "the end of the rows" + (
+                f": the row behind might have been {go_on}" * bool(go_on)
+            )
+            return
+        yield from open_ways
+        if not open_ways:
+            yield self._other_reason(times[at])
+
+    def _other_reason(self, at: int) -> str:
+        pattern = self.target.pattern
+        within = self.target.rows.binding.compiled.ticks.within
+        if pattern.within is not None and at - self.first >= within:
+            return f"the row at {self._shown(at)}: WITHIN {pattern.within} is over"
+        conditions = [items for condition in pattern.conditions for items in condition.all_items]
+        measures = [items for measure in pattern.measures for items in measure.items]
+        if any(item.shift > 0 for _, item in (*conditions, *measures)):
+            return f"the row at {self._shown(at)}: NEXT reads rows behind"
+        return f"the row at {self._shown(at)}: with it the matches before are certain, which come first"
+
+    def _open_ways(self, at: int | None) -> Iterator[str]:
+        """The variables of which the row that decided would have gone on with another match."""
+        query = self._query
+        assert query.rows is not None
+        times = self.target.times
+        behind = times[-1] + 1 if at is None else times[at]
+        rows = self._upto(behind)
+        if at is None:
+            fake = pl.DataFrame({self.target.rows.time.name: [self.target.time(behind)]})
+            keys = {name: rows[name][0] for name in self.target.rows.keys}
+            fake = fake.with_columns(pl.lit(v).alias(name) for name, v in keys.items())
+            types = {name: rows.schema[name] for name in fake.columns}
+            rows = pl.concat([rows, fake.cast(types)], how="diagonal")  # type: ignore[arg-type]
+        time = column_ticks(self.target.rows)
+        rows = rows.with_columns((time == behind).cast(pl.Int64).alias("here:"))
+        for variable in query.rows.variables:
+            text = row_condition_text(query, variable)
+            held = f'({text}) OR "here:" = 1' if text else '"here:" >= 0'
+            other = rewritten(query, {variable: held})
+            if self._given(other, rows) == (self.first, self.last):
+                continue
+            if at is None:
+                yield variable
+            else:
+                condition, values = shown_condition(query, variable), self._values(variable, behind)
+                yield f"{self._shown(behind)}, which is not {variable} ({condition}){values}"
+
+    def _values(self, variable: str, at: int) -> str:
+        """What the condition of a variable reads at the row that might have gone on with the match."""
+        query = self._query
+        marked = conditions_and(query, "from")[variable]
+        held = {variable: f'({marked}) OR "here:" = 1'}
+        items = items_of(query, variable)
+        found = self.target.rows_from(with_items(query, items), self.first, held, [at])
+        here = (pl.col(self.target.rows.time.name) == at) & (pl.col(VARIABLE) == variable)
+        row = found.filter(here).head(1)
+        values = shown_values(items, items, row.row(0, named=True)) if len(row) else ""
+        return f": {values}" if values else ""
+
+    def _upto(self, time: int) -> pl.DataFrame:
+        """The rows of the partition up to a time."""
+        rows = self.target.rows
+        (frame,) = rows.inputs.values()
+        if rows.partition:
+            frame = frame.filter(in_partition(frame.schema, rows.partition))
+        return frame.filter(column_ticks(rows) <= time)
+
+    def _given(self, query: Query, frame: pl.DataFrame) -> tuple[int, int] | None:
+        """The first and the last row of the match of this number, if a session has given it by then."""
+        rows = self.target.rows
+        assert query.rows is not None
+        own = tuple(m for m in query.rows.measures if m.alias not in (MATCH, FIRST, LAST))
+        asked = (*of_match(rows.time.name), *own)
+        session = replace(query, rows=replace(query.rows, measures=asked, all_rows=False)).open(
+            ties=rows.options.ties
+        )
+        found = session.push(frame).filter(pl.col(MATCH) == self.number)
+        found = found.select(in_ticks(FIRST), in_ticks(LAST))
+        return found.row(0) if len(found) else None
+
+
+def column_ticks(rows: GivenRows) -> pl.Expr:
+    """The time of each row in ticks."""
+    return in_ticks(rows.time.name)
+
+
+def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of a match, and the times of its first and last row, in ticks."""
+    query = rows.query
+    assert query.rows is not None
+    own = tuple(m for m in query.rows.measures)
+    asked = replace(query.rows, measures=(*own, *of_match(rows.time.name)))
+    result = rows.run(replace(query, rows=asked))
+    shown = [name for name in result.columns if name in row]
+    same = [
+        number
+        for number, found in enumerate(result.select(shown).rows())
+        if all(plain(row[name]) == plain(value) for name, value in zip(shown, found, strict=True))
+    ]
+    if not same:
+        raise ValueError("this is no match of the query in these rows")
+    numbers = result[same][MATCH].unique().drop_nulls().to_list()
+    if not numbers:
+        raise ValueError("this row is of no match")
+    if len(numbers) > 1:
+        raise ValueError(
+            f"{len(numbers)} matches have these values: give the whole row, and let MEASURES have "
+            "MATCH_NUMBER() AS match, which tells them apart"
+        )
+    plain_rows = replace(query.rows, measures=of_match(rows.time.name), all_rows=False)
+    found = rows.run(replace(query, rows=plain_rows)).filter(pl.col(MATCH) == numbers[0])
+    told = found.with_columns(in_ticks(FIRST), in_ticks(LAST)).row(0, named=True)
+    if told[FIRST] is None:
+        raise ValueError("this match has no rows: nothing can be said of them")
+    return told

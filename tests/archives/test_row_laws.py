@@ -1,0 +1,88 @@
+"""A row pattern over an archive gives what it gives on the whole as a frame, however little is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives import cores, planning
+from piestream.archives.planning import ArchivePlan
+from piestream.language.options import FileOptions
+from tests.row_patterns.randoms import random_case
+
+_SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "60")))
+_TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
+_NOTHING = {"x": None, "name": "q", "a": False, "b": False, "c": False}
+
+
+@pytest.fixture(autouse=True)
+def _select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Select however much is to be read: these archives are small."""
+    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(planning, "MOST_SHARE", 2.0)
+    monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
+
+
+def _query(text: str, random: Random) -> ps.Query:
+    """The query with WITHIN, and mostly of what its rows alone say."""
+    if "WITHIN" not in text:
+        text = re.sub(r"(PATTERN \(.*\)) (DEFINE)", rf"\1 WITHIN {random.randint(1, 6)} \2", text)
+    if random.random() < 0.8:
+        text = text.replace("^", "A").replace("$", "B").replace(" WITH UNMATCHED ROWS", "")
+        text = re.sub(r"\b(PREV|NEXT)\((FINAL |RUNNING )?(\w+\.x)(, \d)?\)", r"LAST(\3)", text)
+    for column in re.findall(r"[abc]", "abc"):
+        if random.random() < 0.4:
+            text = re.sub(rf"\bAS {column}\b", f"AS {column} AND x > PREV(x)", text)
+    return ps.query(text)
+
+
+def _events(case: Any, random: Random) -> Iterator[dict[str, Any]]:
+    """The rows of a case again and again, with others between them of which nothing holds."""
+    time = 0
+    for _ in range(random.randint(2, 7)):
+        for key in range(random.choice([1, 1, 3])):
+            for event in case.events(key):
+                yield {**event, "t": event["t"] + time}
+        time += max((event["t"] for event in case.events()), default=0) + 1
+        for _ in range(random.choice([0, 3, 30])):
+            yield {"k": random.randrange(3), "t": time, **_NOTHING}
+            time += random.choice([1, 1, 5])
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["of one row", "with memory"])
+def test_the_rows_are_those_of_the_whole_as_a_frame(memory: bool) -> None:
+    selected = less = 0
+    for seed in _SEEDS:
+        random = Random(f"rows of an archive {seed}")
+        case = random_case(seed, 10, memory)
+        try:
+            query = _query(str(case.query), random)
+        except ps.QueryError:
+            query = case.query
+        frame = pl.DataFrame(list(_events(case, random)), schema=_TYPES)
+        expected = query.run(frame, ties="first")
+        with tempfile.TemporaryDirectory() as folder:
+            key = random.choice([None, "k"])
+            lake = ps.archive(folder, time="t", key=key, page_rows=random.choice([1, 2, 5, 9]))
+            lake.append(frame)
+            plan = ArchivePlan(query, lake.pages, FileOptions())
+            if plan.cores is not None:
+                selected += 1
+                less += not all(plan.selection().wanted(core).all() for core in plan.cores)
+            found = query.run(lake, ties="first")
+        assert found.schema == expected.schema
+        keys = list(query.partition_by)
+        assert found.sort(keys, maintain_order=True).equals(
+            expected.sort(keys, maintain_order=True)
+        ) if keys else found.equals(expected), f"seed {seed}: {query}"  # fmt: skip
+    assert selected > len(_SEEDS) // 16
+    assert less > 0

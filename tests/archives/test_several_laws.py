@@ -1,0 +1,91 @@
+"""A query over several streams, some of them archives, gives what it gives on all their rows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives import planning
+from piestream.archives.several import rows_of_inputs
+from piestream.language.options import FileOptions
+from tests.stream_scenario import CombinedScenario, StreamSpec, combined_scenario
+
+_SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "40")))
+_KINDS = ("events", "events", "events", "rows", "identified", "query")
+
+
+@pytest.fixture(autouse=True)
+def _select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Select however much is to be read: these archives are small."""
+    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(planning, "MOST_SHARE", 2.0)
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
+
+
+def _tiled(drawn: CombinedScenario, rng: Random) -> dict[str, pl.DataFrame]:
+    """The rows of all streams again and again; in most repetitions events without values, or none."""
+    times = [row[t] for s in drawn.inputs.values() for row in s.rows for t in s.times if row[t]]
+    length = max(times, default=0) - min(times, default=0) + drawn.clock.beats(1)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in drawn.inputs}
+    offset = 0
+    for number in range(rng.randint(1, 8)):
+        is_quiet = rng.random() < 0.6
+        for name, stream in drawn.inputs.items():
+            kept = rng.random() < 0.7
+            found[name] += [
+                _shifted(stream, drawn, row, offset, number, is_quiet)
+                for row in stream.rows
+                if kept and (stream.kind == "events" or not is_quiet)
+            ]
+        offset += length + drawn.clock.beats(rng.choice([0, 1, 5, 50, 500]))
+    return {name: drawn.frame(name, rows) for name, rows in found.items()}
+
+
+def _shifted(
+    stream: StreamSpec, drawn: CombinedScenario, row: Any, offset: int, number: int, is_quiet: bool
+) -> dict[str, Any]:
+    known = (*stream.times, *drawn.keys, "id")
+    changed = {name: None if is_quiet and name not in known else v for name, v in row.items()}
+    for time in stream.times:
+        if changed[time] is not None:
+            changed[time] += offset
+    if "id" in changed:
+        changed["id"] += 1000 * number
+    return changed
+
+
+def test_the_rows_are_those_of_all_inputs_as_frames() -> None:
+    less = 0
+    for seed in _SEEDS:
+        rng = Random(f"archives {seed}")
+        drawn = combined_scenario(seed, _KINDS)
+        frames = _tiled(drawn, rng)
+        query, options = drawn.query, FileOptions(ties=drawn.ties)
+        try:
+            expected = query.run(frames, ties=drawn.ties)
+        except (ps.TieError, pl.exceptions.PolarsError, OverflowError):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            given: dict[str, Any] = dict(frames)
+            for name, stream in drawn.inputs.items():
+                if rng.random() < 0.8 and frames[name][stream.times[0]].null_count() == 0:
+                    key = rng.choice([None, list(drawn.keys) or None])
+                    lake = ps.archive(
+                        Path(folder, name), time=stream.times[0], key=key,
+                        page_rows=rng.choice([1, 2, 5]), file_rows=rng.choice([5, 40]),
+                    )  # fmt: skip
+                    lake.append(frames[name])
+                    given[name] = lake
+            chosen = rows_of_inputs(query, given, options)
+            less += any(len(chosen[name]) < len(frames[name]) for name in frames)
+            found = query.run(given, ties=drawn.ties)
+        assert found.schema == expected.schema
+        assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), f"{drawn}"
+    assert less > len(_SEEDS) // 8
