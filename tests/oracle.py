@@ -138,21 +138,27 @@ def matches(
     for key, members in partitions.items():
         max_gap = query.streams[0].max_gap
         gap = None if max_gap is None else clock.ticks(max_gap)
-        moments = _moments(_untied(members, time, ties), time, gap, until)
+        moments = _moments(_untied(query, members, time, ties), time, gap, until)
         partition = _Partition(query, clock, moments, truth, at_end, where)
         prefix = dict(zip(query.partition_by, key, strict=True))
         out += [prefix | row for row in partition.rows(most)]
     return out
 
 
-def _untied(rows: Sequence[Row], time: str, ties: str) -> list[Row]:
-    """The events in order of time, one at each time (SPEC 2.4)."""
-    chosen: dict[int, Row] = {}
-    for row in rows:
-        if row[time] in chosen and ties == "error":
-            raise TieError(f"two events at {row[time]}")
-        if row[time] not in chosen or ties == "last":
-            chosen[row[time]] = row
+def _untied(query: Query, rows: Sequence[Row], time: str, ties: str) -> list[Row]:
+    """The events in their order, one at each instant (SPEC 2.4, 8.1)."""
+    stream = query.streams[0]
+    chosen: dict[tuple[int, ...], Row] = {}
+    for number, row in enumerate(rows):
+        instant: tuple[int, ...] = (row[time],)
+        if stream.row_order:
+            instant = row[time], number
+        elif stream.sequence is not None:
+            instant = row[time], row[stream.sequence]
+        if instant in chosen and ties == "error":
+            raise TieError(f"two events at {instant}")
+        if instant not in chosen or ties == "last":
+            chosen[instant] = row
     return [chosen[at] for at in sorted(chosen)]
 
 
@@ -168,11 +174,15 @@ def _moments(rows: list[Row], time: str, gap: int | None, until: int) -> list[Mo
 
 @dataclass(frozen=True, slots=True)
 class Reported(Generic[T]):
-    """A match in the order of the result: when it is reported, and where its intervals start."""
+    """A match in the order of the result: when it is reported, and where its intervals start.
+
+    Instants are times, or pairs of a time and what tells events of one time apart.
+    """
 
     time: int
-    starts: Mapping[str, int]
+    starts: Mapping[str, Any]
     match: T
+    instant: Any = None  # of the report, where that is not its time
 
 
 def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[Reported[T]]:
@@ -184,8 +194,10 @@ def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[R
         same = [k for k in kept if all(k.starts[s] == one.starts[s] for s in limits.once_per)]
         if limits.once_per and same:
             continue
-        if limits.no_overlap and kept and min(one.starts.values()) < kept[-1].time:
-            continue
+        if limits.no_overlap and kept:
+            last = kept[-1].time if kept[-1].instant is None else kept[-1].instant
+            if min(one.starts.values()) < last:
+                continue
         if cooldown is not None and kept and one.time - kept[-1].time <= cooldown:
             continue
         if limits.limit is not None and len(kept) >= limits.limit:
@@ -407,8 +419,9 @@ class _Partition:
         found.sort(key=lambda one: one[:2])
         reported = []
         for at, starts, match in found:
-            times = {n: self.moments[start].time for n, start in zip(names, starts, strict=True)}
-            reported.append(Reported(self.moments[at].time, times, (at, starts, match)))
+            places = {n: self._instant(start) for n, start in zip(names, starts, strict=True)}
+            time = self.moments[at].time
+            reported.append(Reported(time, places, (at, starts, match), self._instant(at)))
         reports: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         for at, starts, match in (one.match for one in given(self.query, self.clock, reported)):
             phase = "completion" if self.query.emit is Emit.COMPLETION else "trigger"
@@ -417,6 +430,15 @@ class _Partition:
             if at is not None:
                 reports.append(((at, 1, starts), self._row(match, at, "completion")))
         return [row for _, row in sorted(reports, key=lambda pair: pair[0])]
+
+    def _instant(self, position: int) -> Any:
+        """The instant of a moment; what ends with the last event does so at that."""
+        time = self.moments[position].time
+        if not self.query.streams[0].is_sequenced:
+            return time
+        before = self.moments[position - 1] if position else None
+        closes = self.moments[position].row is None and before is not None and before.time == time
+        return time, position - closes
 
     def _passes(self, match: Match, at: int) -> bool:
         """WHERE, with the values known at the first report (SPEC 8.7)."""

@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 
 from piestream.archives.incoming import as_frame, fitting
-from piestream.archives.manifest import BatchId, DataFile, Manifest
+from piestream.archives.manifest import BatchId, Manifest
+from piestream.archives.on_spark import SparkArchive
 from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.plain import parquet_files, plain_pages
 from piestream.archives.requests import aggregation_of
+from piestream.archives.rewriting import compacted, retained
 from piestream.archives.statistics import statistics_of_nothing
-from piestream.archives.store import Store, in_ticks
-from piestream.archives.times import length_in_ticks, time_in_ticks
+from piestream.archives.store import Store
 from piestream.errors import ArchiveError
 from piestream.expressions.durations import DurationLike
 from piestream.plan.columns import is_moment
@@ -234,6 +235,20 @@ class Archive:
             return pl.LazyFrame(schema=self.schema)
         return self.pages.scan() if self._store is None else scanned(self.files, {})
 
+    def on_spark(self, session: Any) -> SparkArchive:
+        """The archive for queries on Spark: give it to `Query.run` in the place of a Spark frame.
+
+        Spark reads the files, and of these the pages, where a match can be.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     added = lake.append([{"ts": 1, "x": 5}])
+        ...     lake.on_spark(None)  # a session, as in query.run(lake.on_spark(spark))
+        <Archive of 1 rows in 1 file, by ts> on Spark
+        """
+        return SparkArchive(self, session)
+
     def __repr__(self) -> str:
         n_files = len(self.files)
         files = f"{n_files:,} file{'' if n_files == 1 else 's'}"
@@ -347,7 +362,11 @@ class Archive:
         return len(frame)
 
     def compact(self) -> int:
-        """Merge small files, and those that overlap in time; gives how many there were of them.
+        """Merge small files, and those that overlap in time.
+
+        Returns
+        -------
+        How many files were replaced by others; 0 if there was nothing to merge. The rows stay the same.
 
         >>> import tempfile, piestream as ps
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -358,12 +377,8 @@ class Archive:
         (3, 1)
         """
         store = self._writable()
-        replaced = 0
         with store.writing() as manifest:
-            for group in _to_merge(manifest.files, manifest.file_rows):
-                frames = store.slices(manifest, store.read(group))
-                manifest = store.commit(manifest, group, frames)
-                replaced += len(group)
+            manifest, replaced = compacted(store, manifest)
             self._become(manifest)
         return replaced
 
@@ -384,19 +399,9 @@ class Archive:
         if (keep is None) == (since is None):
             raise TypeError("retain takes either keep, a duration, or since, a time")
         with store.writing() as manifest:
-            if not manifest.files:
-                self._become(manifest)
-                return 0
-            first = _first_kept(manifest, keep, since)
-            old = [file for file in manifest.files if file.first < first]
-            before = sum(file.rows for file in old)
-            cut = [file for file in old if file.last >= first]
-            kept = [_since(store.read([file]), manifest.time, first) for file in cut]
-            if old:
-                numbers = [file.number for file in cut]  # what was appended first stays the first
-                manifest = store.commit(manifest, old, kept, numbers=numbers)
+            manifest, removed = retained(store, manifest, keep, since)
             self._become(manifest)
-            return before - sum(map(len, kept))
+        return removed
 
     def verify(self) -> list[str]:
         """What is wrong with the files: nothing, or a sentence for each that is damaged or missing.
@@ -421,33 +426,3 @@ class Archive:
                 'ps.archive(path, time="ts") creates an archive'
             )
         return self._store
-
-
-def _first_kept(manifest: Manifest, keep: DurationLike | None, since: Any) -> int:
-    """The first time that stays, in ticks."""
-    schema = manifest.columns
-    assert schema is not None
-    dtype = schema[manifest.time]
-    if keep is not None:
-        last = max(file.last for file in manifest.files)
-        return last - length_in_ticks(keep, manifest.time, dtype, "keep")
-    return time_in_ticks(since, manifest.time, dtype)
-
-
-def _since(rows: pl.DataFrame, time: str, first: int) -> pl.DataFrame:
-    return rows.filter(in_ticks(time) >= first)
-
-
-def _to_merge(files: Sequence[DataFile], file_rows: int) -> list[list[DataFile]]:
-    """Groups of files that follow each other in time and are to become new ones."""
-    groups: list[list[DataFile]] = []
-    last = None
-    for file in sorted(files, key=lambda file: (file.first, file.last)):
-        rows = sum(one.rows for one in groups[-1]) if groups else 0
-        overlaps = last is not None and file.first <= last
-        if overlaps or (groups and 2 * rows < file_rows and 2 * file.rows < file_rows):
-            groups[-1].append(file)
-        else:
-            groups.append([file])
-        last = file.last if last is None else max(last, file.last)
-    return [group for group in groups if len(group) > 1]

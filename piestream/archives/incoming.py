@@ -11,7 +11,6 @@ from piestream.adapters.event_columns import event_list
 from piestream.adapters.frames import as_polars
 from piestream.archives.manifest import Manifest
 from piestream.errors import SchemaError, TimeError
-from piestream.expressions.columns import column_named
 from piestream.plan.columns import is_moment
 
 __all__ = ["as_frame", "fitting"]
@@ -84,14 +83,40 @@ def _holds(dtype: pl.DataType, kind: type[pl.DataType]) -> bool:
 
 
 def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """Rows with the columns of earlier ones, whose types they must have."""
+    """Rows with the columns of earlier ones, whose types they must have, or numbers that these hold."""
+    columns = []
     for name, dtype in schema.items():
         if name not in frame.columns:
             raise SchemaError(f"the rows have no column {name}, which earlier rows had")
-        own = frame.schema[name]
-        if own not in (dtype, pl.Null):
-            raise SchemaError(f"column {name} has type {own}; earlier rows have {dtype}: cast it")
+        columns.append(_of_type(frame[name], dtype))
     unknown = [name for name in frame.columns if name not in schema]
     if unknown:
         raise SchemaError(f"the rows have a column {unknown[0]}, which earlier rows did not have")
-    return frame.select(column_named(name).cast(dtype) for name, dtype in schema.items())
+    return pl.DataFrame(columns)
+
+
+def _of_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """A column in the type of earlier rows. Whole numbers are taken for floats, too, where none is changed."""
+    own, name = column.dtype, column.name
+    if own in (dtype, pl.Null):
+        return column.cast(dtype)
+    holds_more = own.is_integer() and (dtype.is_integer() or dtype.is_float())
+    if holds_more or (own == pl.Float32 and dtype == pl.Float64):
+        found = column.cast(dtype, strict=False)
+        is_changed = (found.cast(own, strict=False) != column).fill_null(
+            True
+        ) & column.is_not_null()
+        if own.is_float() or not is_changed.any():
+            return found
+        raise SchemaError(
+            f"column {name} has {column.filter(is_changed)[0]}, which the type of earlier rows, {dtype}, "
+            "cannot hold: leave such rows out, or append all rows to an archive whose first rows have "
+            f"the type {own}"
+        )
+    hint = "cast it"
+    if own.is_float() and dtype.is_integer():
+        hint = (
+            "cast it if its values are whole, or append all rows to an archive whose first rows have "
+            "floats: an archive of floats takes whole numbers, but not the other way round"
+        )
+    raise SchemaError(f"column {name} has type {own}; earlier rows have {dtype}: {hint}")

@@ -12,7 +12,7 @@ from piestream.language.options import RunOptions
 from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 
-__all__ = ["Reach", "is_local", "reach_of"]
+__all__ = ["Reach", "has_only", "is_local", "past_of", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     """
     if query.is_combined or not is_local(query, options):
         return None
-    past = _past([column.node for column in binding.past])
+    past = past_of([column.node for column in binding.past])
     if past is None:
         return None
     rows, length = past
@@ -81,10 +81,11 @@ def is_local(query: Query, options: RunOptions) -> bool:
 def _is_known(query: Query) -> bool:
     """Whether there is nothing in a query but what is known here."""
     parts = [query, *query.symbols, *query.streams, *query.constraints]
-    return all(_has_only(part, _KNOWN[type(part)]) for part in parts)
+    return all(has_only(part, _KNOWN[type(part)]) for part in parts)
 
 
-def _has_only(part: object, known: frozenset[str]) -> bool:
+def has_only(part: object, known: frozenset[str]) -> bool:
+    """Whether fields of a part that are not known have their defaults."""
     assert is_dataclass(part)
     for field in fields(part):
         if field.name not in known:
@@ -94,7 +95,7 @@ def _has_only(part: object, known: frozenset[str]) -> bool:
     return True
 
 
-def _past(nodes: Iterable[Expression]) -> tuple[int, int] | None:
+def past_of(nodes: Iterable[Expression]) -> tuple[int, int] | None:
     """How many rows before its own predicates read, and how long before; None: it is not bounded.
 
     Lengths in events and in ticks are not bounded together: a row before a window of time may be

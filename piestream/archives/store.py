@@ -137,17 +137,28 @@ class Store:
         """Rows cut by time, each slice in order of key and time; equal ones keep their order."""
         rows = rows.sort(in_ticks(manifest.time), maintain_order=True)
         times = rows.select(in_ticks(manifest.time)).to_series().to_numpy()
-        count = max(1, round(len(rows) / manifest.file_rows))
-        most = -(-len(rows) // count)
-        first = 0
-        while first < len(rows):
-            last = min(first + most, len(rows))
-            if last < len(rows):  # rows of one time stay together
-                last = int(np.searchsorted(times, times[last - 1], side="right"))
-            piece = rows[first:last]
-            yield piece.sort([*columns_named(manifest.key), in_ticks(manifest.time)],
-                             maintain_order=True) if manifest.key else piece  # fmt: skip
-            first = last
+        for first, last in _cuts(times, manifest.file_rows):
+            yield _in_order(rows[first:last], manifest)
+
+    def merged(self, manifest: Manifest, files: Sequence[DataFile]) -> Iterator[pl.DataFrame]:
+        """As `slices` of all rows of some files, of which only those of one slice are in memory."""
+        ordered = sorted(files, key=lambda file: file.number)
+        ticks = [
+            self._scan(file).select(in_ticks(manifest.time)).collect().to_series().to_numpy()
+            for file in ordered
+        ]
+        times = np.sort(np.concatenate(ticks))
+        for first, last in _cuts(times, manifest.file_rows):
+            low, high = int(times[first]), int(times[last - 1])
+            parts = [
+                self._scan(file).filter(in_ticks(manifest.time).is_between(low, high)).collect()
+                for file in ordered
+                if file.first <= high and file.last >= low
+            ]
+            yield _in_order(pl.concat(parts), manifest)
+
+    def _scan(self, file: DataFile) -> pl.LazyFrame:
+        return pl.scan_parquet(self.rows_path(file), glob=False)
 
     def read(self, files: Iterable[DataFile]) -> pl.DataFrame:
         """All rows of some files, those of lower numbers first."""
@@ -233,6 +244,24 @@ class Store:
                 path.unlink()
             if left:
                 flush_directory(self.path / folder)
+
+
+def _cuts(times: np.ndarray, file_rows: int) -> Iterator[tuple[int, int]]:
+    """Where rows, in order of their times, are cut into files; rows of one time stay together."""
+    count = max(1, round(len(times) / file_rows))
+    most = -(-len(times) // count)
+    first = 0
+    while first < len(times):
+        last = min(first + most, len(times))
+        if last < len(times):
+            last = int(np.searchsorted(times, times[last - 1], side="right"))
+        yield first, last
+        first = last
+
+
+def _in_order(rows: pl.DataFrame, manifest: Manifest) -> pl.DataFrame:
+    """Rows in order of key and time; equal ones keep their order."""
+    return rows.sort([*columns_named(manifest.key), in_ticks(manifest.time)], maintain_order=True)
 
 
 def _statistics_of(manifest: Manifest, frame: pl.DataFrame) -> pl.DataFrame:

@@ -398,6 +398,11 @@ def detect(
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
+                scratch.instant = time
+                if program.is_sequenced:
+                    event = scratch.event_origin + cursor.row
+                    scratch.instant = partition.instant_of(event, cursor.is_row)
+                    scratch.instant += scratch.closing == Closing.TICK_LATER
                 ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
                 if scratch.closing:
                     delay_ends(partition, ended)

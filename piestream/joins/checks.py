@@ -50,7 +50,13 @@ def _fits(
             if not _is_listed_pair(partition, check, slot, slot_id, other, other_id):
                 return False
         elif not is_pair(
-            program.constraints[check.constraint], check.side, slot, slot_id, other, other_id
+            program,
+            program.constraints[check.constraint],
+            check.side,
+            slot,
+            slot_id,
+            other,
+            other_id,
         ):
             return False
     return True

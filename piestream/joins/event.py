@@ -143,18 +143,20 @@ def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: 
 
 
 @kernel
-def _end_intervals(partition: Partition, ended: int, time: int, event: int) -> int:
+def _end_intervals(partition: Partition, ended: int, time: int, instant: int, event: int) -> int:
     """End the intervals of symbols (as bits); gives those that fulfil their constraints.
 
     ``event`` is the number of the event that ends them.
     """
+    program = partition.program
     kept = 0
     while ended:
         s = trailing_zeros(ended)
         ended &= ended - 1
         slot = partition.ring(s).latest()
+        slot[program.end_instant] = instant
         slot.end = time
-        symbol = partition.program.symbols[s]
+        symbol = program.symbols[s]
         if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
             partition, symbol, slot, event
         ):
@@ -218,12 +220,12 @@ def apply_event(
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
         note_counts(partition, scratch, columns, row)
-    kept = _end_intervals(partition, ended, time, event)
+    kept = _end_intervals(partition, ended, time, scratch.instant, event)
     rest = started
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        open_interval(partition, s, time, event)
+        open_interval(partition, s, time, scratch.instant, event)
         symbol = program.symbols[s]
         if symbol.key != symbol.key_end:
             add_keys(partition, s, columns, row)
@@ -528,7 +530,8 @@ def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int)
     x_side = constraint.sides[0]
     y_side = constraint.sides[1]
     if constraint.naming:
-        if x_slot.start < y_slot.start:
+        start = partition.program.start_instant
+        if x_slot[start] < y_slot[start]:
             y_slot[y_side.predecessor] = item.ids[0]
         else:
             x_slot[x_side.predecessor] = item.ids[1]

@@ -18,6 +18,7 @@ from piestream.joins.records import (
     RingHeader,
     RowsHeader,
     RowSlot,
+    Sequence,
     Slot,
 )
 from piestream.joins.rings import Ring
@@ -103,6 +104,19 @@ class Partition(Record):
         if self.program.rows >> s & 1 and RowSlot(slot).announced:
             return slot.end
         return slot.end - 1
+
+    @method
+    def instant_of(self, event: int, is_row: int) -> int:
+        """The instant of the event of this number, or of the end of a silence before it.
+
+        So where instants are numbers (`Program.is_sequenced`).
+        """
+        return 2 * event + is_row
+
+    @method
+    def sequence(self) -> Sequence:
+        """What is kept where instants are numbers."""
+        return Sequence(at_word(self, self.program.sequence_at))
 
     @method
     def given(self) -> Given:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from piestream.compiled.arrays import with_room
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Program, RingHeader
+from piestream.joins.records import Program, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 
@@ -29,6 +29,7 @@ class PartitionTable:
         header = Program.over(program)
         self.count = 0
         self.width = header.partition_words
+        self._sequence = header.sequence_at + Sequence.offset("last")
         self._rings = header.n_symbols * RingHeader.size
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
@@ -70,6 +71,11 @@ class PartitionTable:
         """A field of all partitions: a view."""
         return Partition.column_of(self.rows, field)
 
+    @property
+    def last_sequences(self) -> Words:
+        """What orders the last event of each partition in its time, where a column does: a view."""
+        return self.rows[:, self._sequence]
+
     def ring_column(self, field: str) -> Words:
         """A field of the rings of all partitions, by partition and symbol: a view."""
         rings = self.rows[:, _RINGS : _RINGS + self._rings]
@@ -80,6 +86,14 @@ class PartitionTable:
     def last_time(self, number: int) -> int:
         """The time of the last event of a partition."""
         return self._view[number * self.width + _LAST_TIME]
+
+    def last_sequence(self, number: int) -> int:
+        """What orders the last event of a partition in its time."""
+        return self._view[number * self.width + self._sequence]
+
+    def note_sequence(self, number: int, sequence: int) -> None:
+        """What orders the event that comes next, which is the last one then."""
+        self._view[number * self.width + self._sequence] = sequence
 
     def pass_over(self, number: int, time: int, mask: int) -> bool:
         """Note an event that changes no predicate, nor reaches a minimum length; False: it does."""

@@ -57,6 +57,7 @@ class OutputKind(IntEnum):
     FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
     FOLLOWS_END = 2  # the same, where the slot's word is the end that it follows
     SLOT_WORD_AT_TRIGGER = 3  # a word of the slot, which no completion changes any more
+    REPORT = 4  # the instant of the report, where that is not its time
 
 
 class Phase(IntEnum):
@@ -456,6 +457,12 @@ class Program(Record):
     given_once: (
         int  # the symbols (as bits) of which an interval that was given is in no other match
     )
+    #: 1: events of a partition may have one time. Instants are then told apart by numbers, which grow
+    #: with every event (`Scratch.instant`), and slots have those of both endpoints besides the times.
+    is_sequenced: int
+    sequence_at: int  # the partition's words of Sequence, or NONE
+    start_instant: int  # words of each slot; without numbers those of the times
+    end_instant: int
 
 
 class Given(Record):
@@ -463,6 +470,13 @@ class Given(Record):
 
     count: int
     latest: int  # when the last was reported
+
+
+class Sequence(Record):
+    """What a partition keeps where its events may have one time (`Program.is_sequenced`)."""
+
+    last: int  # what orders its last event in its time; is read and written outside the loops
+    given: int  # the instant of the last report of a match that was given
 
 
 class GivenMatch(Record):
@@ -568,6 +582,7 @@ class Scratch(Record):
     most_rows: int  # or once it has written so many result rows
 
     time: int  # of the event
+    instant: int  # the event's, as slots have it: its number, if times do not tell events apart
     floor: int  # the time of the event without the shortest time: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
     known: int  # the next row of an interval, and the first behind those of the partition

@@ -93,7 +93,7 @@ def delay_ends(partition: Partition, symbols: int) -> None:
 
 
 @kernel
-def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
+def open_interval(partition: Partition, s: int, time: int, instant: int, event: int) -> None:
     """Open an interval of a symbol, whose first event has this number."""
     program = partition.program
     symbol = program.symbols[s]
@@ -102,6 +102,8 @@ def open_interval(partition: Partition, s: int, time: int, event: int) -> None:
     slot = ring.slot(slot_id)
     for word in range(symbol.buckets):
         slot[word] = NONE
+    slot[program.start_instant] = instant
+    slot[program.end_instant] = OPEN
     slot.start = time
     slot.end = OPEN
     if symbol.first_event != NONE:

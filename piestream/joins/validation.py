@@ -161,6 +161,7 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
     if program.gap != NONE:
         last_end = plus(last_end, program.gap)
     earliest = limits.lowest_time
+    earliest_instant = 0
     for slot_id in range(min(ring.head, ring.tail - is_open), ring.tail):
         slot = ring.slot(slot_id)
         if not earliest <= slot.start <= partition.last_time:
@@ -171,6 +172,10 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
         elif not slot.start <= slot.end <= last_end or slot.end == OPEN:
             return Damage.INTERVAL
         earliest = slot.end
+        if program.is_sequenced:
+            if not earliest_instant <= slot[program.start_instant] <= slot[program.end_instant]:
+                return Damage.INTERVAL
+            earliest_instant = slot[program.end_instant]
         if symbol.first_event != NONE:
             events = partition.events
             if symbol.counter != NONE:

@@ -84,7 +84,7 @@ def is_spark(frame: object) -> bool:
 
 def is_archive(frame: object) -> bool:
     """Whether something is an archive, without loading what archives are made of."""
-    return type(frame).__module__.startswith("piestream.archives")
+    return type(frame).__module__ == "piestream.archives.archive"
 
 
 def has_archive(given: object) -> bool:
@@ -93,7 +93,12 @@ def has_archive(given: object) -> bool:
     return any(map(is_archive, frames))
 
 
+def is_on_spark(frame: object) -> bool:
+    """Whether something is an archive whose rows Spark reads."""
+    return type(frame).__module__ == "piestream.archives.on_spark"
+
+
 def has_spark(given: object) -> bool:
     """Whether something is a Spark frame, or a dict of frames with one among them."""
     frames = given.values() if isinstance(given, Mapping) else (given,)
-    return any(map(is_spark, frames))
+    return any(is_spark(frame) or is_on_spark(frame) for frame in frames)

@@ -5,11 +5,11 @@ Nothing here knows of engines or frames. Two queries are equal when they mean th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from piestream import show
     from piestream.adapters.session import Session
     from piestream.archives.archive import Archive
+    from piestream.archives.live import LiveFeed
+    from piestream.archives.on_spark import SparkArchive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
     from piestream.diagnosis.why_not import WhyNot
@@ -104,7 +106,12 @@ class Source:
 
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
+    archive: bool = False  # whether the path is that of an archive, which has the stream's past
     order_by: str | None = None  # the time column of events
+    sequence: str | None = (
+        None  # the column that orders events of one time, where there may be several
+    )
+    row_order: bool = False  # whether events of one time are in the order in which their rows stand
     time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
@@ -126,6 +133,11 @@ class Source:
         return self.kind is not StreamKind.EVENTS
 
     @property
+    def is_sequenced(self) -> bool:
+        """Whether several events of a partition may have one time, as something else orders them."""
+        return self.sequence is not None or self.row_order
+
+    @property
     def is_known_late(self) -> bool:
         """Whether its intervals may become known later than they end."""
         return self.query is not None and self.query.is_known_late
@@ -134,6 +146,16 @@ class Source:
     def is_known_at_end(self) -> bool:
         """Whether its rows are intervals none of which is known before it ends."""
         return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
+
+
+def name_of_archive(path: str) -> str:
+    """The stream whose past an archive has, where nothing else is said: what its path ends with.
+
+    >>> from piestream.language.model import name_of_archive
+    >>> name_of_archive("lake/trades/")
+    'trades'
+    """
+    return PurePath(path).name or path
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +346,35 @@ class Query:
         >>> [stream.name for stream in query.inputs]
         ['cars']
         """
-        found: dict[tuple[str | None, str | None], Source] = {}
+        found: dict[tuple[str | None, str | None, bool], Source] = {}
         for stream in self.streams:
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
-                found.setdefault((leaf.name, leaf.path), leaf)
+                found.setdefault((leaf.name, leaf.path, leaf.archive), leaf)
         return tuple(found.values())
+
+    @property
+    def reads_archives(self) -> bool:
+        """Whether it reads an ARCHIVE stream, itself or through its queries.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").reads_archives
+        False
+        """
+        return any(stream.archive for stream in self.inputs)
+
+    @property
+    def feed_of_archives(self) -> Callable[[Any, bool], LiveFeed] | None:
+        """What makes of an opening what a session pushes into, where it reads archives.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").feed_of_archives is None
+        True
+        """
+        if not self.reads_archives:
+            return None
+        from piestream.archives import live
+
+        return live.feed_of
 
     @property
     def items(self) -> tuple[MatchItem, ...]:
@@ -359,6 +405,16 @@ class Query:
     def is_combined(self) -> bool:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
+
+    @property
+    def is_sequenced(self) -> bool:
+        """Whether events of one time are told apart, so that instants are more than times.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s ORDER BY ts, seq DEFINE a AS x > 1 PATTERN a WITHIN 60").is_sequenced
+        True
+        """
+        return any(stream.is_sequenced for stream in self.streams)
 
     @property
     def is_known_late(self) -> bool:
@@ -523,6 +579,8 @@ class Query:
     @overload
     def run(self, frame: Archive, **options: Unpack[FileKeywords]) -> pl.DataFrame: ...
     @overload
+    def run(self, frame: SparkArchive, **options: Unpack[SparkKeywords]) -> Any: ...
+    @overload
     def run(self, frame: Frame, **options: Unpack[RunKeywords]) -> Frame: ...
     @overload
     def run(self, frame: SparkFrame, **options: Unpack[SparkKeywords]) -> SparkFrame: ...
@@ -554,6 +612,8 @@ class Query:
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
+        archives, plan
+            For a query that reads ARCHIVE streams: see `open`.
         limit
             Stop early: only the first so many rows. A `ResultWarning` says if there are more.
         delimiter, decimal_comma, null
@@ -594,6 +654,10 @@ class Query:
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files, run_inputs
 
+        if self.reads_archives:
+            from piestream.archives.live import run_live
+
+            return run_live(self, frame, FileOptions.of(options))
         if is_archive(frame) and not self.is_combined:
             from piestream.archives.run import run_archive
 
@@ -646,6 +710,11 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        archives
+            For a query that reads ARCHIVE streams: the archives, or where they are, by the names of
+            the streams. Those that are left out are opened by the paths that the query names.
+        plan
+            How such a query goes about it, as a `LivePlan` or its order: the rows do not depend on it.
         recover
             Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
             the state. Without it a session that was interrupted in a change is of no use any more.

@@ -31,7 +31,15 @@ from piestream.language.patterns import read_pattern
 from piestream.language.return_clause import read_returns
 from piestream.language.returns import names_of
 from piestream.language.row_clause import read_row_query
-from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
+from piestream.language.streams import (
+    SEQUENCE_HINT,
+    NestedQuery,
+    Scope,
+    inherited,
+    read_sequence,
+    read_stream,
+    read_unit,
+)
 from piestream.language.validate import validated
 from piestream.language.windows import read_windows
 
@@ -347,8 +355,8 @@ class _Parser:
             direction = cursor.take()
             message = "events are always processed in order of time"
             cursor.report(direction, message, f"leave {direction.text} out")
-        hint = "one column is the time; of events with the same time `ties` says which counts"
-        cursor.expect_end("ORDER BY", hint if cursor.peek().is_sign(",") else None)
+        read_sequence(cursor, stream, lambda cursor: self.column(cursor, [stream]))
+        cursor.expect_end("ORDER BY", SEQUENCE_HINT if cursor.peek().is_sign(",") else None)
 
     def max_gap(self, cursor: Cursor, number: int) -> None:
         stream = self.draft.streams[number]

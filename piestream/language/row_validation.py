@@ -62,8 +62,9 @@ def validate_rows(
         if measure.alias in taken:
             message = f"the output already has a column {measure.alias}, {taken[measure.alias]}"
             report(("return", measure.alias), message, "name it differently with AS")
-    if source.order_by is not None and source.order_by in partition_by:
-        report(("order_by",), f"{source.order_by} is in PARTITION BY and in ORDER BY")
+    for column in (source.order_by, source.sequence):
+        if column is not None and column in partition_by:
+            report(("order_by",), f"{column} is in PARTITION BY and in ORDER BY")
     if rows.all_rows and _has_exclusion(rows.pattern) and rows.empty_matches.value[:4] == "WITH":
         report(("all",), "WITH UNMATCHED ROWS cannot be given with an exclusion {- -}")
     if rows.mode is MatchMode.INCREMENTAL:

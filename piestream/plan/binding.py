@@ -18,7 +18,15 @@ from piestream.expressions.durations import Duration
 from piestream.language.difference_bounds import kept_after_end
 from piestream.language.model import Query, Source, Where
 from piestream.language.windows import NO_WINDOW
-from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.columns import (
+    CODE,
+    ROW,
+    Attribute,
+    Errors,
+    InputColumns,
+    SequenceColumn,
+    TimeColumn,
+)
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns
@@ -44,6 +52,7 @@ class Binding:
     bit_of_symbol: tuple[int, ...] = ()
     past: tuple[PastColumn, ...] = ()  # what predicates read of earlier events
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
+    sequence: SequenceColumn | None = None  # what orders events of one time
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
@@ -64,6 +73,7 @@ class Binding:
         if self.query.rows is not None and self.query.rows.all_rows:
             return tuple(self.schema)  # the result has them in this order
         read = [*self.query.partition_by, *(self.times or (self.time.name,))]
+        read += [] if self.sequence is None else [self.sequence.name]
         read += self.predicate_columns
         read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
         return tuple(dict.fromkeys(read))
@@ -127,8 +137,12 @@ class Part:
 
 
 def input_key(source: Source) -> str:
-    """The name by which the rows of a stream are given: its own, or the path of its files."""
-    return str(source.name or source.path or "")
+    """The name by which the rows of a stream are given: its own, or the path of its files.
+
+    The stream of that name and the one that has its past in an archive are two inputs.
+    """
+    name = str(source.name or source.path or "")
+    return f"ARCHIVE {name}" if source.archive else name
 
 
 def _attribute_text(attribute: Attribute) -> str:
@@ -156,6 +170,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     time = errors.attempt(columns.time)
     if time is not None:
         errors.attempt(columns.check_unit, time)
+    sequence = errors.attempt(columns.sequence)
     for name in query.partition_by:
         errors.attempt(columns.dtype, name, ("partition_by", name), "PARTITION BY")
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
@@ -189,6 +204,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             predicates=tuple(predicate for predicate in predicates if predicate is not None),
             bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
             past=past,
+            sequence=sequence,
         )
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
@@ -216,6 +232,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         past=past,
+        sequence=sequence,
         condition=condition,
     )
 

@@ -64,6 +64,35 @@ class TimeColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceColumn:
+    """The column that orders events of one time."""
+
+    name: str
+    dtype: pl.DataType
+
+    @staticmethod
+    def can_be(dtype: pl.DataType) -> bool:
+        """Whether values of a type have an order that 64-bit integers have too."""
+        if dtype in (pl.Int128, pl.UInt128):
+            return False
+        return dtype.is_integer() or dtype.is_temporal() or dtype == pl.Null
+
+    def as_words(self, column: pl.Expr) -> pl.Expr:
+        """Values as integers in the same order."""
+        if self.dtype == pl.UInt64:
+            return (column ^ pl.lit(1 << 63, pl.UInt64)).reinterpret(signed=True)
+        return column.to_physical().cast(pl.Int64)
+
+    def as_values(self, words: pl.Series) -> pl.Series:
+        """The values of which these are the integers."""
+        if self.dtype == pl.UInt64:
+            return words.reinterpret(signed=False) ^ pl.Series([1 << 63], dtype=pl.UInt64)
+        if self.dtype == pl.Date:
+            words = words.cast(pl.Int32)
+        return words.cast(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """An input column that RETURN aggregates, in one of its forms.
 
@@ -129,6 +158,22 @@ class InputColumns:
         name = self.source.order_by
         name = self._only_moment() if name is None else name
         return self._time_column(name, self._part("order_by"), "ORDER BY")
+
+    def sequence(self) -> SequenceColumn | None:
+        """The column that orders events of one time, if ORDER BY names one."""
+        name = self.source.sequence
+        if name is None:
+            return None
+        where = self._part("order_by")
+        dtype = self._known(name, where, "ORDER BY")
+        if not SequenceColumn.can_be(dtype):
+            raise self.query.fault(
+                where,
+                f"the column {name} has type {dtype}; what orders events of one time must be an "
+                "integer, a date, a datetime, a time or a duration",
+                f"make one of it, or write ROW instead of {name} where rows stand in order",
+            )
+        return SequenceColumn(name, dtype)
 
     def endpoints(self) -> tuple[TimeColumn, TimeColumn]:
         """The columns in which intervals start and end."""

@@ -151,6 +151,11 @@ class _Compiler:
         self.slots = SlotLayout(
             [RowSlot.size if n in self.rows else Slot.size for n in range(len(self.symbols))]
         )
+        #: The words of the instants of starts and ends, which lie at the same place in all slots.
+        self.instants = Slot.offset("start"), Slot.offset("end")
+        if query.is_sequenced:
+            first = {self.slots.take(symbol, 2) for symbol in range(len(self.symbols))}.pop()
+            self.instants = first, first + 1
         self.n_ended_bounds = 0
         self.n_gone = 0
         self.constraints: list[ConstraintWords] = []
@@ -484,8 +489,16 @@ class _Compiler:
                 if constraint.naming and constraint.edge.other(word.symbol) == word.other
             )
         else:
-            field = {"ts": "start", "te": "end", "number": "number"}[word.what]
-            slot_word = RowSlot.offset(field)
+            slot_word = {
+                "ts": RowSlot.offset("start"),
+                "te": RowSlot.offset("end"),
+                "start": self.instants[0],
+                "end": self.instants[1],
+                "number": RowSlot.offset("number"),
+                "report": 0,
+            }[word.what]
+            if word.what == "report":
+                kind = OutputKind.REPORT
         if word.at_trigger and kind == OutputKind.SLOT_WORD:
             kind = OutputKind.SLOT_WORD_AT_TRIGGER
         return records.Output.packed(kind=kind, symbol=word.symbol, word=slot_word, other=other)
@@ -523,7 +536,7 @@ class _Compiler:
         n_symbols = len(self.symbols)
         rows = np.zeros((n_symbols, n_symbols, records.Check.size), np.int64)
         for symbol in range(n_symbols):
-            identity = records.RowSlot.offset("number" if symbol in self.rows else "start")
+            identity = RowSlot.offset("number") if symbol in self.rows else self.instants[0]
             rows[:, symbol] = records.Check.packed(
                 constraint=NONE, side=identity, keys=0, keys_end=0
             )
@@ -584,6 +597,9 @@ class _Compiler:
         one_an_event = limits.cooldown is not None or (
             limits.no_overlap and not self.rows and not self._may_begin_with_report
         )
+        # NO OVERLAP tells instants of one time apart, which the window's floor does not: what comes first
+        # may be left out by it
+        is_floor = not (limits.no_overlap and self.query.is_sequenced)
         apart = [] if one_an_event else once
         return {
             "given_at": at if limits else NONE,
@@ -600,7 +616,7 @@ class _Compiler:
             "n_once": len(once),
             "once": once,
             "once_symbols": _bits(once),
-            "finds_first": judges and (one_an_event or bool(once)),
+            "finds_first": judges and is_floor and (one_an_event or bool(once)),
             "n_apart": len(apart),
             "apart": apart,
             "apart_symbols": _bits(apart),
@@ -612,6 +628,7 @@ class _Compiler:
         symbols = range(len(self.symbols))
         given_at = self._place_rows()
         limits = self._limits(given_at)
+        sequence_at = given_at + records.Given.size * bool(self.query.limits)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -625,7 +642,7 @@ class _Compiler:
             shortest=_length(min(kept.length for kept in self.ticks.kept)),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=given_at + records.Given.size * bool(self.query.limits),
+            partition_words=sequence_at + records.Sequence.size * self.query.is_sequenced,
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
@@ -645,7 +662,8 @@ class _Compiler:
             sort_order=sorted(symbols, key=names.__getitem__),
             cells=self.cells,
             has_cells=bool(self.cells or self.counted),
-            counts_events=any(fields["first_event"] != NONE for fields in self.symbols),
+            counts_events=self.query.is_sequenced
+            or any(fields["first_event"] != NONE for fields in self.symbols),
             valid_at_length=_bits(
                 s for s in symbols if self.symbols[s]["validity"] == Validity.AT_LENGTH
             ),
@@ -665,5 +683,9 @@ class _Compiler:
                 records.EqualKeys.packed(words=[self.cell_words[key.x], self.cell_words[key.y]])
                 for key in self.keys
             ],
+            is_sequenced=self.query.is_sequenced,
+            sequence_at=sequence_at if self.query.is_sequenced else NONE,
+            start_instant=self.instants[0],
+            end_instant=self.instants[1],
             **limits,
         )

@@ -223,11 +223,18 @@ class RelationName(Output):
     x: int
     y: int
     allowed: Relation  # between the two, as the pattern says
+    is_sequenced: bool = False  # whether instants are other words than times
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
         followers = [word for _, _, word in self._followers]
-        return (*_endpoints(self.x), *_endpoints(self.y), *followers)
+        return (*self._instants, *followers)
+
+    @cached_property
+    def _instants(self) -> tuple[OutputWord, ...]:
+        """The start and the end of x, then those of y."""
+        which = ("start", "end") if self.is_sequenced else ("ts", "te")
+        return tuple(OutputWord(symbol, one) for symbol in (self.x, self.y) for one in which)
 
     @cached_property
     def _followers(self) -> list[tuple[Relation, Relation, OutputWord]]:
@@ -253,15 +260,18 @@ class RelationName(Output):
 
     def column(self, found: ResultRows) -> pl.Series:
         """An open end is later than now: how it compares with one that is later too, is not known."""
-        xs, xe, ys, ye = (found[word] for word in (*_endpoints(self.x), *_endpoints(self.y)))
+        xs, xe, ys, ye = (found[word] for word in self._instants)
         order = _endpoint_orders(xs, xe, ys, ye)
         column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
             is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
-        now = found.times
-        x_end, y_end = (found.ends(_endpoints(symbol)[1]) for symbol in (self.x, self.y))
-        unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
+        if self.is_sequenced:  # each of these ends is known when it comes
+            unknown = (xe == OPEN) & (ye == OPEN)
+        else:
+            now = found.times
+            x_end, y_end = (found.ends(_endpoints(symbol)[1]) for symbol in (self.x, self.y))
+            unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
         return column.set(pl.Series(unknown), None) if unknown.any() else column
 
 

@@ -65,7 +65,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OutputWord:
-    """A word that a result row needs. ``what``: "ts", "te", "number" (of a row), a Cell or "follows"."""
+    """A word that a result row needs.
+
+    ``what``: "ts" and "te"; "start", "end" and "report", the same as instants; "number" (of a row);
+    a Cell; or "follows".
+    """
 
     symbol: int
     what: str | Cell

@@ -91,7 +91,8 @@ class _Returns:
                 return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
             case RelationOf(x, y, alias):
                 allowed = _allowed(self.query, x, y)
-                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed)
+                sequenced = self.query.is_sequenced
+                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed, sequenced)
             case Aggregate():
                 return self.aggregate(item)
             case Value(symbol, column, alias):

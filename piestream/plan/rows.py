@@ -346,6 +346,7 @@ def _program(
         context=max([memory.context, *(-shift for shift in shifts)]),
         lookahead=max([int(as_stream), *shifts]),
         as_intervals=as_stream,
+        is_sequenced=query.is_sequenced,
         n_attributes=n_attributes,
         values_at=values_at,
         row_words=values_at + n_attributes,

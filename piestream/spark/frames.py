@@ -15,6 +15,7 @@ from piestream.language.options import (
     SparkStreamOptions,
 )
 from piestream.language.signatures import takes_options
+from piestream.spark.archives import with_frames
 from piestream.spark.transfer import local_frame, spark_frame
 
 __all__ = ["by_input", "run", "run_frame"]
@@ -35,7 +36,12 @@ def run(query: Query, frame: Any, **options: Unpack[SparkKeywords]) -> Any:
 
 def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
     """As `run`, where the names of the options are checked already."""
-    given = by_input(query, frame)
+    if query.reads_archives:
+        raise TypeError(
+            "a query that reads an archive takes the batches of a Spark stream one by one: give "
+            "stream.writeStream.foreachBatch what piestream.spark.live_batches makes"
+        )
+    given = by_input(query, with_frames(query, frame, keywords.get("at_end") or "open"))
     first = next(iter(given.values())) if isinstance(given, Mapping) else given
     if not is_spark(first):
         from piestream.adapters.run import run_inputs

@@ -54,6 +54,11 @@ class WorkerPlan(ABC):
         options["ties"] = self.ties
         return open_stream(self.binding, **options)
 
+    @property
+    def order_columns(self) -> list[str]:
+        """The wire columns that order rows of one time, if ORDER BY names a column."""
+        return []
+
     @abstractmethod
     def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
         """Process wire rows in order of time."""
@@ -81,6 +86,11 @@ class EventsPlan(WorkerPlan):
     def key_columns(self) -> list[str]:
         """The wire columns of the keys."""
         return self.input.key_columns
+
+    @property
+    def order_columns(self) -> list[str]:
+        """The wire columns that order rows of one time, if ORDER BY names a column."""
+        return self.input.order_columns
 
     def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
         """Process wire rows in order of time."""

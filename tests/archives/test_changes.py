@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import piestream as ps
+from piestream.archives.store import Store
 from piestream.archives.times import time_in_ticks
 
 
@@ -193,14 +194,62 @@ def test_wrong_rows_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     lake.append(_frame(0, 5))
     with pytest.raises(ps.SchemaError, match="no column speed, which earlier rows had"):
         lake.append([{"ts": 1, "car": "a"}])
-    with pytest.raises(ps.SchemaError, match="speed has type Int64; earlier rows have Float64"):
-        lake.append([{"ts": 1, "car": "a", "speed": 5}])
+    with pytest.raises(ps.SchemaError, match="speed has type String; earlier rows have Float64"):
+        lake.append([{"ts": 1, "car": "a", "speed": "5"}])
+    with pytest.raises(
+        ps.SchemaError, match=r"speed has 9007199254740993, which .* Float64, cannot"
+    ):
+        lake.append([{"ts": 1, "car": "a", "speed": 2**53 + 1}])
+    with pytest.raises(
+        ps.SchemaError, match="ts has type Float64; earlier rows have Int64: cast it"
+    ):
+        lake.append([{"ts": 1.0, "car": "a", "speed": 5.0}])
     with pytest.raises(ps.SchemaError, match="a column lane, which earlier rows did not have"):
         lake.append([{"ts": 1, "car": "a", "speed": 5.0, "lane": 1}])
     with pytest.raises(ps.TimeError, match="ts is NULL in 1 of the rows"):
         lake.append([{"ts": None, "car": "a", "speed": 5.0}])
     assert lake.generation == 1
     assert lake.rows == 5
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(pl.Float64, pl.Int64), (pl.Int64, pl.Int8), (pl.Int8, pl.Int64), (pl.Float64, pl.Float32)],
+)
+def test_numbers_that_the_type_of_earlier_rows_holds_are_taken(
+    tmp_path: Path, first: Any, then: Any
+) -> None:
+    lake = ps.archive(tmp_path, time="ts")
+    lake.append(pl.DataFrame({"ts": [1], "x": pl.Series([5], dtype=first)}))
+    lake.append(pl.DataFrame({"ts": [2, 3], "x": pl.Series([7, None], dtype=then)}))
+    assert lake.scan().collect()["x"].equals(pl.Series("x", [5, 7, None], dtype=first))
+    assert lake.verify() == []
+
+
+def test_compact_has_the_rows_of_one_file_in_memory_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ps.archive(tmp_path, time="ts", key="car", page_rows=5, file_rows=20)
+    rows = _frame(0, 200)
+    lake.append(rows[::2])
+    lake.append(rows[1::2])
+    lake.append(rows[40:41].with_columns(speed=99.0))
+    sizes = []
+    read = Store._write
+
+    def write(self: Store, manifest: Any, name: str, number: int, frame: pl.DataFrame) -> Any:
+        sizes.append(len(frame))
+        return read(self, manifest, name, number, frame)
+
+    monkeypatch.setattr(Store, "_write", write)
+    monkeypatch.setattr(Store, "read", None)
+    assert lake.compact() == 11
+    assert len(sizes) == 10
+    assert max(sizes) <= 22
+    found = lake.scan().collect()
+    assert _sorted(found).equals(_sorted(pl.concat([rows, rows[40:41].with_columns(speed=99.0)])))
+    assert found.filter(pl.col("ts") == 40)["speed"].to_list() == [40 % 17, 99.0]
+    assert lake.verify() == []
 
 
 def test_paths_are_no_patterns(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
     for key, rows in partitions.items():
         max_gap = query.streams[0].max_gap
         gap = None if max_gap is None else drawn.clock.ticks(max_gap)
-        moments = oracle._moments(oracle._untied(rows, "ts", drawn.ties), "ts", gap, until)
+        moments = oracle._moments(oracle._untied(query, rows, "ts", drawn.ties), "ts", gap, until)
         for symbol in query.symbols:
             alone = Query(
                 symbols=(symbol,), constraints=(), within=query.within, returns=(),

@@ -200,7 +200,10 @@ def test_names_and_numbers_of_another_style_are_answered(predicate: str, answer:
     ("text", "answer"),
     [
         ("FROM a-b.csv DEFINE a AS x PATTERN a WITHIN 3", "FROM 'a-b.csv'"),
-        ("FROM s ORDER BY t, u DEFINE a AS x PATTERN a WITHIN 3", "one column is the time"),
+        (
+            "FROM s ORDER BY t, u, v DEFINE a AS x PATTERN a WITHIN 3",
+            "has the time, and one column",
+        ),
         ("FROM s ORDER BY t DESC DEFINE a AS x PATTERN a WITHIN 3", "leave DESC out"),
         ("FROM s DEFINE a AS x PATTERN a WITHIN 2 months", "write days, as in WITHIN 30 d"),
         ("FROM s DEFINE a AS x PATTERN a WITHIN 3 RETURN a.start", "of the interval is a.ts"),

@@ -72,7 +72,7 @@ def _frontier_at(partition: Partition, search: Search, latest: int, row: int, ti
         return Frontier.CUT if time > latest else Frontier.MORE
     if search.frontier == Frontier.END:
         return Frontier.END
-    is_over = search.now > latest or partition.last_time >= latest
+    is_over = search.now > latest or partition.is_after(latest)
     return Frontier.CUT_OR_END if is_over else Frontier.MORE
 
 

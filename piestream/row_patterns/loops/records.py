@@ -211,6 +211,7 @@ class Program(Record):
     context: int  # rows before a match that measures read
     lookahead: int  # rows behind
     as_intervals: int  # 1: matches are intervals of a larger query, given with the row behind them
+    is_sequenced: int  # 1: several rows of a partition may have one time
     successors_from: WordTable  # of each state, one more at the end
     successors: WordTable
     successor_sets: WordTable  # of each state, as a set
@@ -303,6 +304,13 @@ class Partition(Record):
     threads: Words  # the states in which a match that begins at the head can be, in order
 
     program: Carried[Program]
+
+    @method
+    def is_after(self, latest: int) -> bool:
+        """Whether no row to come has a time up to this one."""
+        return self.last_time > latest or (
+            self.last_time == latest and not self.program.is_sequenced
+        )
 
     @method
     def reset(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from pyspark.sql import types as spark
 
-from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, TIME
+from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.backends import spark_text
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT
@@ -80,6 +80,7 @@ class InputCodec(RowCodec):
     keys: int
     predicates: tuple[str, ...]
     time: WireTime
+    is_sequenced: bool = False  # whether what orders events of one time comes behind the keys
 
     @property
     def key_columns(self) -> list[str]:
@@ -94,10 +95,22 @@ class InputCodec(RowCodec):
             pl.Series(name, mask_bits(masks, bit)) for bit, name in enumerate(self.predicates)
         ]
         values = [codec.decode(wire, masks).alias(name) for name, codec in self.columns]
-        # in the order of Projection.rows
+        behind = self.keys + self.is_sequenced
+        # in the order of Projection.columns
         return pl.DataFrame(
-            [*values[: self.keys], times.alias(TIME), *predicates, *values[self.keys :]]
+            [
+                *values[: self.keys],
+                times.alias(TIME),
+                *values[self.keys : behind],
+                *predicates,
+                *values[behind:],
+            ]
         )
+
+    @property
+    def order_columns(self) -> list[str]:
+        """The wire columns that order rows of one time."""
+        return [f"v{self.columns[self.keys][1].wire}"] if self.is_sequenced else []
 
 
 def input_codec(
@@ -119,13 +132,15 @@ def input_codec(
 
     for name in binding.query.partition_by:
         add(KEY + name, name, binding.schema[name], key_sql(name, types[name]))
+    if binding.sequence is not None:
+        add(SEQUENCE, binding.sequence.name, binding.sequence.dtype)
+        columns[-1] = (SEQUENCE, _as_count(columns[-1][1]))
     for number, attribute in enumerate(binding.attributes):
         dtype = pl.Float64() if attribute.form == FLOAT else binding.schema[attribute.name]
         add(f"{ATTRIBUTE}{number}", attribute.name, dtype)
         if attribute.form not in (FLOAT, CODE):  # the detector wants its count, not the value
             name, codec = columns[-1]
-            count = ColumnCodec(pl.Int64(), Encoding.LONG, codec.wire, codec.null_bit)
-            columns[-1] = (name, count)
+            columns[-1] = (name, _as_count(codec))
     if len(early) < len(distinct):
         for name in binding.predicate_columns:
             add(RAW + name, name, binding.schema[name])
@@ -136,9 +151,15 @@ def input_codec(
         keys=len(binding.query.partition_by),
         predicates=tuple(f"{PREDICATE}{number}" for number in early),
         time=time,
+        is_sequenced=binding.sequence is not None,
     )
     encoded = [f"{values[wire]} AS v{wire}" for wire in sorted(values)]
     return row_codec, encoded + mask_sql(bits, row_codec.words)
+
+
+def _as_count(codec: ColumnCodec) -> ColumnCodec:
+    """The same wire column, decoded as the integer that it is."""
+    return ColumnCodec(pl.Int64(), Encoding.LONG, codec.wire, codec.null_bit)
 
 
 def key_sql(name: str, data_type: spark.DataType) -> str:

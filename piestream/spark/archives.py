@@ -1,0 +1,128 @@
+"""Archives on Spark: of an archive that a query reads only the files, and the pages, where a match can be.
+
+The pages are chosen as they are without Spark. Spark gets the files that have some, and a condition on the
+times and the keys of these pages, by which it leaves out the others: they are its row groups. It may read
+more than that, which changes no match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.on_spark import SparkArchive
+from piestream.archives.pages import Pages, Words
+from piestream.archives.planning import BATCH_ROWS, ArchivePlan
+from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
+from piestream.expressions.backends import spark_text
+from piestream.language.model import Query
+from piestream.language.options import AtEnd, RunOptions
+
+__all__ = ["all_rows", "with_frames"]
+
+#: So many conditions at most, each for some pages: those that are next to each other have one.
+_MOST_BOXES = 32
+
+
+def with_frames(query: Query, given: Any, at_end: AtEnd = "open") -> Any:
+    """What a query was given, with Spark frames in the place of archives."""
+    if isinstance(given, SparkArchive):
+        return all_rows(given) if query.is_combined else _needed_rows(given, query, at_end)
+    if isinstance(given, Mapping):
+        return {
+            name: all_rows(rows) if isinstance(rows, SparkArchive) else rows
+            for name, rows in given.items()
+        }
+    return given
+
+
+def all_rows(given: SparkArchive) -> Any:
+    """All rows of an archive as a Spark frame."""
+    pages = given.archive.pages
+    return _read(given, pages, pages.paths)
+
+
+def _needed_rows(given: SparkArchive, query: Query, at_end: AtEnd) -> Any:
+    """The rows of an archive of which matches can be made, as a Spark frame."""
+    pages = given.archive.pages
+    plan = ArchivePlan(query, pages, RunOptions(at_end=at_end))
+    chosen = _chosen(plan)
+    if chosen is None:
+        return all_rows(given)
+    numbers = np.unique(pages.files[chosen])
+    if not len(numbers):
+        return _read(given, pages, pages.paths[:1]).where("false")
+    frame = _read(given, pages, [pages.paths[number] for number in numbers])
+    key = query.partition_by[0] if query.partition_by else None
+    condition = _condition(pages, chosen, plan.binding.time.name, key)
+    return frame if condition is None else frame.where(condition)
+
+
+def _chosen(plan: ArchivePlan) -> Words | None:
+    """The pages that are needed; None if all are, or if that is not known without reading much.
+
+    Spark evaluates what predicates read of earlier rows by itself, for which it needs all of them.
+    """
+    if plan.cores is None or plan.binding.past:
+        return None
+    if not plan.cores:
+        return np.zeros(0, np.int64)
+    selection = plan.selection()
+    wanted = np.any([selection.wanted(core) for core in plan.cores], axis=0)
+    if plan.pages.rows[wanted].sum() > BATCH_ROWS:
+        return None
+    selection.read_together(plan.cores, "first")
+    return np.flatnonzero(selection.is_read)
+
+
+def _read(given: SparkArchive, pages: Pages, paths: Sequence[Path]) -> Any:
+    """Some files as a Spark frame."""
+    reader = given.session.read
+    if not paths:
+        from piestream.spark.transfer import spark_frame
+
+        return spark_frame(given.session, pl.DataFrame(schema=pages.schema))
+    if pages.in_folders:
+        reader = reader.option("basePath", _url(given.archive.path))
+    return reader.parquet(*map(_url, paths))
+
+
+def _url(path: Path) -> str:
+    """A path as Spark takes it: in it signs such as * stand for themselves."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", path.resolve().as_posix())
+
+
+def _condition(pages: Pages, chosen: Words, time: str, key: str | None) -> str | None:
+    """What is true of the rows of some pages, and of few others; None if Spark cannot be told."""
+    names = [time] if key is None or len(chosen) > _MOST_BOXES else [time, key]
+    table = pages.table[chosen].sort(LOWEST + time)
+    boxes = []
+    for part in np.array_split(np.arange(len(table)), min(len(table), _MOST_BOXES)):
+        some = table[part]
+        sides = [_side(some, name) for name in names]
+        if sides[0] is None:
+            return None
+        boxes.append("(" + " AND ".join(side for side in sides if side is not None) + ")")
+    return " OR ".join(boxes)
+
+
+def _side(table: pl.DataFrame, name: str) -> str | None:
+    """The bounds of a column on some pages; None where it may be NULL, or Spark cannot say them."""
+    if LOWEST + name not in table.columns or table[MISSING + name].sum():
+        return None
+    low, high = table[LOWEST + name].min(), table[HIGHEST + name].max()
+    if table.select(LOWEST + name, HIGHEST + name).null_count().sum_horizontal().item():
+        return None
+    dtype = table.schema[LOWEST + name]
+    if dtype == pl.Datetime("ns", "*"):
+        return None
+    if not (isinstance(low, int | str | date) and isinstance(high, int | str | date)):
+        return None
+    column, first, last = spark_text.column(name), spark_text.literal(low), spark_text.literal(high)
+    return f"{column} BETWEEN {first} AND {last}"

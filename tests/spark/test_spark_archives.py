@@ -1,0 +1,99 @@
+"""Archives on Spark: the rows are those of Polars, and only what can have a match is read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives import planning
+from piestream.archives.on_spark import SparkArchive
+from piestream.spark.archives import with_frames
+from tests.spark.streams import rows_of
+
+_BRAKING = """
+    FROM cars PARTITION BY car ORDER BY ts
+    DEFINE b AS braking, s AS speed > 60 PATTERN b during; overlaps; meets; before s
+    WITHIN 30 RETURN b.ts, s.ts
+"""
+_START = datetime(2026, 3, 1)
+
+
+@pytest.fixture(autouse=True)
+def _select(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+
+
+def _rows(n: int = 6000) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "ts": range(n),
+            "car": [f"it's {t % 3}" for t in range(n)],
+            "speed": [50.0 + t * t % 37 for t in range(n)],
+            "braking": [t % 3 == 1 and 3410 < t < 3490 and t % 5 == 0 for t in range(n)],
+        }
+    )
+
+
+def _lake(path: Path, rows: pl.DataFrame) -> ps.Archive:
+    lake = ps.archive(path, time="ts", key="car", page_rows=50, file_rows=1000)
+    lake.append(rows)
+    return lake
+
+
+@pytest.mark.parametrize("kind", ["whole numbers", "times", "plain"])
+def test_spark_reads_the_files_and_pages_where_a_match_can_be(
+    spark: Any, tmp_path: Path, kind: str
+) -> None:
+    rows, text = _rows(), _BRAKING
+    if kind == "times":
+        rows = rows.with_columns(ts=_START + pl.col("ts") * timedelta(seconds=1))
+        text = text.replace("WITHIN 30", "WITHIN 30 s")
+    if kind == "plain":
+        (tmp_path / "day=1").mkdir()
+        rows.write_parquet(tmp_path / "day=1" / "rows.parquet", row_group_size=100)
+        lake = ps.archive(tmp_path)
+    else:
+        lake = _lake(tmp_path / "a*[1]", rows)
+    query = ps.query(text)
+    given = lake.on_spark(spark)
+    found = rows_of(query.run(given))
+    expected = query.run(rows)
+    assert len(expected) > 5
+    assert found.sort(found.columns).equals(expected.sort(expected.columns))
+    frame = with_frames(query, given)
+    assert len(frame.inputFiles()) <= 3
+    assert frame.count() < len(rows) // 4
+
+
+def test_of_nothing_nothing_is_read(spark: Any, tmp_path: Path) -> None:
+    query = ps.query(_BRAKING.replace("AS braking", "AS speed > 1000"))
+    given = _lake(tmp_path, _rows(600)).on_spark(spark)
+    assert query.run(given).count() == 0
+    assert with_frames(query, given).count() == 0
+
+
+@pytest.mark.parametrize("change", [" EMIT ON BOTH", "PREV", "streams"])
+def test_all_is_read_where_matches_depend_on_rows_far_away(
+    spark: Any, tmp_path: Path, change: str
+) -> None:
+    rows = _rows(600).with_columns(braking=pl.col("ts").is_between(300, 305))
+    text = {
+        "PREV": _BRAKING.replace("speed > 60", "speed > PREV(speed)"),
+        "streams": """FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
+            DEFINE b AS one.braking, s AS two.speed > 60 PATTERN b overlaps s WITHIN 30""",
+    }.get(change, _BRAKING + change)
+    query = ps.query(text)
+    lake = _lake(tmp_path, rows).on_spark(spark)
+    given: Any = {"one": lake, "two": lake} if change == "streams" else lake
+    frames = with_frames(query, given)
+    frame = frames["one"] if change == "streams" else frames
+    assert frame.count() == len(rows)
+    assert not isinstance(frame, SparkArchive)
+    found = rows_of(query.run(given))
+    expected = query.run({"one": rows, "two": rows} if change == "streams" else rows)
+    assert found.sort(pl.all()).equals(expected.sort(pl.all()))
