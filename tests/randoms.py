@@ -193,7 +193,7 @@ _UPPER, _LOWER = ("<", "<=", "=", "BETWEEN"), (">", ">=", "=", "BETWEEN")
 def _windows(rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]) -> dict[str, Any]:
     """Windows of some symbols, long enough for the planted match, beside that of all or instead."""
     rng.random()
-    if rng.random() < 0.7:
+    if rng.random() < 0.8:
         return {}
     named = set(rng.sample(drawn.symbols, rng.randint(1, len(drawn.symbols))))
     last = max(end for _, end in planted.values())
@@ -207,7 +207,7 @@ def _windows(rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]) 
     windows = []
     for name in rng.sample(drawn.symbols, len(drawn.symbols)):
         shortest = max(last - planted[name][0], least[name], 1)
-        length = shortest + rng.choice((0, 2, rng.randint(0, 9), rng.randint(5, 40)))
+        length = shortest + rng.choice((rng.randint(0, 12), rng.randint(9, 40), 60, 200))
         if name in named:
             windows.append((name, length))
     lengths = {length for _, length in windows}
