@@ -34,7 +34,7 @@ NAVIGATION = {
         "Row patterns": "docs/row-patterns",
         "Interval tables": "docs/interval-tables",
     },
-    "Keep rows": {"Archives": "docs/archives"},
+    "Keep rows": {"Archives": "docs/archives", "Live against archive": "docs/live-and-archive"},
     "Look at results": {"Diagnosis": "docs/diagnosis", "Time lines": "docs/time-lines"},
     "Use it": {
         "API": "docs/api",

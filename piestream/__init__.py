@@ -87,6 +87,7 @@ _PLACES = {
     "merge": ("piestream.interval_tables.merging", "merge"),
     "archive": ("piestream.archives.archive", "archive"),
     "Archive": ("piestream.archives.archive", "Archive"),
+    "LivePlan": ("piestream.language.live_plan", "LivePlan"),
     "warm": ("piestream.engine.warm", "warm"),
     **{
         name: ("piestream.errors", name)
@@ -114,6 +115,7 @@ __all__ = [
     "FileError",
     "IntervalError",
     "LateEventError",
+    "LivePlan",
     "OrderError",
     "Query",
     "QueryError",

@@ -52,11 +52,13 @@ def arrival(stream: Stream, lateness: int, rng: Random) -> tuple[int, ...]:
     times = [row[stream.time] for row in stream.rows]
     # Events of one time keep their order: which of two ties is the first is not to change.
     delays = {time: rng.randint(0, ticks) for time in sorted(set(times))}
-    if stream.ties == "error":
+    if stream.ties == "error" and stream.sequence != "ROW":
         due = [time + rng.randint(0, ticks) for time in times]
     else:
         due = [time + delays[time] for time in times]
-    return tuple(sorted(range(len(times)), key=lambda position: due[position]))
+    return tuple(
+        sorted(range(len(times)), key=lambda position: (due[position], stream.instant(position)))
+    )
 
 
 def cuts(length: int, rng: Random) -> tuple[int, ...]:
@@ -70,7 +72,7 @@ def draw(name: str, stream: Stream, rng: Random) -> Plan:
     """The plan of a session engine for a stream."""
     length = len(stream.rows)
     lateness = rng.randint(1, 8) if name.startswith("disordered") else 0
-    order = tuple(sorted(range(length), key=lambda position: stream.rows[position][stream.time]))
+    order = tuple(sorted(range(length), key=stream.instant))
     if lateness:
         order = arrival(stream, lateness, rng)
     as_frames = not name.startswith("event") or not all(
@@ -132,6 +134,9 @@ def _frame(name: str, query: Any, stream: Stream, rng: Random) -> tuple[Rows, ob
     order = list(range(len(stream.rows)))
     if stream.ties == "error":
         rng.shuffle(order)  # a bounded frame is sorted by the engine
+    if stream.sequence == "ROW":
+        places = {row[stream.time]: rng.random() for row in stream.rows}
+        order.sort(key=lambda position: (places[stream.rows[position][stream.time]], position))
     rows = [stream.rows[position] for position in order]
     return plain(query.run(stream.frame(rows), ties=stream.ties), stream), order
 

@@ -67,6 +67,7 @@ class Definition:
     at_most: int | None = None
     at_least_events: int | None = None
     at_most_events: int | None = None
+    bridging: int | None = None
 
     def text(self, clock: Clock) -> str:
         """The definition as a query writes it."""
@@ -80,7 +81,10 @@ class Definition:
             bounds = f" AT LEAST {clock.text(self.at_least)}"
         elif self.at_most is not None:
             bounds = f" AT MOST {clock.text(self.at_most)}"
-        return f"{self.name} AS {self.predicate.written(clock)}{bounds}{self._event_bounds()}"
+        return f"{self.name} AS {self.predicate.written(clock)}{bounds}{self._event_bounds()}{self._bridge(clock)}"
+
+    def _bridge(self, clock: Clock) -> str:
+        return "" if self.bridging is None else f" BRIDGING {clock.text(self.bridging)}"
 
     @property
     def counts_events(self) -> bool:
@@ -217,6 +221,14 @@ class Stream:
     ties: str = "error"
     time: str = "ts"
     where: Where | None = None
+    sequence: str | None = None  # what orders events of one time: a column, or ROW
+
+    def instant(self, position: int) -> tuple[int, int]:
+        """Where an event comes in its partition, as far as that is said."""
+        row = self.rows[position]
+        if self.sequence is None:
+            return row[self.time], 0
+        return row[self.time], position if self.sequence == "ROW" else row[self.sequence]
 
     def matches(self, query: Query, **options: Any) -> list[dict[str, Any]]:
         """The oracle's rows."""
@@ -261,6 +273,7 @@ class Scenario:
     where: Callable[[Clock], Where] | None = None
     limits: Limits = Limits()
     name: str = field(default="", compare=False)
+    sequence: str | None = None  # what orders events of one time: a column, or ROW
 
     @property
     def truth(self) -> dict[str, Expression]:
@@ -280,6 +293,8 @@ class Scenario:
         head += " ORDER BY ts"
         if self.clock.declared_unit is not None:
             head += f" UNIT {self.clock.declared_unit}"
+        if self.sequence is not None:
+            head += f", {self.sequence}"
         if self.max_gap is not None:
             head += f" MAX GAP {self.clock.text(self.max_gap)}"
         pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
@@ -321,6 +336,7 @@ class Scenario:
                     most,
                     at_least_events=one.at_least_events,
                     at_most_events=one.at_most_events,
+                    bridging=None if one.bridging is None else self.clock.duration(one.bridging),
                 )
             )
         default = (
@@ -337,6 +353,8 @@ class Scenario:
                 Source(
                     name="events",
                     order_by="ts",
+                    sequence=None if self.sequence == "ROW" else self.sequence,
+                    row_order=self.sequence == "ROW",
                     time_unit=self.clock.declared_unit,
                     max_gap=None if self.max_gap is None else self.clock.duration(self.max_gap),
                 ),
@@ -350,7 +368,10 @@ class Scenario:
     def stream(self) -> Stream:
         """The events and how to take them."""
         where = None if self.where is None else self.where(self.clock)
-        return Stream(self.rows, self.schema, self.truth, self.clock, self.ties, where=where)
+        return Stream(
+            self.rows, self.schema, self.truth, self.clock, self.ties, where=where,
+            sequence=self.sequence,
+        )  # fmt: skip
 
     def expected(self, **options: Any) -> list[dict[str, Any]]:
         """The oracle's rows."""

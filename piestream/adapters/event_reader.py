@@ -27,12 +27,14 @@ from piestream.engine.stream import MaskOf, Stream
 from piestream.expressions.predicate import compile_mask
 from piestream.language.inputs import Event
 from piestream.plan.binding import Binding
-from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.calculated import CalculatedColumn
+from piestream.plan.columns import CODE, FLOAT, Attribute
 
 #: A single event as `Stream.process_event` takes it: its time in ticks, the key of its partition, the
-#: mask of the symbols, or what gives it where earlier events matter, and the values that RETURN
-#: aggregates. It is a plain tuple: to make a named one takes a tenth of the time of a push.
-ReadEvent = tuple[int, Any, Union[int, MaskOf], Sequence[Any]]
+#: mask of the symbols, or what gives it where earlier events matter, the values that RETURN
+#: aggregates, and what orders it in its time, if anything does. It is a plain tuple: to make a named
+#: one takes a tenth of the time of a push.
+ReadEvent = tuple[int, Any, Union[int, MaskOf], Sequence[Any], Union[int, None]]
 
 
 class EventReader:
@@ -44,10 +46,18 @@ class EventReader:
         query = binding.query
         self.time = binding.time.name
         self.ticks = ticks_of(binding.time.dtype)
+        self.sequence: str | None = None
+        self.order_of: Callable[[Any], int | None] | None = None  # what its values are as integers
+        if binding.sequence is not None:
+            self.sequence = binding.sequence.name
+            self.order_of = ticks_of(binding.sequence.dtype)
         # The time is converted besides only where a predicate or an aggregate reads it.
+        types = binding.attribute_types
+        calculated = {column.name: column for column in binding.calculated}
         read = {
             *binding.predicate_columns,
             *(a.name for a in binding.attributes),
+            *(name for column in binding.calculated for name in column.columns),
         }
         columns = [n for n in binding.columns if n != self.time or n in read]
         exact = [(name, exact_types(schema[name])) for name in columns]
@@ -64,7 +74,7 @@ class EventReader:
         self.masks: dict[int, int] = {}
         self.keys = tuple((name, key_of(schema[name])) for name in query.partition_by)
         self.attributes = tuple(
-            (number, a.name, _word_of(schema[a.name], a.form))
+            (number, _value_of(a, calculated), _word_of(types[a.name], a.form))
             for number, a in enumerate(binding.attributes)
         )
         #: The values of an event that are read of it, flat: so many may be kept at no cost to Python's
@@ -76,9 +86,11 @@ class EventReader:
             self.bits is not None
             and all(column.readers is not None for column in binding.past)
             and self.ticks is not None
+            and (self.order_of is None) is (self.sequence is None)
             and len(self.checks) + len(self.conversions) == len(columns)
             and all(convert is not None for _, convert in self.keys)
             and all(word is not None for _, _, word in self.attributes)
+            and all(column.reader is not None for column in binding.calculated)
         )
 
     def event_of(self, values: Sequence[Any]) -> Event:
@@ -91,6 +103,11 @@ class EventReader:
             ticks = self.ticks(event[self.time])  # type: ignore[misc]
             if ticks is None:
                 return None
+            sequence = None
+            if self.order_of is not None:
+                sequence = self.order_of(event[self.sequence])  # type: ignore[index]
+                if sequence is None:
+                    return None
             for name, types in self.checks:
                 if type(event[name]) not in types:
                     if name not in self.floats or type(event[name]) is not int:
@@ -124,7 +141,7 @@ class EventReader:
             values = self._words(event, stream)
             if NEEDS_A_FRAME in values:
                 return None
-        return ticks, key, mask, values
+        return ticks, key, mask, values, sequence
 
     def _mask_of(self, event: Mapping[str, Any], ticks: int) -> MaskOf:
         """What gives the mask of an event from the past of its partition, and notes the event there."""
@@ -147,8 +164,8 @@ class EventReader:
     def _words(self, event: Mapping[str, Any], stream: Stream) -> Sequence[Any]:
         """The values that RETURN aggregates, in the form in which they are kept."""
         words = []
-        for number, name, word in self.attributes:
-            value = event[name]
+        for number, read, word in self.attributes:
+            value = event[read] if isinstance(read, str) else read(event, None)  # type: ignore[misc]
             if value is not None:
                 if word is _code:
                     value = stream.code_of(number, value)
@@ -166,6 +183,14 @@ class EventReader:
         for symbol, bit in enumerate(self.binding.bit_of_symbol):
             mask |= (bits >> bit & 1) << symbol
         return mask - (1 << 64) if mask >> 63 else mask
+
+
+def _value_of(
+    attribute: Attribute, calculated: Mapping[str, CalculatedColumn]
+) -> str | Callable[..., Any] | None:
+    """The column of an attribute, or the function that gives its value."""
+    column = calculated.get(attribute.name)
+    return attribute.name if column is None else column.reader
 
 
 def _code(value: Any) -> Any:

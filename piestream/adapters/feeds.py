@@ -53,12 +53,12 @@ class Opening:
     def __deepcopy__(self, memo: object) -> Opening:
         return self  # it never changes
 
-    def stream(self, binding: Binding) -> Stream:
+    def stream(self, binding: Binding, kind: Callable[..., Stream] = open_stream) -> Stream:
         """A new stream."""
         options = self.options
         lateness = 0 if options.lateness is None else lateness_ticks(binding, options.lateness)
         return self.observed(
-            open_stream(
+            kind(
                 binding,
                 lateness=lateness,
                 ties=options.ties,

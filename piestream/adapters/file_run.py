@@ -78,11 +78,17 @@ class FileRun:
         yield from stream.last_portions()
 
     def _check_times(self, chunk: pl.DataFrame) -> None:
-        times = chunk[self.binding.time.name]
-        if times.null_count():
-            row = int(times.is_null().arg_max() or 0)
-            fault = f"the time column {times.name} has no value here, and every event needs a time"
-            raise TimeError(self.source.fault_in_row(row, fault))
+        sequence = self.binding.sequence
+        name = self.binding.time.name
+        needed = {name: f"the time column {name} has no value here, and every event needs a time"}
+        if sequence is not None:
+            needed[sequence.name] = (
+                f"the column {sequence.name} has no value here, and orders the events of one time"
+            )
+        for name, fault in needed.items():
+            if chunk[name].null_count():
+                row = int(chunk[name].is_null().arg_max() or 0)
+                raise TimeError(self.source.fault_in_row(row, fault))
 
 
 def bound_to(query: Query, source: Source) -> Binding:

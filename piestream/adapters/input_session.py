@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
@@ -35,6 +35,8 @@ class InputFeed(Feed):
     """
 
     stream: CombinedStream | None
+    #: The class of the open stream.
+    stream_kind: ClassVar[type[CombinedStream]] = CombinedStream
 
     def __init__(self, opening: Opening, recovers: bool) -> None:
         super().__init__(opening, recovers)
@@ -61,6 +63,12 @@ class InputFeed(Feed):
         if self._is_typed:
             self._open()
 
+    def types_of(
+        self, stored: Mapping[str, Mapping[str, pl.DataType]]
+    ) -> Mapping[str, Mapping[str, pl.DataType]]:
+        """The columns of the inputs, where those are given that a state was bound to."""
+        return stored
+
     def restored(self, bound: InputBinding, stream: CombinedStream) -> None:
         """Go on with the stream of a state."""
         self._schemas = {key: dict(schema) for key, schema in bound.given.items()}
@@ -79,7 +87,7 @@ class InputFeed(Feed):
             return as_kind(kind, self._open() if self._is_typed else pl.DataFrame()), kind
         assert self.bound is not None
         frame = self.bound.checked(key, frame)
-        result = self.stream.process_inputs({key: frame})
+        result = self.stream.process_inputs(self._inputs_of(key, frame))
         self.log.add("process_inputs", key, frame, found=len(result))
         return as_kind(kind, result), kind
 
@@ -99,9 +107,13 @@ class InputFeed(Feed):
         if entry.name == "process_inputs":
             assert self.stream is not None
             key, rows = entry.given
-            self.stream.process_inputs({key: rows.frame})
+            self.stream.process_inputs(self._inputs_of(key, rows.frame))
         else:
             super().replay(entry)
+
+    def _inputs_of(self, key: str, frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        """Rows of an input, by the names of all the inputs that they are rows of."""
+        return {key: frame}
 
     def _frame(self, key: str, rows: Any) -> tuple[pl.DataFrame, Kind]:
         reader = self.inputs.readers[key]
@@ -119,6 +131,11 @@ class InputFeed(Feed):
             return self.inputs.events(key, events, types), "events"
         return self.inputs.frame(key, events)[0], "events"
 
+    def _new_stream(self, bound: InputBinding) -> CombinedStream:
+        stream = self.opening.stream(bound.binding, self.stream_kind)
+        assert isinstance(stream, CombinedStream)
+        return stream
+
     @property
     def _is_typed(self) -> bool:
         """Whether the types of all inputs are known."""
@@ -127,8 +144,7 @@ class InputFeed(Feed):
     def _open(self) -> pl.DataFrame:
         """Open the stream, and work on what has waited for that."""
         self.bound = bound_inputs(self.query, self._schemas)
-        stream = self.opening.stream(self.bound.binding)
-        assert isinstance(stream, CombinedStream)
+        stream = self._new_stream(self.bound)
         waiting, last = [], self._waiting
         while last is not None:
             waiting.append((last.key, last.item))
@@ -138,7 +154,8 @@ class InputFeed(Feed):
             if key is None:
                 results.append(stream.advance(ticks_of_time(item, stream.binding)))
             else:
-                results.append(stream.process_inputs({key: self.bound.checked(key, item.frame)}))
+                frame = self.bound.checked(key, item.frame)
+                results.append(stream.process_inputs(self._inputs_of(key, frame)))
         self.stream, self._waiting = stream, None
         self.log.add_copy()
         return pl.concat(results)

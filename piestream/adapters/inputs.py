@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import polars as pl
@@ -96,20 +96,41 @@ class Inputs:
             key = input_key(reader.streams[0])
             known = self.readers.get(key)
             self.readers[key] = reader if known is None else _both(known, reader)
+        for key, past in self.pasts.items():  # its rows are read as those of both
+            self.readers[key] = _both(self.readers[key], self.readers[past])
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The inputs by the names under which their rows are given.
+
+        Rows of a stream that has its past in an archive are given by the stream's name; where the
+        query reads the stream without its past, too, they are rows of that input first.
+        """
+        archives = {s.name: input_key(s) for s in self.query.inputs if s.archive and s.name}
+        live = {key: key for key in self.readers if key not in archives.values()}
+        return {**archives, **live}
+
+    @cached_property
+    def pasts(self) -> dict[str, str]:
+        """The input that has the past of a stream in an archive, by the stream as an input."""
+        found = {
+            self.names[s.name]: input_key(s) for s in self.query.inputs if s.archive and s.name
+        }
+        return {key: past for key, past in found.items() if key != past}
 
     def name_of(self, stream: str | None) -> str:
         """The name of the input that is meant; it need not be said where there is only one."""
-        if stream is None and len(self.readers) == 1:
-            return next(iter(self.readers))
-        if stream in self.readers:
-            return str(stream)
-        listed = ", ".join(self.readers)
+        if stream is None and len(self.names) == 1:
+            return next(iter(self.names.values()))
+        if stream in self.names:
+            return self.names[str(stream)]
+        listed = ", ".join(self.names)
         if stream is None:
             raise ValueError(
                 f"the query reads several streams, {listed}: say of which these rows are, "
-                f'as in run({{"{next(iter(self.readers))}": rows, …}}) or push(rows, stream="…")'
+                f'as in run({{"{next(iter(self.names))}": rows, …}}) or push(rows, stream="…")'
             )
-        near = did_you_mean(stream, self.readers) or f"its streams are {listed}"
+        near = did_you_mean(stream, self.names) or f"its streams are {listed}"
         raise ValueError(f"the query reads no stream {stream}: {near}")
 
     def frames(self, given: Any) -> tuple[dict[str, pl.DataFrame], Kind, bool]:
@@ -154,7 +175,9 @@ class Inputs:
     @property
     def paths(self) -> dict[str, str]:
         """The files that the query names itself, by the names of the inputs."""
-        return {input_key(s): s.path for s in self.query.inputs if s.path is not None}
+        return {
+            input_key(s): s.path for s in self.query.inputs if s.path is not None and not s.archive
+        }
 
     def file(
         self, key: str, names: Sequence[str], options: FileOptions, **how: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from piestream.adapters.formats import Format
 from piestream.adapters.inputs import Inputs, bound_inputs
 from piestream.adapters.limits import Limit
-from piestream.engine.combined import CombinedStream
+from piestream.engine.combined import CombinedStream, Frames
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
 
@@ -18,7 +18,10 @@ __all__ = ["InputsRun"]
 
 
 class InputsRun:
-    """One query over the files of each of its inputs, which are held in memory together."""
+    """One query over the files of each of its inputs, which are held in memory together.
+
+    ``completed`` adds the rows of inputs that are no files.
+    """
 
     def __init__(
         self,
@@ -27,12 +30,13 @@ class InputsRun:
         options: FileOptions,
         *,
         format: Format | None = None,
+        completed: Callable[[Query, Frames], Frames] = lambda query, frames: frames,
     ) -> None:
         inputs = Inputs(query)
         frames = {
             key: inputs.file(key, names, options, format=format) for key, names in files.items()
         }
-        frames |= inputs.files(options, frames)
+        frames = dict(completed(query, {**inputs.files(options, frames), **frames}))
         found = bound_inputs(query, {key: frame.schema for key, frame in frames.items()})
         self._rows = {key: found.converted(key, frame) for key, frame in frames.items()}
         self.binding = found.binding

@@ -19,7 +19,7 @@ def named_columns(query: Query) -> set[str]:
     """The columns that a query names. One whose ORDER BY is left out reads its time besides."""
     names = set(query.partition_by)
     for stream in query.streams:
-        own = (stream.order_by, stream.start, stream.end, stream.id)
+        own = (stream.order_by, stream.sequence, stream.start, stream.end, stream.id)
         names.update(column for column in own if column is not None)
     for symbol in query.symbols:
         names.update(symbol.predicate.columns)

@@ -114,12 +114,12 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
 def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:
     """Whether the frame is one large partition in order of time, so that it can be worked on in pieces."""
     times = frame[binding.time.name]
-    return (
-        not binding.query.partition_by
-        and len(frame) > _FIRST_ROWS
-        and not times.null_count()
-        and times.is_sorted()
-    )
+    if binding.query.partition_by or len(frame) <= _FIRST_ROWS or times.null_count():
+        return False
+    if binding.sequence is None:
+        return times.is_sorted()
+    instants = frame.select(binding.time.name, binding.sequence.name)
+    return not instants.to_series(1).null_count() and instants.to_struct().is_sorted()
 
 
 def _in_pieces(stream: Stream, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:

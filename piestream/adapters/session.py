@@ -63,7 +63,8 @@ class Session:
         given = SessionOptions.of(options)
         opening = Opening(query, given, self._observer())
         feed: InputFeed | StreamFeed
-        feed = (InputFeed if query.is_combined else StreamFeed)(opening, given.recover)
+        kind = InputFeed if query.is_combined else StreamFeed
+        feed = (query.feed_of_archives or kind)(opening, given.recover)
         self._log = feed.log
         refuse_after_fork(self)
         if state is not None:
@@ -94,8 +95,8 @@ class Session:
             raise StateError(f"this state is damaged: {kind!r} is nothing that can be pushed")
         self._kind = cast(Kind, kind)
         if isinstance(feed, InputFeed):
-            found = _again(lambda: bound_inputs(self.query, stored))
-            stream = restore(found.binding, state)
+            found = _again(lambda: bound_inputs(self.query, feed.types_of(stored)))
+            stream = restore(found.binding, state, feed.stream_kind)
             assert isinstance(stream, CombinedStream)
             feed.restored(found, stream)
         else:
@@ -287,6 +288,18 @@ class Session:
             found: Statistics = log.live.statistics
             log.changing = False
             return found
+
+    @property
+    def plan(self) -> str | None:
+        """How a query over live streams and archives goes about it, and why; None of other queries.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").open().plan is None
+        True
+        """
+        with self._lock:
+            stream = self._stream
+            return None if stream is None else stream.plan
 
     def _do(self, call: str, given: Any, closes: bool = False) -> Any:
         """What a call of the feed gives; where it does not get to the caller, nothing was done.

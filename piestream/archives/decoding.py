@@ -229,6 +229,8 @@ def _values_read(query: Query, verdicts: Sequence[Verdict]) -> dict[str | None, 
     for item in query.items:
         if isinstance(item, Aggregate | Value):
             pages = verdicts[number_of[item.symbol]].can_hold
+            if query.symbol(item.symbol).bridging is not None:
+                pages = np.ones_like(pages)  # what lies between two runs counts too
             known = found.get(item.column)
             found[item.column] = pages if known is None else known | pages
     return found
@@ -241,7 +243,7 @@ def _only_changes_count(query: Query) -> bool:
         and query.streams[0].max_gap is None
         and not any(constraint.distances for constraint in query.constraints)
         and all(
-            symbol.at_least is None and symbol.at_most is None
+            symbol.at_least is None and symbol.at_most is None and symbol.bridging is None
             and symbol.at_least_events is None and symbol.at_most_events is None
             and not symbol.predicate.reads_the_past
             for symbol in query.symbols

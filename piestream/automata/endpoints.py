@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from piestream.automata.allen import allen_of
 from piestream.relations import ALLEN, ENDPOINT_ORDER, Relation
 
-__all__ = ["may_end_last"]
+__all__ = ["endpoint_orders", "may_end_last"]
 
 #: How an endpoint must lie to another one: anyhow, not later, earlier.
 _ANYHOW, _NOT_LATER, _EARLIER = 0, 1, 2
@@ -22,13 +22,21 @@ def may_end_last(n_symbols: int, constraints: Iterable[tuple[int, int, Relation]
     >>> may_end_last(3, [(0, 1, Relation.DURING), (1, 2, Relation.OVERLAPS | Relation.EQUALS)])
     [1, 2]
     """
-    order = _implied(n_symbols, constraints)
+    order = endpoint_orders(n_symbols, constraints)
     ends = order[1::2, 1::2]
     return [s for s in range(n_symbols) if not (ends[s] == _EARLIER).any()]
 
 
-def _implied(n_symbols: int, constraints: Iterable[tuple[int, int, Relation]]) -> NDArray[np.int8]:
-    """How each endpoint (row) must lie to each other one: starts are even, ends are odd."""
+def endpoint_orders(
+    n_symbols: int, constraints: Iterable[tuple[int, int, Relation]]
+) -> NDArray[np.int8]:
+    """How each endpoint (row) must lie to each other one: anyhow (0), not later (1), earlier (2).
+
+    Starts are even, ends are odd.
+
+    >>> endpoint_orders(2, [(0, 1, Relation.MEETS | Relation.STARTS)]).tolist()[0]
+    [0, 2, 1, 2]
+    """
     order = np.zeros((2 * n_symbols, 2 * n_symbols), np.int8)
     starts = 2 * np.arange(n_symbols)
     order[starts, starts + 1] = _EARLIER

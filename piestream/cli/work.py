@@ -19,6 +19,7 @@ from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.inputs import Inputs
 from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.terminal import printable
+from piestream.archives.live import with_archives
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import ArchiveSource, directory_archive, source_of
 from piestream.cli.output import Output, TableOutput, open_output
@@ -163,21 +164,23 @@ def named_files(query: Query, data: Sequence[str]) -> dict[str, list[str]]:
     for argument in data:
         name, equals, path = argument.partition("=")
         try:
-            key = inputs.name_of(name if equals and name in inputs.readers else None)
+            key = inputs.name_of(name if equals and name in inputs.names else None)
         except ValueError:
-            listed = ", ".join(inputs.readers)
+            listed = ", ".join(inputs.names)
             raise UsageError(
-                f"{argument}: write which stream it is of, as in {next(iter(inputs.readers))}="
+                f"{argument}: write which stream it is of, as in {next(iter(inputs.names))}="
                 f"{argument.rpartition('=')[2]}; the query reads {listed}"
             ) from None
-        files.setdefault(key, []).append(path if equals and name == key else argument)
+        files.setdefault(key, []).append(path if equals and name in inputs.names else argument)
     return files
 
 
 def _inputs_run(query: Query, files: Mapping[str, Sequence[str]], wanted: Input) -> InputsRun:
     """The run of a query of several streams over the files of each."""
     try:
-        return InputsRun(query, files, wanted.options, format=wanted.format)
+        return InputsRun(
+            query, files, wanted.options, format=wanted.format, completed=with_archives
+        )
     except QueryError:
         raise
     except (FileNotFoundError, ValueError) as error:

@@ -12,6 +12,7 @@ import polars as pl
 from piestream.adapters.formats import Format
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.run import inputs_result
+from piestream.archives.live import with_archives
 from piestream.diagnosis.rows import EventRows, GivenRows, Rows, read_rows
 from piestream.engine.combined import CombinedStream
 from piestream.language.model import Query, StreamKind
@@ -115,6 +116,12 @@ class InputRows(GivenRows):
 
 def read_given(query: Query, given: Any, options: BoundedOptions) -> GivenRows:
     """The rows of whatever `run` takes for the query, but for Spark's frames."""
+    if query.is_sequenced:
+        raise query.fault(
+            ("order_by",),
+            "what looks into rows cannot tell events of one time apart yet",
+            "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
+        )
     if not query.is_combined:
         return read_rows(query, given, options)
     frames = given.values() if isinstance(given, Mapping) else [given]
@@ -124,7 +131,7 @@ def read_given(query: Query, given: Any, options: BoundedOptions) -> GivenRows:
     known, kind, is_lazy = inputs.frames({} if given is None else given)
     order = {option.name: getattr(options, option.name) for option in fields(options)}
     rows = {**inputs.files(FileOptions(**order), known), **known}
-    return InputRows(query, options, kind, is_lazy, frames=rows)
+    return InputRows(query, options, kind, is_lazy, frames=with_archives(query, rows))
 
 
 def rows_of_inputs(
@@ -136,4 +143,5 @@ def rows_of_inputs(
     """The rows of the files of each input; those that are not given come from the query's own files."""
     inputs = Inputs(query)
     known = {key: inputs.file(key, names, options, format=format) for key, names in files.items()}
-    return InputRows(query, options, frames={**inputs.files(options, known), **known})
+    rows = {**inputs.files(options, known), **known}
+    return InputRows(query, options, frames=with_archives(query, rows))

@@ -28,14 +28,14 @@ from piestream.engine.projection import ATTRIBUTE, TIME, Projection
 from piestream.engine.reordering import tie_error
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
-from piestream.engine.union import STREAM, CombinedProjection
+from piestream.engine.union import NUMBER, STREAM, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
 from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
-__all__ = ["CombinedStream", "open_stream", "refuse_closing", "stream_kind"]
+__all__ = ["CombinedStream", "Frames", "JoinStream", "open_stream", "refuse_closing", "stream_kind"]
 
 Words = NDArray[np.int64]
 
@@ -78,14 +78,17 @@ class CombinedStream(Stream):
 
     def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
         super().__init__(binding, **options)
-        inner: StreamKeywords = {**options, "enough": INT64_MAX}
-        self.inner = {
-            number: open_stream(part.inner, **inner)
-            for number, part in enumerate(binding.parts)
-            if part.inner is not None
-        }
+        self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
+
+    def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
+        """The open streams of queries in brackets."""
+        return {
+            number: open_stream(part.inner, **options)
+            for number, part in enumerate(self.binding.parts)
+            if part.inner is not None
+        }
 
     def _new_projection(self, binding: Binding) -> Projection:
         return CombinedProjection(binding)
@@ -226,7 +229,7 @@ class CombinedStream(Stream):
                 inner = [self._buffer.drain(), *inner]
             rows = _all_of(inner, self._union.schema)
             yield self._detect_until(rows, self.latest)
-            if self.lateness is not None and self._buffer.latest != INT64_MIN:
+            if self._buffer.latest != INT64_MIN and not self._whole:
                 yield self._advance_watermark(self._buffer.latest)
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
@@ -301,6 +304,11 @@ class CombinedStream(Stream):
             else:
                 parts.append(pl.DataFrame())
         return parts
+
+    @staticmethod
+    def stored_streams(binding: Binding, counters: Mapping[str, int]) -> set[int]:
+        """The parts of which `export_parts` gives a stream of its own."""
+        return {number for number, part in enumerate(binding.parts) if part.inner is not None}
 
     def restore_parts(self, parts: list[pl.DataFrame | Stream], counters: dict[str, int]) -> None:
         """Take over what `export_parts` and `export_counters` gave, in a stream just restored."""
@@ -420,6 +428,19 @@ class CombinedStream(Stream):
             if intervals is None
             else intervals.as_rows(some, columns[:, n_instants:], known[:, n_instants:]),
         )
+
+
+class JoinStream(CombinedStream):
+    """Joins intervals that have been found elsewhere, whatever their streams are."""
+
+    def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
+        return {}
+
+    def joined(self, rows: pl.DataFrame, now: int) -> pl.DataFrame:
+        """The results of intervals that are all there are, as rows of the union; time is ``now``."""
+        self._buffer.observe_time(now)
+        rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
+        return self._concat([self._detect_until(rows, now + 1), *self.last_portions()])
 
 
 def _with_counts(

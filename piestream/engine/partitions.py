@@ -58,6 +58,17 @@ class Partitions:
         times[old] = self.detector.partitions.column("last_time")[numbers[old]]
         return times
 
+    def last_sequences(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What ordered the last event of each partition in its time, where there was one."""
+        found = np.zeros(len(numbers), np.int64)
+        old = numbers != NONE
+        found[old] = self.detector.partitions.last_sequences[numbers[old]]
+        return found
+
+    def note_sequences(self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
+        """What orders the last event of each partition in its time now."""
+        self.detector.partitions.last_sequences[numbers] = sequences
+
     def hashable(self, keys: pl.DataFrame) -> Sequence[Any]:
         """The keys of a frame as values that a dict can hold."""
         if not self.schema:
@@ -121,6 +132,13 @@ class WholePartitions:
     def last_times(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """No partition has had an event."""
         return np.full(len(numbers), INT64_MIN)
+
+    def last_sequences(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """No partition has had an event."""
+        return np.zeros(len(numbers), np.int64)
+
+    def note_sequences(self, numbers: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
+        """Nothing comes behind them."""
 
     def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
         """The key columns of these partitions, a row each."""

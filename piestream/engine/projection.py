@@ -18,6 +18,7 @@ from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT, ROW
 
 TIME = "time"
+SEQUENCE = "sequence"
 KEY = "key:"
 PREDICATE = "predicate:"
 ATTRIBUTE = "attribute:"
@@ -62,9 +63,15 @@ class Projection:
             for name in binding.query.partition_by
         ]
         columns.append(column_named(binding.time.name).to_physical().cast(pl.Int64).alias(TIME))
+        if binding.sequence is not None:
+            sequence = binding.sequence.as_words(column_named(binding.sequence.name))
+            columns.append(sequence.alias(SEQUENCE))
         columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.row_predicates]
+        calculated = {column.name: column.expression for column in binding.calculated}
         for number, attribute in enumerate(binding.attributes):
-            value = column_named(attribute.name) if attribute.name != ROW else pl.lit(1)
+            value = calculated.get(attribute.name)
+            if value is None:
+                value = column_named(attribute.name) if attribute.name != ROW else pl.lit(1)
             if attribute.form == FLOAT:
                 value = value.cast(pl.Float64).fill_nan(None)
             elif attribute.form != CODE:
@@ -79,12 +86,14 @@ class Projection:
         binding = self.binding
         types = {KEY + name: binding.schema[name] for name in binding.query.partition_by}
         types[TIME] = pl.Int64()
+        if binding.sequence is not None:
+            types[SEQUENCE] = pl.Int64()
         types |= {f"{PREDICATE}{i}": pl.Boolean() for i in self.row_predicates}
         for number, attribute in enumerate(binding.attributes):
             types[f"{ATTRIBUTE}{number}"] = (
                 pl.Float64()
                 if attribute.form == FLOAT
-                else binding.schema[attribute.name]
+                else binding.attribute_types[attribute.name]
                 if attribute.form == CODE
                 else pl.Int64()
             )
@@ -98,12 +107,34 @@ class Projection:
     @property
     def tie_columns(self) -> list[pl.Expr]:
         """What two events have in common that tie."""
-        return [*map(pl.col, self.keys), pl.col(TIME)]
+        return [*map(pl.col, self.keys), pl.col(TIME), *map(pl.col, self.sequence_columns)]
+
+    @property
+    def sequence_columns(self) -> list[str]:
+        """What orders events of one time, if a column does."""
+        return [] if self.binding.sequence is None else [SEQUENCE]
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether events can tie: not where the order of rows tells all of them apart."""
+        return not self.binding.query.streams[0].row_order
 
     @property
     def waits(self) -> bool:
         """Whether an instant is worked on only when the watermark has passed it."""
         return False
+
+    def check_rows(self, rows: pl.DataFrame) -> None:
+        """Refuse projected rows without a usable time, or without what orders them in it."""
+        self.check_times(rows[TIME])
+        for column in self.sequence_columns:
+            if rows[column].null_count():
+                assert self.binding.sequence is not None
+                row = int(rows[column].is_null().arg_max() or 0)
+                raise TimeError(
+                    f"{self.binding.sequence.name}, which orders events of one time, is NULL in row "
+                    f"{row} of the rows given; every event needs a value: filter these rows out"
+                )
 
     def check_times(self, times: pl.Series) -> None:
         """Refuse rows without a usable time."""
@@ -130,8 +161,17 @@ class Projection:
         """A row as an error names it: by its key and its time."""
         names = self.binding.query.partition_by
         keys = [f"{name} = {rows[KEY + name][row]!r}" for name in names]
-        time = f"{self.binding.time.name} = {self.time_text(rows[TIME][row])}"
-        return "the event " + ", ".join([*keys, time])
+        parts = [*keys, f"{self.binding.time.name} = {self.time_text(rows[TIME][row])}"]
+        if self.binding.sequence is not None:
+            parts.append(
+                f"{self.binding.sequence.name} = {self.sequence_text(rows[SEQUENCE][row])}"
+            )
+        return "the event " + ", ".join(parts)
+
+    def sequence_text(self, word: int) -> str:
+        """What orders an event in its time, as its column writes it."""
+        assert self.binding.sequence is not None
+        return str(self.binding.sequence.as_values(pl.Series([word], dtype=pl.Int64))[0])
 
     def time_text(self, ticks: int) -> str:
         """A time as its column writes it."""

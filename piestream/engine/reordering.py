@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import Copied
-from piestream.engine.projection import TIME, Projection
+from piestream.engine.ordering import Instants
+from piestream.engine.projection import SEQUENCE, TIME, Projection
 from piestream.errors import LateEventError, TieError
 from piestream.language.options import OnLate, Ties
+
+#: Gives the last events that were worked on, of the partitions with these keys.
+LastInstants = Callable[[pl.DataFrame], Instants]
 
 
 class ReorderBuffer(Copied):
@@ -17,6 +24,9 @@ class ReorderBuffer(Copied):
 
     The watermark is the largest time seen less the lateness. ``lateness`` None is a bounded input:
     there is no watermark, nothing is late, and rows are released as they come.
+
+    Where a column orders events of one time, one is late besides that comes when a later one of its
+    time and partition has been released, which the watermark had reached.
     """
 
     def __init__(
@@ -26,6 +36,7 @@ class ReorderBuffer(Copied):
         self.ties = ties
         self.lateness = lateness
         self.on_late = on_late
+        self.is_unordered = False  # whether rows come by `release_unordered`
         self.rows: pl.DataFrame | None = None
         self.latest = INT64_MIN  # the largest time seen
         self.dropped = 0  # late rows that were left out
@@ -45,7 +56,14 @@ class ReorderBuffer(Copied):
         if self.rows is None or not len(self.rows):
             return None
         first = int(self.rows[TIME].min())  # type: ignore[arg-type]
-        return first + (self.ties == "last" or self.projection.waits)
+        return first + self._waits
+
+    @property
+    def _waits(self) -> bool:
+        """Whether an event waits until the watermark has passed its time, rather than reached it."""
+        if self.is_unordered and self.projection.sequence_columns:
+            return True
+        return self.ties == "last" or self.projection.waits
 
     def observe_time(self, time: int) -> None:
         """The stream has got to this time, whether or not an event of that time comes here."""
@@ -56,10 +74,10 @@ class ReorderBuffer(Copied):
         assert self.lateness is not None
         self.observe_time(min(time + self.lateness, INT64_MAX - 1))
 
-    def release(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def release(self, rows: pl.DataFrame, last_instants: LastInstants) -> pl.DataFrame:
         """Add rows in the order in which they came; gives all that need not wait any longer."""
         if self.lateness is not None:
-            return self.passed(self._on_time(rows) if len(rows) else rows)
+            return self.passed(self._on_time(rows, last_instants) if len(rows) else rows)
         if len(rows):
             self.observe_time(int(rows[TIME].max()))  # type: ignore[arg-type]
         return rows if self.rows is None else pl.concat([self.drain(), rows])
@@ -69,12 +87,13 @@ class ReorderBuffer(Copied):
 
         All are judged by the watermark as it was before them.
         """
+        self.is_unordered = True
         return self.passed(self.without_late(rows, unordered=True))
 
     def without_late(self, rows: pl.DataFrame, unordered: bool = False) -> pl.DataFrame:
         """Of rows that came those that are not late."""
         if not unordered:
-            return self._on_time(rows)
+            return self._on_time(rows, None)
         late = rows[TIME] < self.watermark
         if late.any():
             self.dropped += int(late.sum())
@@ -97,12 +116,11 @@ class ReorderBuffer(Copied):
         """Rows that the watermark has passed, of these and of those that waited for it."""
         if self.rows is not None and len(self.rows):
             rows = pl.concat([self.rows, rows])
-        waits = self.ties == "last" or self.projection.waits
-        passed = rows[TIME] < self.watermark if waits else rows[TIME] <= self.watermark
+        passed = rows[TIME] < self.watermark if self._waits else rows[TIME] <= self.watermark
         if passed.all():
             self.rows = None
             return rows
-        if self.ties == "error":
+        if self.ties == "error" and self.projection.has_ties:
             self._refuse_ties(rows)
         self.rows = rows.filter(~passed)
         return rows.filter(passed)
@@ -114,7 +132,7 @@ class ReorderBuffer(Copied):
         if again.any():
             raise tie_error(self.projection, rows, int(again.arg_max() or 0))
 
-    def _on_time(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _on_time(self, rows: pl.DataFrame, last_instants: LastInstants | None) -> pl.DataFrame:
         """Without the rows that are older than the watermark was when they came."""
         assert self.lateness is not None
         times = rows[TIME].to_numpy()
@@ -122,26 +140,69 @@ class ReorderBuffer(Copied):
         before = np.maximum(np.concatenate(([self.latest], reached[:-1])), self.latest)
         # times are above the reserved lowest value, so that the first event is never late
         low = INT64_MIN + self.lateness
-        late = times < np.where(before < low, INT64_MIN, before - self.lateness)
-        n_late = int(late.sum())
+        watermarks = np.where(before < low, INT64_MIN, before - self.lateness)
+        late = times < watermarks
+        overtaken = late
+        if last_instants is not None and self.projection.sequence_columns and not self._waits:
+            overtaken = late | self._overtaken(rows, times == watermarks, last_instants)
+        n_late = int(overtaken.sum())
         if n_late and self.on_late == "error":
-            row = int(late.argmax())
-            projection = self.projection
-            raise LateEventError(
-                f"{projection.row_name(rows, row)} is late: {projection.time_text(int(before[row]))} "
-                f"was seen before and the lateness is {projection.length_text(self.lateness)}; "
-                "give a larger lateness, or on_late='drop'"
-            )
+            row = int(overtaken.argmax())
+            raise LateEventError(self._why_late(rows, row, int(before[row]), bool(late[row])))
+        late = overtaken
         self.observe_time(int(reached[-1]))
         if n_late:
             self.dropped += n_late
             rows = rows.filter(~pl.Series(late))
         return rows
 
+    def _overtaken(
+        self, rows: pl.DataFrame, at_watermark: NDArray[np.bool_], last_instants: LastInstants
+    ) -> NDArray[np.bool_]:
+        """Which of the rows at the watermark come behind a later one of their time and partition."""
+        if not at_watermark.any():
+            return at_watermark
+        columns = [*self.projection.keys, TIME, SEQUENCE]
+        keys = rows.select(self.projection.keys).unique(maintain_order=True)
+        if not self.projection.keys:
+            keys = pl.DataFrame({"only": [0]})
+        last = last_instants(keys)
+        assert last.sequences is not None
+        ends = pl.DataFrame({TIME: last.times, SEQUENCE: last.sequences})
+        before = [keys.hstack(ends).select(columns)]
+        if self.rows is not None:
+            before.append(self.rows.select(columns))
+        came = pl.concat([*before, rows.select(columns)])
+        group = [*self.projection.keys, TIME]
+        highest = pl.col(SEQUENCE).cum_max().over(group)
+        behind = came.select(pl.col(SEQUENCE) < highest).to_series()[-len(rows) :]
+        return np.asarray(at_watermark & behind.to_numpy())
+
+    def _why_late(self, rows: pl.DataFrame, row: int, seen: int, by_time: bool) -> str:
+        """The error for a late event, and the latest time that was seen before it."""
+        projection = self.projection
+        assert self.lateness is not None
+        if not by_time:
+            return (
+                f"{projection.row_name(rows, row)} is late: a later event of the same time has been "
+                "worked on; give a lateness, or on_late='drop'"
+            )
+        return (
+            f"{projection.row_name(rows, row)} is late: {projection.time_text(seen)} "
+            f"was seen before and the lateness is {projection.length_text(self.lateness)}; "
+            "give a larger lateness, or on_late='drop'"
+        )
+
 
 def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
     """The error for a row that has the time of another of its partition."""
+    binding = projection.binding
+    time, what, advice = binding.time.name, "time", ""
+    if binding.sequence is not None:
+        what = f"{time} and {binding.sequence.name}"
+    elif not binding.parts:
+        advice = f"; ORDER BY {time}, ROW takes them in the order of their rows"
     return TieError(
-        f"two events of one partition have the same time: {projection.row_name(rows, row)}; "
-        "ties='first' keeps the first of them, ties='last' the last"
+        f"two events of one partition have the same {what}: {projection.row_name(rows, row)}; "
+        f"ties='first' keeps the first of them, ties='last' the last{advice}"
     )

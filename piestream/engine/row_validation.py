@@ -29,7 +29,8 @@ def check_row_words(binding: Binding, state: StreamState, dictionaries: Mapping[
     columns = {name: Partition.column_of(rows, name) for name in Partition.fields}
     base, capacity, count, head = (columns[n] for n in ("base", "capacity", "count", "head"))
     n_threads = columns["n_threads"]
-    threads = rows[:, Partition.offset("threads") :]
+    first = Partition.offset("threads")
+    threads = rows[:, first : first + program.n_states]
     width = program.row_words
     sound = (
         (columns["used"] == 1).all()
@@ -54,7 +55,8 @@ def check_row_words(binding: Binding, state: StreamState, dictionaries: Mapping[
     for first, n_rows, last_time in zip(base, count, columns["last_time"], strict=True):
         kept = pool[first : first + n_rows * width].reshape(-1, width)
         times = kept[:, 0]
-        if (np.diff(times) <= 0).any() or (n_rows and times[-1] != last_time):
+        is_unordered = np.diff(times) < (0 if program.is_sequenced else 1)
+        if is_unordered.any() or (n_rows and times[-1] != last_time):
             raise damaged("the rows of a partition are not in order of time")
         if ((kept[:, 1] < 0) | (kept[:, 1] >> len(binding.query.symbols) != 0)).any():
             raise damaged("a row says that conditions hold that there are not")

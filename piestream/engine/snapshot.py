@@ -29,7 +29,7 @@ from piestream.engine.stream import Stream
 from piestream.engine.validation import damaged
 from piestream.errors import StateError
 from piestream.language.options import OnLate, Ties
-from piestream.plan.binding import Binding
+from piestream.plan.binding import Binding, Part
 from piestream.plan.combined import input_columns
 
 Words = NDArray[np.int64]
@@ -75,8 +75,11 @@ def snapshot(stream: Stream, pushed: str = "polars") -> bytes:
     return with_sections(stream.binding.fingerprint, sections)
 
 
-def restore(binding: Binding, state: bytes) -> Stream:
-    """The stream that a snapshot was taken of. Refuses what is not one of this query."""
+def restore(binding: Binding, state: bytes, kind: type[CombinedStream] = CombinedStream) -> Stream:
+    """The stream that a snapshot was taken of. Refuses what is not one of this query.
+
+    ``kind`` is the class of a stream of several.
+    """
     with _damage_refused():
         fingerprint, sections = sections_of(state)
         if fingerprint != binding.fingerprint:
@@ -92,19 +95,27 @@ def restore(binding: Binding, state: bytes) -> Stream:
             return stream_kind(binding).restore_state(binding, _state_of(contents, dictionaries))
         n_dictionaries = len(rest) - len(binding.parts)
         dictionaries = [_from_columns(section) for section in rest[: max(n_dictionaries, 0)]]
-        stream = CombinedStream.restore_state(binding, _state_of(contents, dictionaries))
+        stream = kind.restore_state(binding, _state_of(contents, dictionaries))
         assert isinstance(stream, CombinedStream)
         counters = {name: _word(n) for name, n in dict(contents["facts"]["combined"]).items()}
+        streams = kind.stored_streams(binding, counters)
         stream.restore_parts(
             [
                 _from_columns(section)
-                if part.inner is None
-                else restore(part.inner, bytes(section))
-                for part, section in zip(binding.parts, rest[n_dictionaries:], strict=True)
+                if number not in streams
+                else restore(_inner(part), bytes(section))
+                for number, (part, section) in enumerate(
+                    zip(binding.parts, rest[n_dictionaries:], strict=True)
+                )
             ],
             counters,
         )
         return stream
+
+
+def _inner(part: Part) -> Binding:
+    assert part.inner is not None
+    return part.inner
 
 
 def schema_of(state: bytes) -> tuple[dict[str, dict[str, pl.DataType]], str]:

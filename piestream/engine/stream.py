@@ -28,7 +28,7 @@ from piestream.engine.many_rows import RowCount
 from piestream.engine.memories import OrderedRows
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.past import PastValues, with_past
-from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
+from piestream.engine.projection import ATTRIBUTE, PREDICATE, SEQUENCE, TIME, Projection
 from piestream.engine.reordering import ReorderBuffer, tie_error
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
@@ -162,10 +162,11 @@ class Stream:
         """
         if most_rows is None:
             most_rows = min(PORTION_ROWS, self._enough + 1)
-        self._projection.check_times(rows[TIME])
+        self._projection.check_rows(rows)
         with self.changes:
             with self._unchanged_on_error():
-                yield from self._detect(self._buffer.release(rows), most_rows=most_rows)
+                released = self._buffer.release(rows, self._last_instants)
+                yield from self._detect(released, most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.watermark)
 
@@ -175,7 +176,7 @@ class Stream:
         ``seen`` is the largest time that is known to have been seen elsewhere. Rows that are older
         than the watermark was before them are dropped and counted.
         """
-        self._projection.check_times(rows[TIME])
+        self._projection.check_rows(rows)
         with self.changes:
             with self._unchanged_on_error():
                 self._buffer.observe_time(seen)
@@ -186,14 +187,14 @@ class Stream:
             return self._concat(results)
 
     def process_event(
-        self, time: int, key: Any, mask: int | MaskOf, values: Sequence[Any],
+        self, time: int, key: Any, mask: int | MaskOf, values: Sequence[Any], sequence: int | None,
         is_float: Sequence[bool],
     ) -> pl.DataFrame | None:  # fmt: skip
         """Process one event without making a frame of it; None where that takes `process`.
 
         It does where the event is late, ties with another, waits for the watermark or begins a
         partition. ``mask`` has a bit a symbol, or is what gives it from the past of a partition;
-        ``values`` are the attributes.
+        ``values`` are the attributes, and ``sequence`` what orders events of one time.
         """
         partition = self._partitions.number_of.get(key)
         buffer = self._buffer
@@ -201,9 +202,13 @@ class Stream:
             return None
         if buffer.ties == "last" or buffer.rows is not None:
             return None
-        if self.detector.partitions.last_time(partition) >= time:
+        partitions = self.detector.partitions
+        last = partitions.last_time(partition)
+        if last >= time and (last > time or not self._comes_next(partition, sequence)):
             return None
         self.changes.begun += 1
+        if sequence is not None:
+            partitions.note_sequence(partition, sequence)
         if not isinstance(mask, int):
             self._past.make_room(partition + 1)
             mask = mask(self._past, partition)
@@ -218,6 +223,12 @@ class Stream:
         if time > self.detector.next_timeout or self._compaction_due(time):
             result = self._concat([result, self._advance_watermark(time)])
         return result
+
+    def _comes_next(self, partition: int, sequence: int | None) -> bool:
+        """Whether an event comes behind the last one of its partition, which has its time."""
+        if sequence is not None:
+            return self.detector.partitions.last_sequence(partition) < sequence
+        return not self._projection.has_ties
 
     def code_of(self, number: int, value: Any) -> int | None:
         """The code of an attribute's value; None if it is a new one, which takes a frame."""
@@ -331,6 +342,11 @@ class Stream:
     def set_observed(self, observed: bool) -> None:
         """Whether anybody is told what is found, by `on_results` and by warnings."""
         self._observed = self.detector.rows_found.warns = observed
+
+    @property
+    def plan(self) -> str | None:
+        """How it goes about what can be done in several ways; None where there is but one."""
+        return None
 
     @property
     def is_empty(self) -> bool:
@@ -463,20 +479,20 @@ class Stream:
         """Rows by partition and time without ties; the partitions, and where their rows begin."""
         grouped = ordering.group(rows, self._projection.keys)
         partitions = self._partitions.known(grouped.keys)
-        processed = self._partitions.last_times(partitions)
-        faults = ordering.order_faults(grouped.times, grouped.offsets, processed)
+        processed = self._instants_of(partitions)
+        faults = ordering.faults_of(grouped, processed)
         if faults & ordering.UNSORTED:
             grouped = grouped.in_time_order()
-            faults = ordering.order_faults(grouped.times, grouped.offsets, processed)
-        rows, offsets, times = grouped.sorted_rows(), grouped.offsets, grouped.times
+            faults = ordering.faults_of(grouped, processed)
+        rows, offsets = grouped.sorted_rows(), grouped.offsets
         if faults & ordering.BACKWARDS:
-            row = ordering.first_backwards(times, offsets, processed)
+            row = ordering.first_backwards(grouped, processed)
             raise OrderError(
                 f"{self._projection.row_name(rows, row)} comes after a later one of its partition; "
                 "sort the input by time, or give a lateness"
             )
-        if faults & ordering.TIED:
-            keep = ordering.untied(times, offsets, processed, self.ties == "last")
+        if faults & ordering.TIED and self._projection.has_ties:
+            keep = ordering.untied(grouped, processed, self.ties == "last")
             if self.ties == "error":
                 raise tie_error(self._projection, rows, int(np.flatnonzero(~keep)[0]))
             self._counts.ties += int(keep.size - keep.sum())
@@ -489,7 +505,22 @@ class Stream:
             rows, offsets = rows.filter(pl.Series(~hold)), ordering.kept_offsets(~hold, offsets)
         partitions = self._partitions.admit(grouped.keys, partitions)
         some = offsets[1:] > offsets[:-1]
-        return rows, partitions[some], np.concatenate(([0], offsets[1:][some]))
+        partitions, offsets = partitions[some], np.concatenate(([0], offsets[1:][some]))
+        if self._projection.sequence_columns and len(rows):
+            latest = rows[SEQUENCE].to_numpy()[offsets[1:] - 1]
+            self._partitions.note_sequences(partitions, latest)
+        return rows, partitions, offsets
+
+    def _last_instants(self, keys: pl.DataFrame) -> ordering.Instants:
+        """The last event of each of these partitions."""
+        return self._instants_of(self._partitions.known(keys))
+
+    def _instants_of(self, partitions: Words) -> ordering.Instants:
+        """The same by the numbers of partitions, NONE for those without events."""
+        times = self._partitions.last_times(partitions)
+        if not self._projection.sequence_columns:
+            return ordering.Instants(times)
+        return ordering.Instants(times, self._partitions.last_sequences(partitions))
 
     # -- the detector ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.joins.boxes import box_in
+from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH
@@ -14,12 +15,16 @@ from piestream.joins.records import NO_MATCH
 @kernel
 def runs_of_last_event(partition: Partition) -> int:
     """The symbols (as bits) of which the open run began with the last event."""
+    last = partition.last_time
+    if partition.program.is_sequenced:
+        last = partition.instant_of(partition.events - 1, 1)
     began = 0
-    rest = partition.mask
+    rest = held_before(partition)
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        if partition.ring(s).latest().start == partition.last_time:
+        slot = partition.ring(s).latest()
+        if slot[partition.program.start_instant] == last:
             began |= 1 << s
     return began
 

@@ -12,7 +12,7 @@ from piestream.compiled.records import inline_kernel, kernel
 from piestream.joins.checks import passes
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.matches import Matches, Scanned
-from piestream.joins.pairs import first_live_partner, possible_relations
+from piestream.joins.pairs import first_live_partner, relations_of
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     Join,
@@ -34,7 +34,7 @@ DONE = -1
 
 
 @kernel
-def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
+def _next_range(program: Program, ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
     if join.key != NONE and source[join.key] != 1:
@@ -66,7 +66,7 @@ def _next_range(ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> boo
             return True
         if join.first_starting_after == NONE or source[join.first_starting_after] == NONE:
             continue  # the source has not ended
-        cursor.next = ring.first_after(source, join.first_starting_after)
+        cursor.next = ring.first_after(program, source, join.first_starting_after)
         cursor.last = ring.tail - 1
         if join.bucket != NONE:
             if cursor.next > cursor.last:
@@ -124,7 +124,7 @@ def scan(
                 candidate = last + 1
         if candidate > last:
             if (cursor.range == ScanRange.PAIRS and not has_ranges) or not _next_range(
-                ring, join, source, cursor
+                partition.program, ring, join, source, cursor
             ):
                 break
             following = cursor.next
@@ -154,7 +154,7 @@ def scan(
             if cursor.range == ScanRange.LATER and slot[join.target_last_ended_before] < source_id:
                 continue
         if mode == ScanMode.ALL_CHECKED or mode == ScanMode.ENDS_CHECKED:
-            possible = possible_relations(source.start, source.end, slot.start, slot.end)
+            possible = relations_of(partition.program, source, slot)
             if possible & join.allowed != possible:
                 continue
         if has_checks and not passes(partition, join, step, slot, candidate, bound):

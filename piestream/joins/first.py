@@ -14,7 +14,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from piestream.compiled.constants import INT64_MAX, NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import DONE, begin_scan, scan
@@ -39,14 +39,16 @@ def _bound_before(program: Program, seed: Seed, depth: int) -> int:
 def _earliest_start(partition: Partition, s: int, floor: int) -> int:
     """A time before which no interval of a symbol that is still to be bound starts."""
     ring = partition.ring(s)
-    if partition.program.rows >> s & 1 or not ring.capacity:
+    if not ring.capacity:
+        return INT64_MIN
+    if partition.program.rows >> s & 1:
         return floor
     last = ring.tail - 1
     candidate = ring.next_candidate(ring.head, last)[0]
     while candidate <= last:
         slot = ring.slot(candidate)
         if min(slot.match_bound, slot.start) >= floor:
-            return slot.start
+            return slot[partition.program.start_instant]
         ring.clear_candidate(candidate)  # it is none until its bound increases
         candidate = ring.next_candidate(candidate + 1, last)[0]
     return INT64_MAX
@@ -102,9 +104,9 @@ def _may_precede(
     program = partition.program
     for k in range(program.n_symbols):
         s = program.sort_order[k]
-        theirs = partition.ring(s).slot(ids[s]).start
+        theirs = partition.ring(s).slot(ids[s])[program.start_instant]
         if bound >> s & 1:
-            mine = partition.ring(s).slot(scratch.bound[s].slot_id).start
+            mine = partition.ring(s).slot(scratch.bound[s].slot_id)[program.start_instant]
         else:
             mine = _earliest_start(partition, s, floor)
         if mine != theirs:

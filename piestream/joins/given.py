@@ -36,7 +36,7 @@ def identify(partition: Partition, ids: Words, identity: Words) -> None:
     program = partition.program
     for k in range(program.n_once):
         s = program.once[k]
-        identity[2 * k] = partition.ring(s).slot(ids[s]).start
+        identity[2 * k] = partition.ring(s).slot(ids[s])[program.start_instant]
         identity[2 * k + 1] = partition.row_number(s, ids[s])
 
 
@@ -127,19 +127,25 @@ def earliest_given(partition: Partition, floor: int) -> int:
 
 
 @kernel
-def judge(partition: Partition, identity: Words, earliest: int, time: int) -> bool:
+def judge(partition: Partition, identity: Words, earliest: int, time: int, instant: int) -> bool:
     """Whether a match is given that begins at ``earliest`` and is reported now; notes that it is.
 
-    For ONCE PER there must be room for it.
+    ``earliest`` is an instant, and ``instant`` that of the report. For ONCE PER there must be room.
     """
-    if is_barred(partition, time) or earliest < earliest_given(partition, earliest):
-        return False
     program = partition.program
+    given = partition.given()
+    if is_barred(partition, time):
+        return False
+    if program.no_overlap and given.count:
+        latest = partition.sequence().given if program.is_sequenced else given.latest
+        if earliest < latest:
+            return False
     if program.n_once and was_given(partition, identity):
         return False
-    given = partition.given()
     given.count += 1
     given.latest = time
+    if program.is_sequenced:
+        partition.sequence().given = instant
     if program.n_once:
         ring = partition.given_matches()
         match = GivenMatch(ring.slot(ring.tail))
@@ -155,7 +161,7 @@ def judge(partition: Partition, identity: Words, earliest: int, time: int) -> bo
 def is_spent(partition: Partition, slot: Slot) -> bool:
     """Whether a match with this run has been given, and no other is."""
     identity = np.zeros(2, np.int64)
-    identity[0] = slot.start
+    identity[0] = slot[partition.program.start_instant]
     spent = was_given(partition, pointer(identity))
     keep_alive(identity)
     return spent
@@ -190,21 +196,23 @@ def judge_rows(
 ) -> Array:  # fmt: skip
     """Judge matches in the order of their rows; gives the pool.
 
-    ``judged``: of each match its partition, report and earliest start; and its identity.
+    ``judged``: of each match its partition, the time of its report, its earliest start and its report
+    as instants; and its identity.
     """
-    rows, identities = judged
+    of_rows, identities = judged
     program = Program(pointer(program_array))
     partitions = pointer(partitions_array)
     words = program.partition_words
     place = partitions
     for k in range(passes.size):
-        place = within(partitions, rows[3 * k] * words, words)
-        time = rows[3 * k + 1]
+        row = at_word(pointer(of_rows), 4 * k)
+        place = within(partitions, row[0] * words, words)
+        time = row[1]
         if program.n_once:
             pool_array = room_to_give(place, program, pool_array, 1, minus(time, program.window))
         partition = Partition(place, program, pointer(pool_array))
         identity = at_word(pointer(identities), 2 * program.n_once * k)
-        passes[k] = judge(partition, identity, rows[3 * k + 2], time)
+        passes[k] = judge(partition, identity, row[2], time, row[3])
         keep_alive(pool_array)
     keep_alive(program_array)
     keep_alive(partitions_array)

@@ -56,8 +56,9 @@ class ResultColumns(Record):
 
 @kernel
 def _write_outputs(
-    partition: Partition, matches: Matches, places: Array, results: ResultColumns, row: int
-) -> None:
+    partition: Partition, matches: Matches, places: Array, results: ResultColumns, row: int,
+    instant: int,
+) -> None:  # fmt: skip
     """Write the output words of the matches whose slot ids are at ``matches[places[k]]``."""
     program = partition.program
     for o in range(program.n_outputs):
@@ -74,6 +75,9 @@ def _write_outputs(
                 slot = ring.slot(matches[places[k] + output.symbol])
                 followed = others.slot(matches[places[k] + output.other])
                 column[k] = slot[output.word] == followed.end
+        elif output.kind == OutputKind.REPORT:
+            for k in range(places.size):
+                column[k] = instant
         else:
             words = at_word(partition.pool, ring.base + output.word)
             last = ring.capacity - 1
@@ -81,6 +85,14 @@ def _write_outputs(
             s = output.symbol
             for k in range(places.size):
                 column[k] = words[(matches[places[k] + s] & last) * width]
+
+
+@kernel
+def _shown_instant(program: Program, scratch: Scratch) -> int:
+    """The instant of a report as it is shown: what ends at the last event is reported with it."""
+    if program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
+        return scratch.instant - 1
+    return scratch.instant
 
 
 @kernel
@@ -159,11 +171,15 @@ def _await_completion(
     n_open = 0
     for s in range(program.n_symbols):
         slot = partition.ring(s).slot(ids[s])
-        match.starts()[s] = slot.start
+        match.starts()[s] = slot[program.start_instant]
         match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = partition.row_number(s, ids[s])
-        if slot.end > now or (slot.end == now and ended >> s & 1):
+        end = slot[program.end_instant]
+        ends_now = ended >> s & 1 and end == now
+        if (ended & program.bridged) >> s & 1:  # it has ended before, and that is known since now
+            ends_now = ids[s] == partition.rings[s].tail - 1
+        if end > now or ends_now:
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]
@@ -178,7 +194,7 @@ def _await_completion(
 
 
 @kernel
-def _given(partition: Partition, matches: Matches, places: Array, time: int) -> Array:
+def _given(partition: Partition, matches: Matches, places: Array, time: int, instant: int) -> Array:
     """Of matches in the order of the result, the places of those that are given."""
     program = partition.program
     identity_array = np.empty(2 * program.n_once, np.int64)
@@ -186,11 +202,12 @@ def _given(partition: Partition, matches: Matches, places: Array, time: int) -> 
     kept = 0
     for k in range(places.size):
         ids = at_word(matches, places[k])
-        earliest = time
+        earliest = instant
         for s in range(program.n_symbols):
-            earliest = min(earliest, partition.ring(s).slot(ids[s]).start)
+            slot = partition.ring(s).slot(ids[s])
+            earliest = min(earliest, slot[program.start_instant])
         identify(partition, ids, identity)
-        if judge(partition, identity, earliest, time):
+        if judge(partition, identity, earliest, time, instant):
             spend(partition, ids)
             places[kept] = places[k]
             kept += 1
@@ -209,15 +226,18 @@ def report(
     """
     program = partition.program
     first = scratch.n_rows
+    instant = _shown_instant(program, scratch)
     places = _sorted_matches(partition, matches, scratch.n_matches)
     if program.judges:
-        places = _given(partition, matches, places, time)
+        places = _given(partition, matches, places, time, instant)
     count = places.size
     for row in range(first, first + count):
         results.describe(row, number, time, Phase.TRIGGER + 2 * scratch.closing)
-    _write_outputs(partition, matches, places, results, first)
+    _write_outputs(partition, matches, places, results, first, instant)
     if program.emit_both:
-        now = time + (scratch.closing != Closing.NO)
+        now = scratch.instant
+        if not program.is_sequenced:
+            now += scratch.closing != Closing.NO
         for k in range(count):
             ids = at_word(matches, places[k])
             _await_completion(partition, waiting, ids, results, first + k, now, ended, scratch)

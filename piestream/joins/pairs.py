@@ -13,7 +13,7 @@ import numpy as np
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
-from piestream.joins.records import Constraint, Partners, ScanMode, Slot
+from piestream.joins.records import Constraint, Partners, Program, ScanMode, Slot
 from piestream.relations import PRECISE_FORM, RELATIONS_BY_ORDER, Relation, relations_ordered
 
 
@@ -49,6 +49,17 @@ def possible_relations(xs: int, xe: int, ys: int, ye: int) -> int:
     if xe == OPEN and ye == OPEN:
         return int(_OPEN[order])
     return int(_ENDED[3 * order + compare_times(xe, ye) + 1])
+
+
+@kernel
+def relations_of(program: Program, x: Slot, y: Slot) -> int:
+    """The relations that two touching intervals may turn out to have, as they are now."""
+    return possible_relations(
+        x[program.start_instant],
+        x[program.end_instant],
+        y[program.start_instant],
+        y[program.end_instant],
+    )
 
 
 @kernel
@@ -89,8 +100,9 @@ def drop_partner(partners: Partners, scan: int, slot_id: int) -> None:
 
 @kernel
 def is_pair(
-    constraint: Constraint, side: int, slot: Slot, slot_id: int, other: Slot, other_id: int
-) -> bool:
+    program: Program, constraint: Constraint, side: int, slot: Slot, slot_id: int, other: Slot,
+    other_id: int,
+) -> bool:  # fmt: skip
     """Whether the interval on ``side`` and the other one are a decided pair of the constraint."""
     mine = constraint.sides[side]
     partners = slot.partners(mine.partners)
@@ -103,7 +115,7 @@ def is_pair(
             if other_id == lo or other_id == hi:
                 return True
         else:
-            possible = possible_relations(slot.start, slot.end, other.start, other.end)
+            possible = relations_of(program, slot, other)
             if possible & mine.allowed == possible:
                 return True
     if mine.last_ended_before != NONE and slot[mine.last_ended_before] >= other_id:

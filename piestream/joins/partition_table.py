@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.arrays import with_room
+from piestream.compiled.constants import NONE
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Program, RingHeader
+from piestream.joins.records import Bridges, Program, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 
 _LAST_TIME, _MASK, _DUE, _RINGS = (
     Partition.offset(field) for field in ("last_time", "mask", "due", "rings")
 )
+_INTERRUPTED = Bridges.offset("interrupted")
 
 
 class PartitionTable:
@@ -29,7 +31,9 @@ class PartitionTable:
         header = Program.over(program)
         self.count = 0
         self.width = header.partition_words
+        self._sequence = header.sequence_at + Sequence.offset("last")
         self._rings = header.n_symbols * RingHeader.size
+        self._bridges = header.bridges_at
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
         self._free: list[int] = []
@@ -70,10 +74,32 @@ class PartitionTable:
         """A field of all partitions: a view."""
         return Partition.column_of(self.rows, field)
 
+    @property
+    def last_sequences(self) -> Words:
+        """What orders the last event of each partition in its time, where a column does: a view."""
+        return self.rows[:, self._sequence]
+
     def ring_column(self, field: str) -> Words:
         """A field of the rings of all partitions, by partition and symbol: a view."""
         rings = self.rows[:, _RINGS : _RINGS + self._rings]
         return rings[:, RingHeader.offset(field) :: RingHeader.size]
+
+    @property
+    def has_deadlines(self) -> bool:
+        """Whether time alone brings something to partitions, besides the end of a silence."""
+        return self._bridges != NONE
+
+    def deadlines(self, numbers: Words) -> Words:
+        """When time brings something to these partitions, if there are such deadlines."""
+        due: Words = self.rows[numbers, self._bridges + Bridges.offset("due")]
+        return due
+
+    def held_before(self, numbers: Words) -> Words:
+        """The symbols of these partitions (as bits) whose predicates held at the last event."""
+        held = self.column("mask")[numbers]
+        if self._bridges != NONE:
+            held = held & ~self.rows[numbers, self._bridges + Bridges.offset("interrupted")]
+        return held
 
     # -- one partition, for single events ---------------------------------------------------------
 
@@ -81,11 +107,21 @@ class PartitionTable:
         """The time of the last event of a partition."""
         return self._view[number * self.width + _LAST_TIME]
 
+    def last_sequence(self, number: int) -> int:
+        """What orders the last event of a partition in its time."""
+        return self._view[number * self.width + self._sequence]
+
+    def note_sequence(self, number: int, sequence: int) -> None:
+        """What orders the event that comes next, which is the last one then."""
+        self._view[number * self.width + self._sequence] = sequence
+
     def pass_over(self, number: int, time: int, mask: int) -> bool:
         """Note an event that changes no predicate, nor reaches a minimum length; False: it does."""
         view = self._view
         first = number * self.width
         if view[first + _MASK] != mask or view[first + _DUE] <= time:
+            return False
+        if self._bridges != NONE and view[first + self._bridges + _INTERRUPTED]:
             return False
         view[first + _LAST_TIME] = time
         return True

@@ -56,6 +56,7 @@ class OutputKind(IntEnum):
     FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
     FOLLOWS_END = 2  # the same, where the slot's word is the end that it follows
     SLOT_WORD_AT_TRIGGER = 3  # a word of the slot, which no completion changes any more
+    REPORT = 4  # the instant of the report, where that is not its time
 
 
 class Phase(IntEnum):
@@ -96,6 +97,14 @@ class Slot(Record):
     def partners(self, word: int) -> Partners:
         """The partners in one constraint, whose Side.partners is ``word``."""
         return Partners(at_word(self, word))
+
+
+class BridgedSlot(Slot):
+    """An interval of a symbol with BRIDGING: it may go on after its predicate has ceased to hold."""
+
+    since: int  # since when the predicate has not held, if it may still go on; else OPEN
+    ceased: int  # when the predicate last ceased to hold
+    events: int  # the number of the first event from then on
 
 
 class Held(IntEnum):
@@ -209,6 +218,9 @@ class Symbol(Record):
     rows: int  # word of the partition's RowsHeader; NONE: its intervals are runs
     at_passing: int  # 1: no interval is valid before its end has passed
     has_lists: int  # 1: some of its constraints are listed
+    bridging: int  # ticks: runs so far apart are one interval; NONE: no run goes on
+    bridge_cell: int  # first of the cells that go on where its predicate does not hold
+    known: int  # of rows: word of the time from which it is known, or NONE
     # of rows, words with what a subtree of the order by end says of bounds (range_bounds.py):
     given: int  # first of the best that it gives: without that in the words from `bound` on
     given_end: int
@@ -283,6 +295,8 @@ class Constraint(Record):
     #: distances, else NONE.
     listed: int
     checked: int  # 1: its pairs are looked up by their ids
+    uncertain: int  # 1: listed, with a symbol whose endpoints become known later than they are
+    same: int  # 1: its symbols have the same runs
     number: int  # of the constraint itself
     seed: int  # of a decided pair
     distance: int  # first of its distances
@@ -400,6 +414,8 @@ class Program(Record):
     checks: Table[Check]  # of each two symbols: of the first one with all, then of the second
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
+    bridged: int  # symbols (as bits) with BRIDGING
+    bridges_at: int  # the partition's words of Bridges; NONE without BRIDGING
     cells: Table[Cell]
     has_cells: int  # whether anything is kept of rows: aggregates, or numbers of events
     counts_events: int  # whether a symbol bounds the number of its intervals' events
@@ -432,6 +448,20 @@ class Program(Record):
     given_once: (
         int  # the symbols (as bits) of which an interval that was given is in no other match
     )
+    #: 1: events of a partition may have one time. Instants are then told apart by numbers, which grow
+    #: with every event (`Scratch.instant`), and slots have those of both endpoints besides the times.
+    is_sequenced: int
+    sequence_at: int  # the partition's words of Sequence, or NONE
+    start_instant: int  # words of each slot; without numbers those of the times
+    end_instant: int
+
+
+class Bridges(Record):
+    """What a partition knows of its symbols with BRIDGING."""
+
+    interrupted: int  # the symbols (as bits) whose interval may go on, though it does not hold
+    due: int  # when it is known of the first of them that no run follows in time
+    passed: int  # the latest instant that has been worked on
 
 
 class Given(Record):
@@ -439,6 +469,13 @@ class Given(Record):
 
     count: int
     latest: int  # when the last was reported
+
+
+class Sequence(Record):
+    """What a partition keeps where its events may have one time (`Program.is_sequenced`)."""
+
+    last: int  # what orders its last event in its time; is read and written outside the loops
+    given: int  # the instant of the last report of a match that was given
 
 
 class GivenMatch(Record):
@@ -544,8 +581,16 @@ class Scratch(Record):
     most_rows: int  # or once it has written so many result rows
 
     time: int  # of the event
+    instant: int  # the event's, as slots have it: its number, if times do not tell events apart
     floor: int  # what began before can be in no match
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
+    begun: int  # symbols (as bits) whose runs started at this event
+    changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on
+    resumed: int  # symbols (as bits) whose runs are known to go on since this event
+    ended_earlier: (
+        int  # symbols (as bits) of which it is known since this event that they ended before
+    )
+    waits: int  # 1: nothing happens at this event but that time passes
     known: int  # the next row of an interval, and the first behind those of the partition
     known_end: int
     first_column: int  # the columns' row of the first interval

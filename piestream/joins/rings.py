@@ -19,7 +19,7 @@ from piestream.compiled.primitives import (
     within,
 )
 from piestream.compiled.records import Array, Carried, Words, kernel, method
-from piestream.joins.records import PoolHeader, RingHeader, Slot
+from piestream.joins.records import PoolHeader, Program, RingHeader, Slot
 
 #: Slots of the smallest ring: the latest interval, which may be open though its window is over, and
 #: the one before it, which an automaton may point to.
@@ -68,13 +68,16 @@ class Ring(RingHeader):
         return head
 
     @method
-    def first_after(self, slot: Slot, word: int) -> int:
+    def first_after(self, program: Program, slot: Slot, word: int) -> int:
         """The first live interval that began after the one at ``slot`` ended.
 
         ``word`` of the slot says which had not begun when it ended.
         """
         first = slot[word]
-        if first > self.head and self.slot(first - 1).start > slot.end:
+        if (
+            first > self.head
+            and self.slot(first - 1)[program.start_instant] > slot[program.end_instant]
+        ):
             first -= 1  # the slot that was open then was dropped and given to a later interval
         return max(first, self.head)
 

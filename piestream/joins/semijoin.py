@@ -24,7 +24,7 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
 from piestream.joins.given import is_spent
 from piestream.joins.listed import is_held, note_bound, pair_at
-from piestream.joins.pairs import first_live_partner, possible_relations
+from piestream.joins.pairs import first_live_partner, relations_of
 from piestream.joins.partition import Partition
 from piestream.joins.range_bounds import (
     next_beginning_later,
@@ -38,6 +38,7 @@ from piestream.joins.records import (
     Constraint,
     PairLists,
     Partners,
+    Program,
     ScanMode,
     ScanRange,
     Side,
@@ -74,11 +75,11 @@ def _two_lowest(symbol: Symbol, slot: Slot) -> tuple[int, int, int]:
 
 
 @kernel
-def _may_be_pair(slot: Slot, side: Side, other: Slot) -> bool:
+def _may_be_pair(program: Program, slot: Slot, side: Side, other: Slot) -> bool:
     """Whether an interval that lies among the partners is one, as far as that has to be checked."""
     if side.scan < ScanMode.ALL_CHECKED:
         return True
-    possible = possible_relations(slot.start, slot.end, other.start, other.end)
+    possible = relations_of(program, slot, other)
     return possible & side.allowed == possible
 
 
@@ -157,7 +158,7 @@ def _next_raised(
         if before == NONE:
             ended = theirs.bound_by_ended
             partition[ended] = max(partition[ended], given)
-            other_id = others.first_after(slot, mine.first_starting_after) - 1
+            other_id = others.first_after(partition.program, slot, mine.first_starting_after) - 1
     visits = 0
     other_id += onward
     while others.head <= other_id < others.tail:
@@ -254,7 +255,7 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                     visits += 1
                     other = others.slot(other_id)
                     bound = min(given, other.start)
-                    if bound > other[theirs.bound] and _may_be_pair(slot, mine, other):
+                    if bound > other[theirs.bound] and _may_be_pair(program, slot, mine, other):
                         other[theirs.bound] = bound
                         visits += propagate_bound(
                             partition, floor, s_other, other_id, incident.constraint

@@ -23,7 +23,7 @@ from piestream.language.model import Condition, Emit, Endpoint, Query, Return
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.return_clause import calculation_of_text
 from piestream.language.returns import Names, names_of
-from piestream.language.stream_builder import StreamBuilder, unit_of_ticks
+from piestream.language.stream_builder import StreamBuilder, check_sequence, unit_of_ticks
 from piestream.language.symbols import (
     EndpointBuilder,
     Pair,
@@ -127,8 +127,18 @@ class QueryBuilder:
                 raise QueryError(f"partition_by takes the names of columns, not {name!r}")
         return self._with(_partition_by=names)
 
-    def order_by(self, column: str, unit: str | None = None) -> QueryBuilder:
-        """The time column, and the unit of its ticks if it is an integer column.
+    def order_by(
+        self,
+        column: str,
+        unit: str | None = None,
+        *,
+        sequence: str | None = None,
+        row_order: bool = False,
+    ) -> QueryBuilder:
+        """The time column, the unit of its ticks if it is an integer column, and what orders ties.
+
+        Of events of one time, ``sequence`` names the column that orders them; with ``row_order`` the
+        order in which their rows stand, or come, does.
 
         >>> import piestream as ps
         >>> one = ps.pattern(ps.define("a", "x > 1")).within(60)
@@ -137,11 +147,22 @@ class QueryBuilder:
         DEFINE a AS x > 1
         PATTERN a
         WITHIN 60
+        >>> print(one.order_by("ts", sequence="seq"))
+        FROM stream ORDER BY ts, seq
+        DEFINE a AS x > 1
+        PATTERN a
+        WITHIN 60
         """
-        if unit is None:
-            return self._with(_first=replace(self._first, order_by=column, time_unit=None))
-        name = unit_of_ticks(unit)
-        return self._with(_first=replace(self._first, order_by=column, time_unit=name))
+        if sequence is not None or row_order:
+            check_sequence(column, sequence, row_order)
+        first = replace(
+            self._first,
+            order_by=column,
+            sequence=sequence,
+            row_order=row_order,
+            time_unit=None if unit is None else unit_of_ticks(unit),
+        )
+        return self._with(_first=first)
 
     def max_gap(self, silence: DurationLike) -> QueryBuilder:
         """A longer silence ends every open interval.
@@ -298,6 +319,7 @@ class QueryBuilder:
                     stream=streams.index(one.stream or self._first),
                     at_least_events=one.at_least_events,
                     at_most_events=one.at_most_events,
+                    bridging=one.bridging,
                 )
                 for one in symbols
             ],

@@ -21,8 +21,11 @@ class StreamDraft:
 
     name: str | None = None
     path: str | None = None
+    archive: bool = False
     alias: str | None = None  # another name by which its columns are qualified
     order_by: str | None = None
+    sequence: str | None = None
+    row_order: bool = False
     time_unit: str | None = None
     max_gap: Duration | None = None
     start: str | None = None
@@ -43,12 +46,20 @@ class StreamDraft:
         """Whether its rows are intervals."""
         return self.is_query or self.start is not None
 
+    @property
+    def is_sequenced(self) -> bool:
+        """Whether ORDER BY says more than the time."""
+        return self.sequence is not None or self.row_order
+
     def source(self) -> Source:
         """The stream as the query holds it."""
         return Source(
             name=self.name,
             path=self.path,
+            archive=self.archive,
             order_by=self.order_by,
+            sequence=self.sequence,
+            row_order=self.row_order,
             time_unit=self.time_unit,
             max_gap=self.max_gap,
             start=self.start,
@@ -77,6 +88,7 @@ class SymbolSpec:
     stream: int = 0
     at_least_events: int | None = None
     at_most_events: int | None = None
+    bridging: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ Nothing here knows of engines or frames. Two queries are equal when they mean th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from piestream import show
     from piestream.adapters.session import Session
     from piestream.archives.archive import Archive
+    from piestream.archives.live import LiveFeed
     from piestream.archives.on_spark import SparkArchive
     from piestream.diagnosis.diagnosis import Diagnosis
     from piestream.diagnosis.why import Why
@@ -107,7 +108,12 @@ class Source:
 
     name: str | None = field(default=None, compare=False)
     path: str | None = None  # of its files, None where FROM or WITH only names it
+    archive: bool = False  # whether the path is that of an archive, which has the stream's past
     order_by: str | None = None  # the time column of events
+    sequence: str | None = (
+        None  # the column that orders events of one time, where there may be several
+    )
+    row_order: bool = False  # whether events of one time are in the order in which their rows stand
     time_unit: str | None = None  # what one tick of integer times is: ms, or 20 ms
     max_gap: Duration | None = None
     start: str | None = None  # the columns of intervals: where each starts and ends
@@ -129,6 +135,11 @@ class Source:
         return self.kind is not StreamKind.EVENTS
 
     @property
+    def is_sequenced(self) -> bool:
+        """Whether several events of a partition may have one time, as something else orders them."""
+        return self.sequence is not None or self.row_order
+
+    @property
     def is_known_late(self) -> bool:
         """Whether its intervals may become known later than they end."""
         return self.query is not None and self.query.is_known_late
@@ -137,6 +148,16 @@ class Source:
     def is_known_at_end(self) -> bool:
         """Whether its rows are intervals none of which is known before it ends."""
         return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
+
+
+def name_of_archive(path: str) -> str:
+    """The stream whose past an archive has, where nothing else is said: what its path ends with.
+
+    >>> from piestream.language.model import name_of_archive
+    >>> name_of_archive("lake/trades/")
+    'trades'
+    """
+    return PurePath(path).name or path
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +174,8 @@ class Symbol:
     stream: int = 0  # which of the query's streams the predicate reads
     at_least_events: int | None = None
     at_most_events: int | None = None
+    #: BRIDGING: runs that lie at most so far apart are one interval.
+    bridging: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,11 +348,35 @@ class Query:
         >>> [stream.name for stream in query.inputs]
         ['cars']
         """
-        found: dict[tuple[str | None, str | None], Source] = {}
+        found: dict[tuple[str | None, str | None, bool], Source] = {}
         for stream in self.streams:
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
-                found.setdefault((leaf.name, leaf.path), leaf)
+                found.setdefault((leaf.name, leaf.path, leaf.archive), leaf)
         return tuple(found.values())
+
+    @property
+    def reads_archives(self) -> bool:
+        """Whether it reads an ARCHIVE stream, itself or through its queries.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").reads_archives
+        False
+        """
+        return any(stream.archive for stream in self.inputs)
+
+    @property
+    def feed_of_archives(self) -> Callable[[Any, bool], LiveFeed] | None:
+        """What makes of an opening what a session pushes into, where it reads archives.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").feed_of_archives is None
+        True
+        """
+        if not self.reads_archives:
+            return None
+        from piestream.archives import live
+
+        return live.feed_of
 
     @property
     def items(self) -> tuple[MatchItem, ...]:
@@ -351,14 +398,26 @@ class Query:
         return len(self.streams) > 1 or self.streams[0].is_ready_made
 
     @property
+    def is_sequenced(self) -> bool:
+        """Whether events of one time are told apart, so that instants are more than times.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s ORDER BY ts, seq DEFINE a AS x > 1 PATTERN a WITHIN 60").is_sequenced
+        True
+        """
+        return any(stream.is_sequenced for stream in self.streams)
+
+    @property
     def is_known_late(self) -> bool:
-        """Whether its matches may become known later than they end, as those of row patterns do.
+        """Whether its matches may become known later than they end: of row patterns, and with BRIDGING.
 
         >>> import piestream as ps
         >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
         False
         """
-        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
+        if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
+            return True
+        return any(stream.is_known_late for stream in self.streams)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
@@ -370,7 +429,7 @@ class Query:
         return self.streams[self.symbol(symbol).stream]
 
     def same_predicate(self, x: Symbol, y: Symbol) -> bool:
-        """Whether the intervals of two symbols are runs of one predicate over one stream.
+        """Whether two symbols have the same intervals: runs of one predicate over one stream.
 
         >>> import piestream as ps
         >>> q = ps.query("FROM s DEFINE a AS x > 1, b AS (x>1) PATTERN a before b WITHIN 9")
@@ -380,6 +439,7 @@ class Query:
         return (
             x.stream == y.stream
             and x.predicate == y.predicate
+            and x.bridging == y.bridging
             and not self.streams[x.stream].is_ready_made
         )
 
@@ -488,9 +548,12 @@ class Query:
         >>> query.ticks(("within",), query.within, 1_000_000)
         300000
         """
-        what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
-            where[0], where[0].upper()
-        )
+        what = {
+            "at_least": "AT LEAST",
+            "at_most": "AT MOST",
+            "max_gap": "MAX GAP",
+            "predicate": "a length of time",
+        }.get(where[0], where[0].upper())
         if where[0] == "distance":
             what = f"a distance of {where[1]} and {where[2]}"
         elif len(where) > 1:
@@ -545,6 +608,8 @@ class Query:
         threads
             How many threads work on the partitions of a large frame; left out, one for each core.
             The result does not depend on it.
+        archives, plan
+            For a query that reads ARCHIVE streams: see `open`.
         limit
             Stop early: only the first so many rows. A `ResultWarning` says if there are more.
         delimiter, decimal_comma, null
@@ -585,6 +650,10 @@ class Query:
             return run_frame(self, frame, options)
         from piestream.adapters.run import run, run_files, run_inputs
 
+        if self.reads_archives:
+            from piestream.archives.live import run_live
+
+            return run_live(self, frame, FileOptions.of(options))
         if is_archive(frame) and not self.is_combined:
             from piestream.archives.run import run_archive
 
@@ -637,6 +706,11 @@ class Query:
         on_late
             An event that is older than the watermark is an ``"error"``, or is left out and
             counted: ``"drop"``.
+        archives
+            For a query that reads ARCHIVE streams: the archives, or where they are, by the names of
+            the streams. Those that are left out are opened by the paths that the query names.
+        plan
+            How such a query goes about it, as a `LivePlan` or its order: the rows do not depend on it.
         recover
             Whether a call that is interrupted (Ctrl-C, no memory) is undone, which takes a copy of
             the state. Without it a session that was interrupted in a change is of no use any more.

@@ -7,6 +7,7 @@ as a `TypedDict`, which type checkers and editors read.
 class                      is for
 ========================== =====================================
 `OrderOptions`             every input
+`ArchiveOptions`           sessions and frames, of queries that read archives besides
 `SessionOptions`           sessions
 `BoundedOptions`           inputs that end: all but streaming Spark frames
 `RunOptions`               frames and lists of events
@@ -34,12 +35,15 @@ from typing import (
 )
 
 from piestream.expressions.durations import DurationLike, as_duration
+from piestream.language.live_plan import LivePlan, Order
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
     "AnyKeywords",
+    "ArchiveKeywords",
+    "ArchiveOptions",
     "AtEnd",
     "BoundedKeywords",
     "BoundedOptions",
@@ -128,6 +132,16 @@ def _check_types(value: Mapping[str, Any]) -> None:
         raise ValueError(f"types is a mapping of columns to types, not {value!r}")
 
 
+def _check_archives(value: Mapping[str, Any]) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"archives is a mapping of names of streams to archives, not {value!r}")
+
+
+def _check_plan(value: LivePlan | Order) -> None:
+    if not isinstance(value, LivePlan):
+        LivePlan(value)
+
+
 def _check_buckets(value: int) -> None:
     if value < 1:
         raise ValueError(f"buckets is {value}; it must be at least 1")
@@ -204,7 +218,36 @@ _FIELDS = {option.name: option for option in fields(OrderOptions)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionOptions(OrderOptions):
+class ArchiveOptions(OrderOptions):
+    """How a query over live streams and archives finds its archives, and goes about it."""
+
+    whose = "sessions and frames"
+
+    archives: Mapping[str, Any] | None = field(
+        default=None,
+        metadata=_about(
+            "The archives of ARCHIVE streams, by the names of these: archives or their paths.",
+            check=_check_archives,
+            elsewhere="archives are for sessions and frames",
+        ),
+    )
+    plan: LivePlan | Order = field(
+        default="auto",
+        metadata=_about(
+            "How a query goes about streams and archives: auto, eager, live-first, archive-first.",
+            check=_check_plan,
+            elsewhere="a plan is for sessions and frames",
+        ),
+    )
+
+    @property
+    def live_plan(self) -> LivePlan:
+        """The plan as a value."""
+        return self.plan if isinstance(self.plan, LivePlan) else LivePlan(self.plan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions(ArchiveOptions):
     """How a session goes on."""
 
     whose = "sessions"
@@ -234,7 +277,7 @@ class BoundedOptions(OrderOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(BoundedOptions):
+class RunOptions(BoundedOptions, ArchiveOptions):
     """How frames and lists of events are worked on."""
 
     whose = "frames"
@@ -367,7 +410,14 @@ class OrderKeywords(TypedDict, total=False):
     on_late: OnLate | None
 
 
-class SessionKeywords(OrderKeywords, total=False):
+class ArchiveKeywords(OrderKeywords, total=False):
+    """The keywords of `ArchiveOptions`."""
+
+    archives: Mapping[str, Any] | None
+    plan: LivePlan | Order | None
+
+
+class SessionKeywords(ArchiveKeywords, total=False):
     """The keywords of `SessionOptions`."""
 
     recover: bool | None
@@ -379,7 +429,7 @@ class BoundedKeywords(OrderKeywords, total=False):
     at_end: AtEnd | None
 
 
-class RunKeywords(BoundedKeywords, total=False):
+class RunKeywords(BoundedKeywords, ArchiveKeywords, total=False):
     """The keywords of `RunOptions`."""
 
     threads: int | None

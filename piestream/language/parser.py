@@ -31,7 +31,16 @@ from piestream.language.patterns import read_pattern
 from piestream.language.return_clause import read_returns
 from piestream.language.returns import names_of
 from piestream.language.row_clause import read_row_query
-from piestream.language.streams import NestedQuery, Scope, inherited, read_stream, read_unit
+from piestream.language.row_validation import beside_row_pattern
+from piestream.language.streams import (
+    SEQUENCE_HINT,
+    NestedQuery,
+    Scope,
+    inherited,
+    read_sequence,
+    read_stream,
+    read_unit,
+)
 from piestream.language.validate import validated
 
 __all__ = ["query"]
@@ -204,6 +213,12 @@ class _Parser:
         rows = {number for number, nested in self.nested.items() if nested.source is not None}
         if rows and self.clauses.keys() == {"FROM"}:
             return True
+        is_alone = self.outer is None and not self.clauses.keys() & {"WITH", "DEFINE", "PATTERN"}
+        if rows and is_alone:
+            beside = list(beside_row_pattern(self.all_clauses))
+            said = {fault.span for fault in beside}
+            self.diagnostics[:] = [d for d in self.diagnostics if d.span not in said] + beside
+            return True
         for number in sorted(rows):
             stream = self.draft.streams[number]
             if stream.name is None:
@@ -346,8 +361,8 @@ class _Parser:
             direction = cursor.take()
             message = "events are always processed in order of time"
             cursor.report(direction, message, f"leave {direction.text} out")
-        hint = "one column is the time; of events with the same time `ties` says which counts"
-        cursor.expect_end("ORDER BY", hint if cursor.peek().is_sign(",") else None)
+        read_sequence(cursor, stream, lambda cursor: self.column(cursor, [stream]))
+        cursor.expect_end("ORDER BY", SEQUENCE_HINT if cursor.peek().is_sign(",") else None)
 
     def max_gap(self, cursor: Cursor, number: int) -> None:
         stream = self.draft.streams[number]

@@ -23,6 +23,7 @@ from piestream.language.model import (
     Source,
     Symbol,
     Value,
+    name_of_archive,
 )
 from piestream.relations import ANY, names, relations_named
 
@@ -33,6 +34,7 @@ __all__ = [
     "constraint_texts",
     "default_returns",
     "item_text",
+    "path_text",
 ]
 
 #: The name of the stream in FROM when a query names none.
@@ -109,10 +111,21 @@ def _head(stream: Source, is_named: bool) -> str:
     if stream.query is not None:
         text = "(" + canonical_text(stream.query).replace("\n", "\n  ") + ")"
     elif stream.path is not None:
-        text = "'" + stream.path.replace("'", "''") + "'"
+        text = path_text(stream)
+        is_named = is_named and not stream.archive
     else:
         return own + _endpoints(stream)
     return text + (f" AS {own}" if is_named else "") + _endpoints(stream)
+
+
+def path_text(stream: Source) -> str:
+    """The path of a stream's files, or of its archive, which has a name that may differ from it."""
+    assert stream.path is not None
+    text = "'" + stream.path.replace("'", "''") + "'"
+    if not stream.archive:
+        return text
+    own = stream.name or UNNAMED_STREAM
+    return f"ARCHIVE {text}" + ("" if own == name_of_archive(stream.path) else f" AS {name(own)}")
 
 
 def _endpoints(stream: Source) -> str:
@@ -124,12 +137,27 @@ def _endpoints(stream: Source) -> str:
     return text + (" KNOWN AT START" if stream.known_at_start else "")
 
 
+def order_text(stream: Source) -> str:
+    """What stands in ORDER BY.
+
+    >>> order_text(Source("trades", order_by="ts", sequence="row"))
+    'ts, "row"'
+    """
+    text = name(str(stream.order_by))
+    text += f" UNIT {stream.time_unit}" if stream.time_unit else ""
+    if stream.row_order:
+        return f"{text}, ROW"
+    if stream.sequence is None:
+        return text
+    is_word = stream.sequence.upper() == "ROW"
+    return f"{text}, " + (f'"{stream.sequence}"' if is_word else name(stream.sequence))
+
+
 def _order(stream: Source) -> str:
     """The clauses that belong to a stream of events."""
     text = ""
     if stream.order_by is not None:
-        unit = f" UNIT {stream.time_unit}" if stream.time_unit else ""
-        text += f" ORDER BY {name(stream.order_by)}{unit}"
+        text += f" ORDER BY {order_text(stream)}"
     if stream.max_gap is not None:
         text += f" MAX GAP {stream.max_gap}"
     return text
@@ -168,7 +196,10 @@ def _define(query: Query) -> str:
             bounds += f" AT LEAST {least}" if least else ""
             bounds += f" AT MOST {most}" if most else ""
         predicate = _predicate(query, symbol)
-        items.append(f"{name(symbol.name)} AS {predicate}{bounds}{_event_bounds(symbol)}")
+        bounds += _event_bounds(symbol)
+        if symbol.bridging is not None:
+            bounds += f" BRIDGING {symbol.bridging}"
+        items.append(f"{name(symbol.name)} AS {predicate}{bounds}")
     return "DEFINE " + ",\n       ".join(items)
 
 

@@ -29,7 +29,7 @@ from piestream.language.row_patterns import (
     SkipMode,
 )
 from piestream.language.row_validation import validate_rows
-from piestream.language.streams import read_unit
+from piestream.language.streams import SEQUENCE_HINT, read_sequence, read_unit
 
 __all__ = ["read_row_query"]
 
@@ -189,11 +189,12 @@ class _Reader:
             return
         self.source.time_unit = read_unit(cursor, ("time_unit",), self.spans)
         cursor.take_word("ASC")
+        read_sequence(cursor, self.source, self._own_column)
         hint = None
         if cursor.peek().upper == "DESC":
             hint = "events are always processed in order of time"
         elif cursor.peek().is_sign(","):
-            hint = "one column is the time; of events with the same time `ties` says which counts"
+            hint = SEQUENCE_HINT
         cursor.expect_end("ORDER BY", hint)
 
     def _all_rows(self, cursor: Cursor) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.language.model import Query
-from piestream.language.printer import UNNAMED_STREAM, name
+from piestream.language.printer import UNNAMED_STREAM, name, order_text, path_text
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import EmptyMatches, MatchMode, RowPattern, SkipMode
 
@@ -35,13 +35,12 @@ def row_query_text(
     stream = query.streams[0]
     head = name(stream.name or UNNAMED_STREAM)
     if stream.path is not None:
-        head = "'" + stream.path.replace("'", "''") + "'"
+        head = path_text(stream)
     lines = []
     if query.partition_by:
         lines.append("PARTITION BY " + ", ".join(map(name, query.partition_by)))
     if stream.order_by is not None:
-        unit = f" UNIT {stream.time_unit}" if stream.time_unit else ""
-        lines.append(f"ORDER BY {name(stream.order_by)}{unit}")
+        lines.append(f"ORDER BY {order_text(stream)}")
     if measures is None:
         measures = [f"{m.expression} AS {name(m.alias)}" for m in rows.measures]
     if measures:

@@ -30,7 +30,10 @@ class StreamBuilder:
 
     name: str | None
     path: str | None = None
+    archive: bool = False
     order_by: str | None = None
+    sequence: str | None = None
+    row_order: bool = False
     time_unit: str | None = None
     max_gap: Duration | None = None
     start: str | None = None
@@ -58,7 +61,10 @@ def stream(
     query: str | Query | QueryBuilder | None = None,
     *,
     path: str | None = None,
+    archive: bool = False,
     order_by: str | None = None,
+    sequence: str | None = None,
+    row_order: bool = False,
     unit: str | None = None,
     max_gap: DurationLike | None = None,
     start: str | None = None,
@@ -76,9 +82,12 @@ def stream(
         A query, whose matches are the intervals of this stream.
     path
         The files that hold its rows, if the query is to read them itself.
-    order_by, unit, max_gap
-        For events: the time column, the unit of its ticks if it is an integer column, and the
-        silence that ends every open interval.
+    archive
+        Whether ``path`` is that of an archive, which has the stream's past.
+    order_by, sequence, row_order, unit, max_gap
+        For events: the time column; the column that orders events of one time, or whether the order
+        of rows does; the unit of ticks if time is an integer column; and the silence that ends every
+        open interval.
     start, end, id, known_at_start
         For intervals: the columns in which they start and end, the column by which the row of an
         end finds that of its beginning, and whether complete rows count as announced at their
@@ -108,6 +117,10 @@ def stream(
             f"the stream {name} is one of events (order_by, max_gap), of intervals (start, end) "
             "or a query, not several of these"
         )
+    if sequence is not None or row_order:
+        check_sequence(order_by, sequence, row_order)
+    if archive and (path is None or start is not None or query is not None):
+        raise QueryError(f"the stream {name} needs path, where its archive is, and has events")
     if start is None and (id is not None or known_at_start):
         raise QueryError(f"the stream {name} needs start and end: id and known_at_start are for "
                          "intervals")  # fmt: skip
@@ -118,7 +131,10 @@ def stream(
     return StreamBuilder(
         name=name,
         path=path,
+        archive=archive,
         order_by=order_by,
+        sequence=sequence,
+        row_order=row_order,
         time_unit=None if unit is None else unit_of_ticks(unit),
         max_gap=None if max_gap is None else as_duration(max_gap, "the gap"),
         start=start,
@@ -127,6 +143,19 @@ def stream(
         known_at_start=known_at_start,
         query=query,
     )
+
+
+def check_sequence(order_by: str | None, sequence: str | None, row_order: bool) -> None:
+    """Refuse what cannot order events of one time.
+
+    >>> check_sequence("ts", "seq", False)
+    """
+    if order_by is None:
+        raise QueryError("what orders events of one time stands behind a time: give order_by too")
+    if sequence is not None and row_order:
+        raise QueryError("sequence and row_order both order events of one time: give one of them")
+    if sequence is not None and (not isinstance(sequence, str) or sequence == order_by):
+        raise QueryError(f"sequence is another column than the time, not {sequence!r}")
 
 
 def unit_of_ticks(unit: str) -> str:

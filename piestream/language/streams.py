@@ -14,9 +14,20 @@ from piestream.expressions.durations import NANOSECONDS, tick_unit
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft
-from piestream.language.model import Query, Source, Where, part_of
+from piestream.language.model import Query, Source, Where, name_of_archive, part_of
 
-__all__ = ["NestedQuery", "Scope", "read_stream", "read_unit", "stream_of_tokens"]
+__all__ = [
+    "SEQUENCE_HINT",
+    "NestedQuery",
+    "Scope",
+    "read_sequence",
+    "read_stream",
+    "read_unit",
+    "stream_of_tokens",
+]
+
+#: What ORDER BY is, where more is written than it takes.
+SEQUENCE_HINT = "ORDER BY has the time, and one column (or ROW) that orders events of one time"
 
 
 class NestedQuery:
@@ -63,7 +74,7 @@ class Scope:
     def resolve(self, name: str, place: Span | None, cursor: Cursor) -> Source | None:
         """The stream that a name stands for in a query in brackets; None if it is no one's."""
         for number, stream in enumerate(self.streams):
-            if stream.name != name:
+            if stream.name != name or stream.archive:
                 continue
             if number in self._reading:
                 around = [str(self.streams[n].name) for n in self._reading]
@@ -101,6 +112,9 @@ def read_stream(
     """The stream of a FROM or WITH clause, and the tokens of its query if it is one."""
     stream = StreamDraft(span=cursor.span() if cursor.tokens else None)
     nested = None
+    if cursor.peek().upper == "ARCHIVE" and cursor.peek(1).kind is Kind.STRING:
+        cursor.take()
+        stream.archive = True
     first = cursor.peek()
     if first.kind is Kind.STRING:
         stream.path = cursor.take().text
@@ -116,6 +130,8 @@ def read_stream(
         stream.name = name.text
         stream.span = name.span
     _alias(cursor, stream)
+    if stream.archive and stream.name is None and stream.path:
+        stream.name = name_of_archive(stream.path)
     if cursor.peek().upper == "MATCH_RECOGNIZE" and cursor.peek(1).is_sign("("):
         stream, nested = _row_pattern(cursor, stream, nested)
     is_row_pattern = nested is not None and nested.source is not None
@@ -219,6 +235,30 @@ def read_unit(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | N
     return name
 
 
+def read_sequence(
+    cursor: Cursor, stream: StreamDraft, column: Callable[[Cursor], str | None]
+) -> None:
+    """``, seq`` or ``, ROW``, which orders events of one time, if it comes next."""
+    if not cursor.take_sign(","):
+        return
+    token = cursor.peek()
+    if token.kind is Kind.WORD and token.upper == "ROW":
+        cursor.take()
+        stream.row_order = True
+    else:
+        stream.sequence = column(cursor)
+        if stream.sequence is None:
+            return
+        if stream.sequence == stream.order_by:
+            message = f"{stream.order_by} is in ORDER BY twice"
+            cursor.report(token, message, "behind the time stands what orders events of one time")
+    if cursor.peek().upper in ("ASC", "DESC"):
+        direction = cursor.take()
+        if direction.upper == "DESC":
+            message = "events of one time are processed in ascending order"
+            cursor.report(direction, message, f"leave {direction.text} out")
+
+
 def _read_tick(cursor: Cursor, where: Where, spans: dict[Where, Span]) -> str | None:
     """``20 ms``: how long a tick lasts."""
     first = cursor.peek()
@@ -277,9 +317,13 @@ def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
     known = StreamDraft.of(source)
     said = {
         part: value
-        for part in ("alias", "order_by", "time_unit", "max_gap", "start", "end", "id", "span")
+        for part in (
+            "alias", "order_by", "sequence", "time_unit", "max_gap", "start", "end", "id", "span",
+        )
         if (value := getattr(stream, part)) is not None
-    }
+    }  # fmt: skip
+    if stream.row_order:
+        said["row_order"] = True
     if stream.known_at_start:
         said["known_at_start"] = True
     return replace(known, name=stream.name, **said)

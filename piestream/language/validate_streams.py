@@ -25,6 +25,7 @@ def validate_streams(validation: Validation) -> None:
                 validation.report(stream.span, message, "give one of them another name with AS")
             names.add(name)
         _validate_parts(validation, number, stream)
+        _validate_sequence(validation, number, stream)
         if stream.query is not None:
             _validate_partition(validation, stream)
             if stream.query.rows is not None:
@@ -42,6 +43,9 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
 
     if stream.max_gap is not None and stream.max_gap.amount == 0:
         validation.report_at(where("max_gap"), "MAX GAP must be longer than 0")
+    if stream.sequence is not None and stream.sequence in validation.draft.partition_by:
+        message = f"{stream.sequence} is in PARTITION BY and in ORDER BY"
+        validation.report_at(where("order_by"), message)
     if stream.start is not None and stream.start == stream.end:
         message = f"intervals start and end in one column, {stream.start}"
         validation.report_at(where("end"), message, "a row of intervals has a column for each")
@@ -54,6 +58,27 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
         if column is not None and column in validation.draft.partition_by:
             message = f"{column} is in PARTITION BY and in {clause}"
             validation.report_at(where(part), message)
+
+
+def _validate_sequence(validation: Validation, number: int, stream: StreamDraft) -> None:
+    """Where several streams are read, an instant is a time."""
+    draft = validation.draft
+    place = draft.spans.get(part_of(number, stream.name, "order_by"), stream.span)
+    if stream.is_sequenced and len(draft.streams) > 1:
+        message = "a query over several streams cannot order events of one time yet"
+        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
+    elif stream.query is not None and stream.query.is_sequenced:
+        message = (
+            f"the query {stream.name} orders events of one time, whose matches cannot be a stream of "
+            "another query yet"
+        )
+        validation.report(stream.span, message, "leave what stands behind the time in ORDER BY out")
+    elif stream.is_sequenced and any(spec.distances for spec in draft.constraints):
+        message = "distances between endpoints cannot be combined yet with events of one time"
+        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
+    elif stream.is_sequenced and any(spec.bridging is not None for spec in draft.symbols):
+        message = "BRIDGING cannot be combined yet with events of one time"
+        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
 
 
 def _validate_partition(validation: Validation, stream: StreamDraft) -> None:

@@ -16,7 +16,16 @@ import polars as pl
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
 from piestream.language.model import Query, Source, Where
-from piestream.plan.columns import CODE, ROW, Attribute, Errors, InputColumns, TimeColumn
+from piestream.plan.calculated import CalculatedColumn, attribute_types
+from piestream.plan.columns import (
+    CODE,
+    ROW,
+    Attribute,
+    Errors,
+    InputColumns,
+    SequenceColumn,
+    TimeColumn,
+)
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns
@@ -38,7 +47,9 @@ class Binding:
     predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
     past: tuple[PastColumn, ...] = ()  # what predicates read of earlier events
+    calculated: tuple[CalculatedColumn, ...] = ()  # attributes that are no columns of the input
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
+    sequence: SequenceColumn | None = None  # what orders events of one time
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
     parts: tuple[Part, ...] = ()  # of a query over several streams, or over intervals
 
@@ -59,8 +70,12 @@ class Binding:
         if self.query.rows is not None and self.query.rows.all_rows:
             return tuple(self.schema)  # the result has them in this order
         read = [*self.query.partition_by, *(self.times or (self.time.name,))]
+        read += [] if self.sequence is None else [self.sequence.name]
         read += self.predicate_columns
-        read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
+        of_calculated = {column.name: column.columns for column in self.calculated}
+        for attribute in self.attributes:
+            if attribute.name != ROW:
+                read += of_calculated.get(attribute.name, (attribute.name,))
         return tuple(dict.fromkeys(read))
 
     @cached_property
@@ -70,8 +85,13 @@ class Binding:
 
     def attribute_type(self, attribute: Attribute) -> pl.DataType:
         """The type of the column that an attribute is of."""
-        schema = self.parts[attribute.stream].binding.schema if self.parts else self.schema
-        return schema[attribute.name] if attribute.name != ROW else pl.Int64()
+        binding = self.parts[attribute.stream].binding if self.parts else self
+        return binding.attribute_types[attribute.name] if attribute.name != ROW else pl.Int64()
+
+    @cached_property
+    def attribute_types(self) -> Mapping[str, pl.DataType]:
+        """The types of the input's columns, and of those that are calculated."""
+        return attribute_types(self.schema, self.calculated)
 
     @cached_property
     def dictionary_of(self) -> dict[int, int]:
@@ -122,8 +142,12 @@ class Part:
 
 
 def input_key(source: Source) -> str:
-    """The name by which the rows of a stream are given: its own, or the path of its files."""
-    return str(source.name or source.path or "")
+    """The name by which the rows of a stream are given: its own, or the path of its files.
+
+    The stream of that name and the one that has its past in an archive are two inputs.
+    """
+    name = str(source.name or source.path or "")
+    return f"ARCHIVE {name}" if source.archive else name
 
 
 def _attribute_text(attribute: Attribute) -> str:
@@ -151,6 +175,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     time = errors.attempt(columns.time)
     if time is not None:
         errors.attempt(columns.check_unit, time)
+    sequence = errors.attempt(columns.sequence)
     for name in query.partition_by:
         errors.attempt(columns.dtype, name, ("partition_by", name), "PARTITION BY")
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
@@ -184,6 +209,8 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             predicates=tuple(predicate for predicate in predicates if predicate is not None),
             bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
             past=past,
+            calculated=plan.calculated,
+            sequence=sequence,
         )
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
@@ -211,6 +238,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         predicates=tuple(predicate for predicate in predicates if predicate is not None),
         bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         past=past,
+        sequence=sequence,
         condition=condition,
     )
 
@@ -241,6 +269,7 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
 
     at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
+    bridging = tuple(of(("bridging", s.name), s.bridging) for s in query.symbols)
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     within = of(("within",), query.within)
     cooldown = of(("cooldown",), query.limits.cooldown)
@@ -250,4 +279,4 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     )
     errors.raise_all()
     assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown, distances)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, bridging)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -61,6 +61,35 @@ class TimeColumn:
         if self.dtype == pl.Date:
             return (ticks * 86_400_000).cast(pl.Duration("ms"))
         return ticks.cast(self.length_dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceColumn:
+    """The column that orders events of one time."""
+
+    name: str
+    dtype: pl.DataType
+
+    @staticmethod
+    def can_be(dtype: pl.DataType) -> bool:
+        """Whether values of a type have an order that 64-bit integers have too."""
+        if dtype in (pl.Int128, pl.UInt128):
+            return False
+        return dtype.is_integer() or dtype.is_temporal() or dtype == pl.Null
+
+    def as_words(self, column: pl.Expr) -> pl.Expr:
+        """Values as integers in the same order."""
+        if self.dtype == pl.UInt64:
+            return (column ^ pl.lit(1 << 63, pl.UInt64)).reinterpret(signed=True)
+        return column.to_physical().cast(pl.Int64)
+
+    def as_values(self, words: pl.Series) -> pl.Series:
+        """The values of which these are the integers."""
+        if self.dtype == pl.UInt64:
+            return words.reinterpret(signed=False) ^ pl.Series([1 << 63], dtype=pl.UInt64)
+        if self.dtype == pl.Date:
+            words = words.cast(pl.Int32)
+        return words.cast(self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +159,22 @@ class InputColumns:
         name = self._only_moment() if name is None else name
         return self._time_column(name, self._part("order_by"), "ORDER BY")
 
+    def sequence(self) -> SequenceColumn | None:
+        """The column that orders events of one time, if ORDER BY names one."""
+        name = self.source.sequence
+        if name is None:
+            return None
+        where = self._part("order_by")
+        dtype = self._known(name, where, "ORDER BY")
+        if not SequenceColumn.can_be(dtype):
+            raise self.query.fault(
+                where,
+                f"the column {name} has type {dtype}; what orders events of one time must be an "
+                "integer, a date, a datetime, a time or a duration",
+                f"make one of it, or write ROW instead of {name} where rows stand in order",
+            )
+        return SequenceColumn(name, dtype)
+
     def endpoints(self) -> tuple[TimeColumn, TimeColumn]:
         """The columns in which intervals start and end."""
         source = self.source
@@ -169,6 +214,9 @@ class InputColumns:
         times = self._moments()
         if clause == "ORDER BY" and len(times) == 1:
             hint = f"{times[0]} holds times: write ORDER BY {times[0]}; {hint}"
+        parts = _parts_of_times(self.schema)
+        if clause == "ORDER BY" and parts is not None:
+            hint = f"{_made_one(*parts, name)}; {hint}"
         if not self.schema:
             hint = "the input has no columns at all"
         raise self.query.fault(where, f"{clause}: there is no column {name}", hint)
@@ -178,6 +226,10 @@ class InputColumns:
         if len(found) == 1:
             return found[0]
         what = f"several date or datetime columns: {', '.join(found)}"
+        parts = _parts_of_times(self.schema)
+        if not found and parts is not None:
+            message = "the input has no date or datetime column, which could be the time column"
+            raise self.query.fault(self._part("order_by"), message, _made_one(*parts, "when"))
         raise self.query.fault(
             self._part("order_by"),
             f"the input has {what if found else 'no date or datetime column'}, "
@@ -204,21 +256,51 @@ def own_form(dtype: pl.DataType) -> str:
     return CODE
 
 
+def tick_of(dtype: pl.DataType) -> int | None:
+    """The nanoseconds of a tick of a date or datetime column; None for other types."""
+    if isinstance(dtype, pl.Datetime):
+        return _NANOSECONDS_OF[dtype.time_unit]
+    return _DAY if dtype == pl.Date else None
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether a type is one of texts."""
+    return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+
+
 def is_moment(dtype: pl.DataType) -> bool:
     """Whether a type is one of dates or datetimes."""
     return isinstance(dtype, pl.Datetime) or dtype == pl.Date
+
+
+def _parts_of_times(schema: Mapping[str, pl.DataType]) -> tuple[str, str] | None:
+    """A column of dates and one of times of day, or of texts that are called so."""
+
+    def first(dtype: type[pl.DataType], names: Collection[str]) -> str | None:
+        for name, found in schema.items():
+            if found == dtype or (found == pl.String and name.lower() in names):
+                return name
+        return None
+
+    date, time = first(pl.Date, ("date", "day")), first(pl.Time, ("time", "hour"))
+    return None if date is None or time is None else (date, time)
+
+
+def _made_one(date: str, time: str, name: str) -> str:
+    """How to make a time column of a date and a time of day."""
+    return (
+        "a date and its time of day in two columns are made one: "
+        f'pl.concat_str("{date}", "{time}", separator=" ").str.to_datetime() in Polars, '
+        f'pd.to_datetime(frame["{date}"] + " " + frame["{time}"]) in pandas, '
+        f'--type "{name}=datetime({date},{time})" of a file'
+    )
 
 
 def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
     """How to make a time column of one that is none."""
     if dtype == pl.Time or (dtype == pl.String and name.lower() in _PARTS_OF_TIMES):
         alone = "a time of day comes again every day: add the date; " * (dtype == pl.Time)
-        return (
-            f"{alone}a date and its time of day in two columns are made one: "
-            'pl.concat_str("Date", "Time", separator=" ").str.to_datetime() in Polars, '
-            'pd.to_datetime(frame["Date"] + " " + frame["Time"]) in pandas, '
-            f'--type "when=datetime(Date,Time)" of a file'
-        )
+        return alone + _made_one("Date", "Time", "when")
     if dtype == pl.String:
         return (
             f'make times of it: pl.col("{name}").str.to_datetime() in Polars, '

@@ -24,6 +24,9 @@ from piestream.plan.program import Cell, JoinKey, OutputWord
 
 Words = NDArray[np.int64]
 
+#: The instant of a report, where that is not its time.
+_REPORT = OutputWord(0, "report")
+
 __all__ = [
     "Judged",
     "MatchCondition",
@@ -62,28 +65,34 @@ class Judged:
     """What ONCE PER, NO OVERLAP, COOLDOWN and LIMIT read of result rows that WHERE lets pass."""
 
     symbols: tuple[int, ...]
+    is_sequenced: bool  # whether instants are other words than times
     #: Of each symbol of ONCE PER, and whether its intervals come as rows.
     once: tuple[tuple[int, bool], ...]
 
     @property
     def words(self) -> tuple[OutputWord, ...]:
         """The words that result rows must have for it."""
-        starts = [OutputWord(symbol, "ts") for symbol in self.symbols]
-        return (*starts, *(OutputWord(symbol, "number") for symbol, of_row in self.once if of_row))
+        report = (_REPORT,) if self.is_sequenced else ()
+        numbers = (OutputWord(symbol, "number") for symbol, of_row in self.once if of_row)
+        return (*map(self._start, self.symbols), *report, *numbers)
+
+    def _start(self, symbol: int) -> OutputWord:
+        return OutputWord(symbol, "start" if self.is_sequenced else "ts")
 
     def rows(self, found: ResultRows) -> tuple[Words, Words]:
-        """Of each row the partition, the report and the earliest start; and what ONCE PER reads."""
-        earliest = np.stack([found[OutputWord(s, "ts")] for s in self.symbols]).min(axis=0)
+        """What judges each row: partition, time of the report, earliest start, report; and ONCE PER."""
+        earliest = np.stack([found[self._start(s)] for s in self.symbols]).min(axis=0)
         none = np.zeros(len(earliest), np.int64)
         identity = [
             word
             for symbol, of_row in self.once
             for word in (
-                found[OutputWord(symbol, "ts")],
+                found[self._start(symbol)],
                 found[OutputWord(symbol, "number")] if of_row else none,
             )
         ]
-        rows = np.stack([found.partitions, found.times, earliest], axis=1)
+        reports = found[_REPORT] if self.is_sequenced else found.times
+        rows = np.stack([found.partitions, found.times, earliest, reports], axis=1)
         return rows, np.stack(identity, axis=1) if identity else none
 
 
@@ -92,7 +101,7 @@ def _judged(query: Query) -> Judged | None:
         return None
     names = [symbol.name for symbol in query.symbols]
     once = [(names.index(s), query.stream_of(s).is_ready_made) for s in query.limits.once_per]
-    return Judged(tuple(range(len(names))), tuple(once))
+    return Judged(tuple(range(len(names))), query.is_sequenced, tuple(once))
 
 
 def match_condition(

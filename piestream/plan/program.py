@@ -38,6 +38,7 @@ class Ticks:
     at_most: tuple[int | None, ...]
     cooldown: int | None = None
     distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
+    bridging: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OutputWord:
-    """A word that a result row needs. ``what``: "ts", "te", "number" (of a row), a Cell or "follows"."""
+    """A word that a result row needs.
+
+    ``what``: "ts" and "te"; "start", "end" and "report", the same as instants; "number" (of a row);
+    a Cell; or "follows".
+    """
 
     symbol: int
     what: str | Cell

@@ -106,7 +106,7 @@ def _clock(query: Query, number: int) -> tuple[Source, dict[str, pl.DataType]]:
     stream = replace(query.streams[number], time_unit=query.streams[number].time_unit or "ns")
     if not stream.is_ready_made:
         stream = replace(stream, order_by=stream.order_by or _TIME)
-    times = (stream.order_by, stream.start, stream.end, stream.id)
+    times = (stream.order_by, stream.sequence, stream.start, stream.end, stream.id)
     columns |= {name: pl.Int64() for name in times if name is not None}
     return stream, columns | {_PREDICATE: pl.Int64()}
 

@@ -31,6 +31,13 @@ OfTime = Callable[[str], Sequence[str]]
 
 def bound_frames(query: Query, frames: Any) -> BoundFrames:
     """A query bound to its frame, or to the frames of its inputs by their names."""
+    for number, stream in enumerate(query.streams):
+        if stream.row_order:
+            raise query.fault(
+                query.part(number, "order_by"),
+                "the rows of a Spark frame stand in no order that ROW could take",
+                f"name a column that orders events of one time: ORDER BY {stream.order_by or 'ts'}, seq",
+            )
     if isinstance(frames, Mapping):
         return BoundInputs(query, frames)
     return BoundEvents(query, frames)

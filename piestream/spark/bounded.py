@@ -48,7 +48,7 @@ def run_bounded(query: Query, frames: Any, options: SparkBoundedOptions) -> Any:
         return [f"{ticks} AS time", *([numbered] if is_ordered else [])]
 
     rows = bound.wire_rows(plan, of_time)
-    order = ["time", *(["row_number"] if is_ordered else [])]
+    order = ["time", *plan.worker.order_columns, *(["row_number"] if is_ordered else [])]
     cut = _slices(query, bound, options.slices)
     if cut is not None:
         rows = _by_slice(rows, cut)

@@ -36,6 +36,11 @@ def run(query: Query, frame: Any, **options: Unpack[SparkKeywords]) -> Any:
 
 def run_frame(query: Query, frame: Any, keywords: Mapping[str, Any]) -> Any:
     """As `run`, where the names of the options are checked already."""
+    if query.reads_archives:
+        raise TypeError(
+            "a query that reads an archive takes the batches of a Spark stream one by one: give "
+            "stream.writeStream.foreachBatch what piestream.spark.live_batches makes"
+        )
     given = by_input(query, with_frames(query, frame, keywords.get("at_end") or "open"))
     first = next(iter(given.values())) if isinstance(given, Mapping) else given
     if not is_spark(first):

@@ -46,13 +46,23 @@ class WorkerPlan(ABC):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether silence ends intervals: what is open then depends on the time elsewhere."""
-        return any(one.source.max_gap is not None for one in input_readers(self.binding))
+        """Whether time alone brings something: what is known then depends on the time elsewhere."""
+        readers = input_readers(self.binding)
+        return any(one.source.max_gap is not None for one in readers) or any(
+            symbol.bridging is not None
+            for query in (self.query, *(one.binding.query for one in readers))
+            for symbol in query.symbols
+        )
 
     def opened(self, **options: Unpack[StreamKeywords]) -> Stream:
         """A new stream of the query."""
         options["ties"] = self.ties
         return open_stream(self.binding, **options)
+
+    @property
+    def order_columns(self) -> list[str]:
+        """The wire columns that order rows of one time, if ORDER BY names a column."""
+        return []
 
     @abstractmethod
     def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
@@ -81,6 +91,11 @@ class EventsPlan(WorkerPlan):
     def key_columns(self) -> list[str]:
         """The wire columns of the keys."""
         return self.input.key_columns
+
+    @property
+    def order_columns(self) -> list[str]:
+        """The wire columns that order rows of one time, if ORDER BY names a column."""
+        return self.input.order_columns
 
     def process(self, stream: Stream, wire: pl.DataFrame) -> pl.DataFrame:
         """Process wire rows in order of time."""

@@ -31,8 +31,9 @@ def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
         tuple(zip(drawn.keys, key, strict=True)): oracle._Partition(
             query,
             drawn.clock,
-            oracle._moments(oracle._untied(some, "ts", drawn.ties), "ts", gap, until),
+            oracle._moments(oracle._untied(query, some, "ts", drawn.ties), "ts", gap, until),
             drawn.stream.truth,
+            until=until,
         )
         for key, some in rows.items()
     }

@@ -25,10 +25,16 @@ def _is_pair(
     program: Array, pool: Array, c: int, side: int, slot: int, slot_id: int, other: int,
     other_id: int,
 ) -> bool:  # fmt: skip
-    constraint = Program(pointer(program)).constraints[c]
+    header = Program(pointer(program))
     words = pointer(pool)
     return is_pair(
-        constraint, side, Slot(at_word(words, slot)), slot_id, Slot(at_word(words, other)), other_id
+        header,
+        header.constraints[c],
+        side,
+        Slot(at_word(words, slot)),
+        slot_id,
+        Slot(at_word(words, other)),
+        other_id,
     )
 
 

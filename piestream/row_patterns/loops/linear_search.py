@@ -75,7 +75,7 @@ def _outcome(
     search.limit = max(search.limit, row)
     _find_limit(program, partition, rows, search)
     latest = plus(rows[row * program.row_words], program.within)
-    is_over = search.limit < n_rows or search.now > latest or partition.last_time >= latest
+    is_over = search.limit < n_rows or search.now > latest or partition.is_after(latest)
     if matches:
         frontier = search.frontier
         search.end = row + _walk_from(
@@ -226,4 +226,4 @@ def follow_head(
             return False
         step_threads(program, partition, rows[row * width + 1], scratch)
         row += 1
-    return is_undecided(program, partition) and now <= latest and partition.last_time < latest
+    return is_undecided(program, partition) and now <= latest and not partition.is_after(latest)

@@ -34,7 +34,9 @@ class RowPartitionTable:
     def __init__(self, program: Words) -> None:
         header = Program.over(program)
         self.count = 0
-        self.width = Partition.offset("threads") + header.n_states
+        #: Behind the threads: what orders the last event in its time, where a column does.
+        self._sequence = Partition.offset("threads") + header.n_states
+        self.width = self._sequence + header.is_sequenced
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
         self.words = np.zeros(0, np.int64)
@@ -67,6 +69,19 @@ class RowPartitionTable:
         """A field of all partitions: a view."""
         return Partition.column_of(self.rows, field)
 
+    @property
+    def last_sequences(self) -> Words:
+        """What orders the last event of each partition in its time, where a column does: a view."""
+        return self.rows[:, self._sequence]
+
     def last_time(self, number: int) -> int:
         """The time of the last event of a partition."""
         return self._view[number * self.width + _LAST_TIME]
+
+    def last_sequence(self, number: int) -> int:
+        """What orders the last event of a partition in its time."""
+        return self._view[number * self.width + self._sequence]
+
+    def note_sequence(self, number: int, sequence: int) -> None:
+        """What orders the event that comes next, which is the last one then."""
+        self._view[number * self.width + self._sequence] = sequence

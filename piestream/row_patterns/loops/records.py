@@ -129,6 +129,13 @@ class Operator(IntEnum):
     ABS_INT = 24
     ABS_FLOAT = 25
     ROOT = 26
+    FLOOR = 27
+    CEILING = 28
+    ROUND = 29  # to so many digits
+    EXPONENTIAL = 30
+    LOGARITHM = 31
+    SIGN_INT = 32
+    SIGN_FLOAT = 33
     AND = 40  # others make one value of two
     OR = 41
     COALESCE = 42
@@ -148,6 +155,7 @@ class Operator(IntEnum):
     SUBTRACT_FLOAT = 65
     MULTIPLY_FLOAT = 66
     DIVIDE = 67
+    POWER = 68
     GREATEST_INT = 70
     LEAST_INT = 71
     GREATEST_FLOAT = 72
@@ -211,6 +219,7 @@ class Program(Record):
     context: int  # rows before a match that measures read
     lookahead: int  # rows behind
     as_intervals: int  # 1: matches are intervals of a larger query, given with the row behind them
+    is_sequenced: int  # 1: several rows of a partition may have one time
     successors_from: WordTable  # of each state, one more at the end
     successors: WordTable
     successor_sets: WordTable  # of each state, as a set
@@ -303,6 +312,13 @@ class Partition(Record):
     threads: Words  # the states in which a match that begins at the head can be, in order
 
     program: Carried[Program]
+
+    @method
+    def is_after(self, latest: int) -> bool:
+        """Whether no row to come has a time up to this one."""
+        return self.last_time > latest or (
+            self.last_time == latest and not self.program.is_sequenced
+        )
 
     @method
     def reset(self) -> None:

@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 from pyspark.sql import types as spark
 
-from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, TIME
+from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.backends import spark_text
+from piestream.expressions.types import Kind
 from piestream.plan.binding import Binding
+from piestream.plan.calculated import CalculatedColumn
 from piestream.plan.columns import CODE, FLOAT
 from piestream.plan.outputs import Output
 from piestream.spark.codec.columns import (
@@ -80,6 +82,7 @@ class InputCodec(RowCodec):
     keys: int
     predicates: tuple[str, ...]
     time: WireTime
+    is_sequenced: bool = False  # whether what orders events of one time comes behind the keys
 
     @property
     def key_columns(self) -> list[str]:
@@ -94,10 +97,22 @@ class InputCodec(RowCodec):
             pl.Series(name, mask_bits(masks, bit)) for bit, name in enumerate(self.predicates)
         ]
         values = [codec.decode(wire, masks).alias(name) for name, codec in self.columns]
-        # in the order of Projection.rows
+        behind = self.keys + self.is_sequenced
+        # in the order of Projection.columns
         return pl.DataFrame(
-            [*values[: self.keys], times.alias(TIME), *predicates, *values[self.keys :]]
+            [
+                *values[: self.keys],
+                times.alias(TIME),
+                *values[self.keys : behind],
+                *predicates,
+                *values[behind:],
+            ]
         )
+
+    @property
+    def order_columns(self) -> list[str]:
+        """The wire columns that order rows of one time."""
+        return [f"v{self.columns[self.keys][1].wire}"] if self.is_sequenced else []
 
 
 def input_codec(
@@ -111,21 +126,30 @@ def input_codec(
     values: dict[int, str] = {}
     bits = {bit: distinct[number].to_spark_sql(binding.schema) for bit, number in enumerate(early)}
 
+    calculated = {column.name: column for column in binding.calculated}
+
     def add(name: str, source: str, dtype: pl.DataType, sql: str | None = None) -> None:
         # NaN is a missing value in every engine (SPEC 2.3), so it may stand for NULL here.
         codec = layout.codec(dtype, null_as_nan=True)
-        codec.encode_sql((source,), types[source], values, bits, sql)
+        if source in calculated:
+            sql = calculated[source].spark_sql
+            type = calculated_type(calculated[source], types)
+        else:
+            type = types[source]
+        codec.encode_sql((source,), type, values, bits, sql)
         columns.append((name, codec))
 
     for name in binding.query.partition_by:
         add(KEY + name, name, binding.schema[name], key_sql(name, types[name]))
+    if binding.sequence is not None:
+        add(SEQUENCE, binding.sequence.name, binding.sequence.dtype)
+        columns[-1] = (SEQUENCE, _as_count(columns[-1][1]))
     for number, attribute in enumerate(binding.attributes):
-        dtype = pl.Float64() if attribute.form == FLOAT else binding.schema[attribute.name]
+        dtype = pl.Float64() if attribute.form == FLOAT else binding.attribute_types[attribute.name]
         add(f"{ATTRIBUTE}{number}", attribute.name, dtype)
         if attribute.form not in (FLOAT, CODE):  # the detector wants its count, not the value
             name, codec = columns[-1]
-            count = ColumnCodec(pl.Int64(), Encoding.LONG, codec.wire, codec.null_bit)
-            columns[-1] = (name, count)
+            columns[-1] = (name, _as_count(codec))
     if len(early) < len(distinct):
         for name in binding.predicate_columns:
             add(RAW + name, name, binding.schema[name])
@@ -136,9 +160,34 @@ def input_codec(
         keys=len(binding.query.partition_by),
         predicates=tuple(f"{PREDICATE}{number}" for number in early),
         time=time,
+        is_sequenced=binding.sequence is not None,
     )
     encoded = [f"{values[wire]} AS v{wire}" for wire in sorted(values)]
     return row_codec, encoded + mask_sql(bits, row_codec.words)
+
+
+_SPARK_TYPES: Mapping[Kind, spark.DataType] = {
+    Kind.BOOL: spark.BooleanType(),
+    Kind.INT: spark.LongType(),
+    Kind.FLOAT: spark.DoubleType(),
+    Kind.STRING: spark.StringType(),
+}
+
+
+def calculated_type(
+    column: CalculatedColumn, types: Mapping[str, spark.DataType]
+) -> spark.DataType:
+    """What Spark calculates; times are of the type of a column that is read."""
+    kind = column.typed.type.kind
+    if kind in _SPARK_TYPES:
+        return _SPARK_TYPES[kind]
+    own = next(name for name, dtype in column.schema.items() if dtype == column.dtype)
+    return types[own]
+
+
+def _as_count(codec: ColumnCodec) -> ColumnCodec:
+    """The same wire column, decoded as the integer that it is."""
+    return ColumnCodec(pl.Int64(), Encoding.LONG, codec.wire, codec.null_bit)
 
 
 def key_sql(name: str, data_type: spark.DataType) -> str:

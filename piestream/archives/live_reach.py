@@ -1,0 +1,165 @@
+"""How far what queries over live streams and archives find depends on rows, and whether it is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from piestream.archives.reach import has_only, past_of, reach_of
+from piestream.automata.endpoints import endpoint_orders
+from piestream.language.emission import NO_LIMITS
+from piestream.language.model import Constraint, Emit, Query, Source, Symbol, Where, part_of
+from piestream.language.options import RunOptions
+from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
+from piestream.plan.binding import Binding
+
+__all__ = ["PartReach", "RelativeBounds", "fault_of", "part_reach", "relative_bounds"]
+
+Fault = tuple[Where | None, str, str | None]
+
+
+@dataclass(frozen=True)
+class PartReach:
+    """What the matches of a query in brackets depend on before they start, at most.
+
+    So many rows of their partition, and so many ticks. It is not bounded where they are not ``local``.
+    """
+
+    is_local: bool
+    rows: int = 0
+    ticks: int = 0
+    has_gap: bool = False
+
+
+def part_reach(binding: Binding) -> PartReach:
+    """What the matches of a query in brackets depend on before they start."""
+    query = replace(
+        binding.query,
+        streams=tuple(replace(s, archive=False, path=None) for s in binding.query.streams),
+    )
+    if query.limits:  # what is given depends on all that was
+        return PartReach(False)
+    if query.rows is not None:
+        return _row_reach(query, query.rows, binding)
+    found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())
+    if found is None:
+        return PartReach(False)
+    return PartReach(True, found.rows, found.ticks, found.max_gap is not None)
+
+
+def _row_reach(query: Query, rows: RowPattern, binding: Binding) -> PartReach:
+    """Of a row pattern: what its conditions and measures read, and how long matches stay open.
+
+    Matches become known in order, so that one waits for those that began before it.
+    """
+    past = past_of([column.node for column in binding.past])
+    items = list(_items(rows))
+    if past is None or rows.skip.mode is not SkipMode.TO_NEXT_ROW or rows.within is None:
+        return PartReach(False)
+    if any(item.function == "MATCH_NUMBER" for item in items):
+        return PartReach(False)
+    unit = binding.time.nanoseconds_per_tick
+    ticks = past[1] + query.ticks(("within",), rows.within, unit)
+    return PartReach(True, past[0] + max((abs(item.shift) for item in items), default=0), ticks)
+
+
+def _items(rows: RowPattern) -> Iterator[RowItem]:
+    """Everything that a row pattern reads of its matches."""
+    for measure in rows.measures:
+        yield from (item for _, item in measure.items)
+    for condition in rows.conditions:
+        yield from (item for _, item in condition.all_items)
+
+
+#: What a session knows of the query around the brackets: with anything else it is refused.
+_KNOWN = frozenset(
+    {"symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
+     "limits", "rows", "origin", "names"}
+)  # fmt: skip
+
+
+def fault_of(query: Query) -> Fault | None:
+    """Why a query cannot be worked on as rows come, part by part; None if it can."""
+    live = 0
+    for number, stream in enumerate(query.streams):
+        where = part_of(number, stream.name, "source")
+        if stream.query is None:
+            what = "an ARCHIVE stream" if stream.archive else f"the stream {stream.name}"
+            return (
+                where,
+                f"{what} beside an archive stands in a query in brackets",
+                (
+                    "put what is looked for in it in brackets: FROM (FROM … DEFINE … PATTERN …) AS name, "
+                    "or behind MATCH_RECOGNIZE"
+                ),
+            )
+        inner = stream.query
+        if inner.reads_archives and inner.is_combined:
+            message = f"the query {stream.name} reads an archive and other streams"
+            return where, message, "a query in brackets over an archive reads nothing else"
+        live += not inner.reads_archives
+    if not live:
+        return (
+            part_of(0, query.streams[0].name, "source"),
+            "this query reads no live stream",
+            ("query.run() looks for all matches in an archive; leave ARCHIVE out where rows come"),
+        )
+    if query.limits != NO_LIMITS:
+        return (
+            None,
+            (
+                "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before, which an archive "
+                "may change"
+            ),
+            "leave them out, or take the first rows of the result",
+        )
+    if query.emit is Emit.BOTH:
+        return (
+            None,
+            "EMIT ON BOTH is not possible beside an archive",
+            ("the intervals of queries in brackets have ended: leave it out"),
+        )
+    return _unknown(query)
+
+
+_PARTS: dict[type, frozenset[str]] = {
+    Constraint: frozenset({"x", "y", "relations", "distances"}),
+    Symbol: frozenset({
+        "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
+    }),
+    Source: frozenset({"name", "query"}),
+}  # fmt: skip
+
+
+def _unknown(query: Query) -> Fault | None:
+    parts = [*query.symbols, *query.constraints, *query.streams]
+    if has_only(query, _KNOWN) and all(has_only(part, _PARTS[type(part)]) for part in parts):
+        return None
+    return (
+        None,
+        "a part of this query cannot be decided beside an archive as rows come",
+        ("query.run() over frames takes it"),
+    )
+
+
+@dataclass(frozen=True)
+class RelativeBounds:
+    """How the intervals of one part lie to those of another in every match."""
+
+    starts_no_earlier: bool
+    ends_no_later: bool
+
+
+def relative_bounds(query: Query, part: int, other: int) -> RelativeBounds:
+    """How all intervals of ``part`` lie to one of ``other`` in every match."""
+    place = {symbol.name: number for number, symbol in enumerate(query.symbols)}
+    orders = endpoint_orders(
+        len(query.symbols), [(place[c.x], place[c.y], c.relations) for c in query.constraints]
+    )
+    mine = np.array([n for n, s in enumerate(query.symbols) if s.stream == part])
+    others = np.array([n for n, s in enumerate(query.symbols) if s.stream == other])
+    starts = orders[np.ix_(2 * others, 2 * mine)] > 0  # the other starts no later
+    ends = orders[np.ix_(2 * mine + 1, 2 * others + 1)] > 0
+    return RelativeBounds(bool(starts.all()), bool(ends.all()))

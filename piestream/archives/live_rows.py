@@ -1,0 +1,228 @@
+"""The rows of an archive by partition and time, as a query in brackets reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.archive import Archive
+from piestream.archives.pages import Pages, Words
+from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, as_seen
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.copies import copied_but
+from piestream.engine.projection import KEY, TIME, Projection
+from piestream.expressions.columns import column_named
+from piestream.plan.binding import Binding
+
+__all__ = ["ALL", "ArchivedRows", "held_schema", "partition_columns", "projected"]
+
+#: A column that all rows have with one value: where nothing partitions them, it does.
+ALL = "all:"
+
+#: Each step back in time to find what lies before is so many times longer than the one before it.
+_STRIDE = 8
+#: So often reading begins anew where others have replaced files since the archive was looked at.
+_ATTEMPTS = 3
+
+
+def partition_columns(projection: Projection) -> list[str]:
+    """The columns that tell the partitions of rows apart; there is always one."""
+    return [*projection.keys, ALL]
+
+
+def held_schema(projection: Projection) -> dict[str, pl.DataType]:
+    """The types of rows as they are held."""
+    return {**projection.schema, ALL: pl.Int8()}
+
+
+def projected(projection: Projection, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the input as they are held: projected, and with `ALL`."""
+    found = projection.project(rows)
+    projection.check_times(found[TIME])
+    return found.with_columns(pl.lit(0, pl.Int8).alias(ALL))
+
+
+class ArchivedRows:
+    """Reads projected rows of an archive; ``converted`` gives its rows the types of the query."""
+
+    def __init__(
+        self, archive: Archive, binding: Binding, converted: Callable[[pl.DataFrame], pl.DataFrame]
+    ) -> None:
+        self.archive = archive
+        self.projection = Projection(binding)
+        self.converted = converted
+        self.binding = binding
+        self.keys = partition_columns(self.projection)
+        #: How many rows have been read so far.
+        self.n_read = 0
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ArchivedRows:
+        return copied_but(
+            self, memo, archive=self.archive, converted=self.converted, binding=self.binding
+        )
+
+    @property
+    def nothing(self) -> pl.DataFrame:
+        """No rows."""
+        return pl.DataFrame(schema=held_schema(self.projection))
+
+    @property
+    def latest(self) -> int:
+        """The latest time that there is; before all times if there is none."""
+        return INT64_MIN if self.is_empty else int(self._times[1].max(initial=INT64_MIN))
+
+    @property
+    def _times(self) -> tuple[Words, Words]:
+        """The first and the last time of each page; all times where that is not known."""
+        times = self._pages.times(self.binding.time.name)
+        if times is None:
+            n = len(self._pages)
+            return np.full(n, INT64_MIN + 1), np.full(n, INT64_MAX - 1)
+        return self._ticks(times[0]), self._ticks(times[1])
+
+    def _ticks(self, own: Words) -> Words:
+        """Ticks of the archive's column as ticks of the query's."""
+        name = self.binding.time.name
+        stored = self.archive.schema[name]
+        if stored == self.binding.time.dtype:
+            return own
+        ticks = pl.Series(name, own, dtype=pl.Int64)
+        moments = ticks.cast(pl.Int32).cast(stored) if stored == pl.Date else ticks.cast(stored)
+        return moments.cast(self.binding.time.dtype).to_physical().cast(pl.Int64).to_numpy()
+
+    @property
+    def _pages(self) -> Pages:
+        return self.archive.pages
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the archive has no rows, and perhaps no columns yet."""
+        return self.archive.time is not None and not self.archive.rows
+
+    def generation(self) -> dict[str, tuple[int, int]]:
+        """The files that there are now, each with the times of its first and last row."""
+        self.archive.refresh()
+        if self.is_empty:
+            return {}
+        firsts, lasts = self._times
+        files = self._pages.files
+        names = [str(path) for path in self._pages.paths]
+        found: dict[str, tuple[int, int]] = {}
+        for number, name in enumerate(names):
+            own = files == number
+            if own.any():
+                found[name] = (int(firsts[own].min()), int(lasts[own].max()))
+        return found
+
+    def read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:
+        """The rows of some partitions from ``first`` to ``last``, and the ``leads`` rows before.
+
+        ``wanted`` has the keys of the partitions; None is all, which then have no leads.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._read(wanted, first, last, leads)
+            except FileNotFoundError:  # others have replaced files since
+                self.archive.refresh()
+        return self._read(wanted, first, last, leads)
+
+    def _read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:
+        if self.is_empty:
+            return self.nothing
+        rows = self._between(wanted, first, last)
+        if wanted is None or not leads:
+            return rows
+        return pl.concat([self._before(wanted, first, leads, max(last - first, 1)), rows])
+
+    def keys_and_times(self, files: set[str]) -> pl.DataFrame:
+        """The keys and the time of each row of some files."""
+        numbers = [n for n, path in enumerate(self._pages.paths) if str(path) in files]
+        pages = np.flatnonzero(np.isin(self._pages.files, numbers))
+        return self._projected(pages).select(*self.keys, TIME)
+
+    def latest_rows(self, columns: list[str], count: int) -> pl.DataFrame | None:
+        """About so many of the latest rows, as they lie in the archive; None where columns are missing."""
+        if self.is_empty or any(name not in self.archive.schema for name in columns):
+            return None
+        pages = self._pages
+        order = np.argsort(-self._times[1], kind="stable")
+        needed = int(np.searchsorted(np.cumsum(pages.rows[order]), count)) + 1
+        return pl.concat(pages.read(np.sort(order[:needed]), columns))
+
+    def held(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with the query's types, as they are held."""
+        return projected(self.projection, rows)
+
+    def _before(self, wanted: pl.DataFrame, first: int, leads: int, step: int) -> pl.DataFrame:
+        """The last rows of each partition before a time, looked for ever further back."""
+        _, lasts = self._times
+        earliest = int(self._times[0].min()) if len(lasts) else first
+        found = self.nothing
+        last, missing = first - 1, wanted
+        while last >= earliest and len(missing):
+            start = max(last - step, earliest)
+            rows = self._between(missing, start, last)
+            found = pl.concat([rows, found]).sort(TIME, maintain_order=True)
+            found = _last_of_each(found, self.keys, leads)
+            full = found.group_by(self.keys).len().filter(pl.col("len") >= leads)
+            missing = missing.join(full, on=self.keys, how="anti", nulls_equal=True)
+            last, step = start - 1, step * _STRIDE
+        return found
+
+    def _between(self, wanted: pl.DataFrame | None, first: int, last: int) -> pl.DataFrame:
+        """The rows of some partitions between two times, both included."""
+        firsts, lasts = self._times
+        chosen = (firsts <= last) & (lasts >= first)
+        if wanted is not None and self.projection.keys:
+            chosen &= self._may_have(wanted)
+        rows = self._projected(np.flatnonzero(chosen))
+        rows = rows.filter((pl.col(TIME) >= first) & (pl.col(TIME) <= last))
+        if wanted is not None:
+            rows = rows.join(wanted, on=self.keys, how="semi", nulls_equal=True)
+        return rows
+
+    def _projected(self, pages: Words) -> pl.DataFrame:
+        if not len(pages):
+            return self.nothing
+        rows = pl.concat(self._pages.read(pages, self.binding.columns))
+        self.n_read += len(rows)
+        return projected(self.projection, self.converted(rows))
+
+    def _may_have(self, wanted: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether each page may have one of the partitions, as far as the first key tells."""
+        pages = self._pages
+        name = self.binding.query.partition_by[0]
+        everything = np.ones(len(pages), np.bool_)
+        stored = pages.schema[name]
+        if stored != wanted.schema[KEY + name]:
+            return everything
+        keys = wanted[KEY + name].unique()
+        table = pages.table
+        seen = as_seen(name, stored)
+        if seen is None or keys.null_count():
+            return everything
+        keys = keys.to_frame(name).select(seen).to_series()
+        if KEYS + name in table.columns:
+            listed = table.select(number=pl.int_range(pl.len()), key=pl.col(KEYS + name))
+            found = everything.copy()
+            known = listed["key"].is_not_null().to_numpy()
+            hits = (
+                listed.drop_nulls("key").explode("key").filter(pl.col("key").is_in(keys.implode()))
+            )
+            found[known] = False
+            found[hits["number"].to_numpy()] = True
+            return found
+        if LOWEST + name not in table.columns or len(keys) != 1:
+            return everything
+        within = (column_named(LOWEST + name) <= keys[0]) & (
+            column_named(HIGHEST + name) >= keys[0]
+        )
+        return table.select(within.fill_null(True)).to_series().to_numpy().copy()
+
+
+def _last_of_each(rows: pl.DataFrame, keys: list[str], count: int) -> pl.DataFrame:
+    """The last rows of each partition, of rows in order of time."""
+    behind = pl.int_range(pl.len()).reverse().over(keys)
+    return rows.filter(behind < count)

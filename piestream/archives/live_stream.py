@@ -1,0 +1,404 @@
+"""One open stream of a query that reads live streams and archives.
+
+The queries in brackets that are needed everywhere go on with every row; those that need not are asked
+only for regions around the matches of the others. What became known since the last call is joined by
+the engine over all intervals of the last window: so each call sees the archive as it is at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self, Unpack
+
+import numpy as np
+import polars as pl
+
+from piestream.archives.archive import Archive
+from piestream.archives.live_parts import RegionPart
+from piestream.archives.live_plan import Choice, Sample, choose
+from piestream.archives.live_reach import RelativeBounds, part_reach, relative_bounds
+from piestream.archives.live_regions import Regions
+from piestream.archives.live_rows import ALL, ArchivedRows, held_schema, projected
+from piestream.archives.live_store import RowStore
+from piestream.compiled.constants import INT64_MIN
+from piestream.copies import copied_but
+from piestream.engine.combined import CombinedStream, Frames, JoinStream
+from piestream.engine.detector import PORTION_ROWS
+from piestream.engine.projection import TIME, Projection
+from piestream.engine.reordering import ReorderBuffer
+from piestream.engine.state import StreamState
+from piestream.engine.statistics import Statistics
+from piestream.engine.stream import Stream, StreamKeywords
+from piestream.engine.union import END, START, STREAM
+from piestream.engine.validation import damaged
+from piestream.language.live_plan import LivePlan
+from piestream.language.options import AtEnd, Ties
+from piestream.plan.binding import Binding, Part, input_key
+
+__all__ = ["LiveStream", "Sources", "part_key"]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the rows of archives come from, by the names of the inputs, and how it is gone about."""
+
+    archives: Mapping[str, Archive]
+    converted: Callable[[str, pl.DataFrame], pl.DataFrame]
+    plan: LivePlan
+
+    def __deepcopy__(self, memo: object) -> Sources:
+        return self  # it never changes
+
+
+class LiveStream(CombinedStream):
+    """The state of one query over live streams and archives."""
+
+    def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
+        super().__init__(binding, **options)
+        self.live = _live_parts(binding)
+        self.reaches = {
+            number: part_reach(part.inner)
+            for number, part in enumerate(binding.parts)
+            if part.inner is not None
+        }
+        self.stores: dict[int, RowStore] = {}
+        self.parts: dict[int, RegionPart] = {}
+        #: Which rows of parts that are asked for regions are late is judged as streams do.
+        self._judges: dict[int, ReorderBuffer] = {}
+        self._kept = pl.DataFrame(schema=self._union.schema)
+        self._from = INT64_MIN  # instants before this one are done
+        self._ends = False
+        self._latest_rows = INT64_MIN
+        self.choice: Choice | None = None
+        self._stored: dict[int, pl.DataFrame] = {}
+        self._stored_lazy_live: bool | None = None
+        self._new: Mapping[int, pl.DataFrame] = {}
+        self._recent: int | None = None
+
+    def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
+        live = _live_parts(self.binding)
+        return {n: stream for n, stream in super()._open_inner(options).items() if n in live}
+
+    # -- opening ----------------------------------------------------------------------------------
+
+    def attach(self, sources: Sources) -> None:
+        """Take the archives, and decide how to go about it; before the first rows."""
+        self.sources = sources
+        inner = {number: _inner(part) for number, part in enumerate(self.binding.parts)}
+        archived = {
+            number: self._archived(number, one)
+            for number, one in inner.items()
+            if number not in self.live
+        }
+        sample = Sample(
+            self._union, frozenset(self.live), self.reaches, self.detector.window, inner, archived,
+            self._as_part,
+        )  # fmt: skip
+        self.choice = choice = choose(sources.plan, sample, self._stored_lazy_live)
+        for number, one in inner.items():
+            if number in self.live and not choice.lazy_live:
+                continue
+            self._ask_for_regions(number, one, archived.get(number))
+            self.inner.pop(number, None)
+        recent = sources.plan.recent_length
+        if recent is not None:
+            unit = self.binding.time.nanoseconds_per_tick
+            self._recent = recent.ticks(unit, "the recent buffer")
+
+    def _archived(self, number: int, inner: Binding) -> ArchivedRows:
+        """The rows of the archive of a part."""
+        key = part_key(inner)
+        return ArchivedRows(self.sources.archives[key], inner, partial(self.sources.converted, key))
+
+    def _as_part(self, number: int, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Rows of an archive as rows of a part, if that is the same stream."""
+        inner = _inner(self.binding.parts[number])
+        streams = {_inner(part).query.streams[0].name for part in self.binding.parts}
+        if len(streams) > 1:
+            return None
+        return self.sources.converted(part_key(inner), rows)
+
+    def _ask_for_regions(self, number: int, inner: Binding, archived: ArchivedRows | None) -> None:
+        """Look for the matches of a part region by region, or everywhere beside an archive."""
+        choice, reach = self.choice, self.reaches[number]
+        assert choice is not None
+        store = RowStore(Projection(inner), archived, reach.rows, reach.ticks, self.ties)
+        if number in self._stored:
+            store.add(self._stored.pop(number))
+        self.stores[number] = store
+        caches = (choice.caches or number in choice.everywhere) and not reach.has_gap
+        ties: Ties = "error" if self.ties == "error" else "first"
+        self.parts[number] = RegionPart(number, self._union, inner, store, ties, caches)
+        self._judges[number] = ReorderBuffer(
+            Projection(inner), self.ties, self.lateness, self.on_late
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copied_but(self, memo, on_results=self.on_results, sources=self.sources)
+
+    # -- rows in ----------------------------------------------------------------------------------
+
+    def process_inputs(
+        self, frames: Frames, seen: int | None = None, *, unordered: bool = False
+    ) -> pl.DataFrame:
+        """Process rows of inputs, given by their names."""
+        with self.changes, self._unchanged_on_error():
+            new: dict[int, pl.DataFrame] = {}
+            for number, store in self.stores.items():
+                key = part_key(_inner(self.binding.parts[number]))
+                if key in frames and len(frames[key]):
+                    rows = projected(store.projection, frames[key])
+                    self._latest_rows = max(self._latest_rows, int(rows[TIME].max()))  # type: ignore[arg-type]
+                    judge = self._judges[number]
+                    judge.observe_time(self.latest)
+                    new[number] = judge.without_late(rows, unordered)
+            self._new = new
+            return super().process_inputs(frames, seen, unordered=unordered)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        before = {n: (j.latest, j.dropped) for n, j in self._judges.items()}
+        latest = self._latest_rows
+        try:
+            with super()._unchanged_on_error():
+                yield
+        except ValueError:
+            for number, (seen, dropped) in before.items():
+                self._judges[number].latest = seen
+                self._judges[number].dropped = dropped
+            self._latest_rows, self._new = latest, {}
+            raise
+
+    def _latest_inside(self, frames: Frames) -> int:
+        return max(super()._latest_inside(frames), self._latest_rows)
+
+    # -- what is found ----------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> str | None:
+        """The plan that has been chosen, and why."""
+        return None if self.choice is None else str(self.choice)
+
+    @property
+    def progress(self) -> Statistics:
+        """`statistics` without the size of the state, with the late rows of all live streams."""
+        own = super().progress
+        late = sum(judge.dropped for n, judge in self._judges.items() if n in self.live)
+        return replace(own, late=own.late + late)
+
+    def last_portions(
+        self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
+    ) -> Iterator[pl.DataFrame]:
+        """What is left when no more rows come, at the largest time seen."""
+        self._ends = True
+        yield from super().last_portions(at_end, most_rows)
+
+    def _detect_until(self, rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+        """The results of all instants before ``limit``, and at the end of it, too."""
+        for number, new in self._new.items():
+            self.stores[number].add(new)
+        self._new = {}
+        self._counts.events += len(rows)
+        self._kept = pl.concat([self._kept, rows]) if len(rows) else self._kept
+        if limit == INT64_MIN:
+            return self.no_results
+        limit = limit + 1 if self._ends else limit
+        if limit <= self._from:
+            return self.no_results
+        found = self._found_until(limit)
+        self._from = limit
+        self._trim()
+        if self.on_results is not None and self._observed and len(found):
+            self.on_results(found)
+        return found
+
+    def _found_until(self, limit: int) -> pl.DataFrame:
+        """The matches that are reported from where the last call ended to before ``limit``."""
+        asked = self._asked(limit)
+        if asked is None:
+            return self.no_results
+        rows = asked
+        new = rows.filter((pl.col(TIME) >= self._from) & (pl.col(TIME) < limit))
+        if not len(new):
+            return self.no_results
+        rows = rows.filter(pl.col(TIME) < limit)
+        keys = self._union.keys
+        if keys:
+            rows = rows.join(new.select(keys).unique(), on=keys, how="semi", nulls_equal=True)
+        streams = set(rows[STREAM].unique().to_list())
+        if len(streams) < len(self.binding.parts):
+            return self.no_results
+        stream = JoinStream(self.binding, ties=self.ties, lateness=None, whole=True)
+        found = stream.joined(rows, limit - 1)
+        report = found[found.columns[len(keys)]].to_physical().cast(pl.Int64)
+        found = found.filter(report >= self._from)
+        self._counts.matches += len(found)
+        return found
+
+    def _asked(self, limit: int) -> pl.DataFrame | None:
+        """The intervals of all parts; None where there cannot be a match."""
+        choice = self.choice
+        assert choice is not None
+        kept = self._kept
+        started = self._from if self._from != INT64_MIN else self._first_time(kept)
+        if started is None:
+            return None
+        window = self.detector.window
+        found = [kept]
+        for number in choice.everywhere:
+            store, part = self.stores[number], self.parts[number]
+            store.refresh()
+            if self.reaches[number].is_local:
+                first = max(started - window, INT64_MIN + 1)
+            else:
+                first = INT64_MIN + 1
+            store.load_all(first, limit - 1)
+            keys = store.partitions(first, limit - 1)
+            n = len(keys)
+            regions = Regions(keys, np.full(n, first), np.full(n, limit - 1))
+            found.append(part.intervals(regions, limit - 1, first))
+        known = pl.concat(found)
+        lazily = [number for number in self.parts if number not in choice.everywhere]
+        for number in lazily:
+            regions = self._regions(number, known, started, limit)
+            if not len(regions):
+                return None
+            store = self.stores[number]
+            store.refresh()
+            found.append(self.parts[number].intervals(regions, limit - 1, started - window))
+        return pl.concat(found)
+
+    def _first_time(self, kept: pl.DataFrame) -> int | None:
+        """When the first interval became known, before which there is nothing to report."""
+        live = kept.filter(pl.col(STREAM).is_in(sorted(self.live)))
+        lazily = [n for n in self.live if n in self.parts]
+        firsts = [int(live[TIME].min())] if len(live) else []  # type: ignore[arg-type]
+        firsts += [first for n in lazily if (first := self.stores[n].first) is not None]
+        return min(firsts, default=None)
+
+    def _regions(self, number: int, known: pl.DataFrame, started: int, limit: int) -> Regions:
+        """Where the matches of a part are needed, by those of the others that are known."""
+        window = self.detector.window
+        store = self.stores[number]
+        best: tuple[int, pl.DataFrame] | None = None
+        for driver in set(known[STREAM].unique().to_list()):
+            rows = known.filter(
+                (pl.col(STREAM) == driver) & (pl.col(TIME) < limit)
+                & (pl.col(START) >= max(started - window, INT64_MIN + 1))
+            )  # fmt: skip
+            ends = self._bounds(number, driver).ends_no_later and not self._is_known_late(number)
+            if ends and len(self.binding.parts) == 2:
+                rows = rows.filter(pl.col(TIME) >= started)
+            if best is None or len(rows) < best[0]:
+                best = len(rows), rows
+        expected = len(self.binding.parts) - sum(
+            n in self.parts for n in range(len(self.binding.parts))
+        )
+        assert self.choice is not None
+        expected += len(self.choice.everywhere)
+        if best is None or known[STREAM].n_unique() < expected:
+            return Regions(store.own.select(store.keys).clear(), *(np.zeros(0, np.int64),) * 2)
+        rows = best[1]
+        driver = int(rows[STREAM][0]) if len(rows) else 0
+        bounds = self._bounds(number, driver)
+        times, starts = rows[TIME].to_numpy(), rows[START].to_numpy()
+        firsts = np.maximum(times, started) - window
+        if bounds.starts_no_earlier:
+            firsts = np.maximum(firsts, starts)
+        lasts = np.minimum(starts + window, limit - 1)
+        if bounds.ends_no_later and not self._is_known_late(number):
+            lasts = np.minimum(lasts, rows[END].to_numpy())
+        keys = rows.with_columns(pl.lit(0, pl.Int8).alias(ALL)).select(store.keys)
+        return Regions(keys, firsts, lasts).only(firsts <= lasts)
+
+    def _bounds(self, number: int, driver: int) -> RelativeBounds:
+        return relative_bounds(self.binding.query, number, driver)
+
+    def _is_known_late(self, number: int) -> bool:
+        return self.binding.parts[number].source.is_known_late
+
+    def _trim(self) -> None:
+        """Forget what can be in no match any more."""
+        horizon = max(self._from - self.detector.window, INT64_MIN)
+        if len(self._kept):
+            self._kept = self._kept.filter(pl.col(START) >= horizon)
+        for number, store in self.stores.items():
+            if self.reaches[number].is_local:
+                recent = None if self._recent is None else self._from - self._recent
+                store.trim(horizon if recent is None else max(horizon, recent))
+
+    # -- the state --------------------------------------------------------------------------------
+
+    def export_state(self) -> StreamState:
+        """Everything that the stream knows; what is read of archives is no part of it."""
+        state = super().export_state()
+        waiting = [] if state.buffered is None else [state.buffered]
+        return replace(state, buffered=pl.concat([self._kept, *waiting]))
+
+    def export_counters(self) -> dict[str, int]:
+        """The numbers that a state has besides those of its parts."""
+        own = {_FROM: self._from, _LATEST: self._latest_rows, _KEPT: len(self._kept)}
+        return {**super().export_counters(), **own, _LAZY_LIVE: int(self._is_lazy_live)}
+
+    @property
+    def _is_lazy_live(self) -> bool:
+        return self.choice is not None and self.choice.lazy_live
+
+    def export_parts(self) -> list[pl.DataFrame | Stream]:
+        """Of each part its stream, or the rows of the session that it may need again."""
+        return [
+            self.inner[number] if number in self.inner else self.stores[number].session_rows
+            for number in range(len(self.binding.parts))
+        ]
+
+    @staticmethod
+    def stored_streams(binding: Binding, counters: Mapping[str, int]) -> set[int]:
+        """The parts of which `export_parts` gives a stream of its own."""
+        return set() if counters[_LAZY_LIVE] else _live_parts(binding)
+
+    def restore_parts(self, parts: list[pl.DataFrame | Stream], counters: dict[str, int]) -> None:
+        """Take over what `export_parts` and `export_counters` gave, in a stream just restored."""
+        self._intervals.next_number = counters["next_number"]
+        self._events.next_silence = counters["next_silence"]
+        self._from, self._latest_rows = counters[_FROM], counters[_LATEST]
+        self._stored_lazy_live = bool(counters[_LAZY_LIVE])
+        rows = self._buffer.rows
+        n_kept = counters[_KEPT]
+        if rows is None or not 0 <= n_kept <= len(rows):
+            raise damaged("the intervals that are kept are not there")
+        self._kept, rest = rows[:n_kept], rows[n_kept:]
+        self._buffer.rows = rest if len(rest) else None
+        for number, part in enumerate(parts):
+            if isinstance(part, Stream):
+                self.inner[number] = part
+                continue
+            inner = self.binding.parts[number].inner
+            assert inner is not None
+            if part.schema != held_schema(Projection(inner)):
+                raise damaged("the rows of the session do not fit their columns")
+            self._stored[number] = part
+
+
+_FROM, _LATEST, _KEPT, _LAZY_LIVE = "from", "latest_rows", "kept", "lazy_live"
+
+
+def _inner(part: Part) -> Binding:
+    assert part.inner is not None, "all streams are queries in brackets"
+    return part.inner
+
+
+def part_key(inner: Binding) -> str:
+    """The name of the input that a query in brackets reads."""
+    return input_key(inner.query.streams[0])
+
+
+def _live_parts(binding: Binding) -> set[int]:
+    """The parts that read no archive."""
+    return {
+        number
+        for number, part in enumerate(binding.parts)
+        if part.inner is None or not part.inner.query.reads_archives
+    }

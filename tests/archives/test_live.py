@@ -1,0 +1,260 @@
+"""Sessions of queries over live streams and archives, and what they refuse."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives.live_stream import LiveStream
+
+_FALL = (
+    "(FROM trades ORDER BY ts DEFINE down AS price < PREV(price) PATTERN down WITHIN 10 "
+    "RETURN FIRST(down.price) AS top)"
+)
+_RISE = (
+    "(FROM ARCHIVE '{path}' ORDER BY ts DEFINE up AS price > PREV(price) PATTERN up WITHIN 10 "
+    "RETURN LAST(up.price) AS top)"
+)
+_TEXT = f"""
+    FROM {_FALL} AS fall
+    WITH {_RISE} AS rise
+    PARTITION BY symbol
+    DEFINE f AS fall.top > 0, r AS rise.top > 0
+    PATTERN r before; meets; overlaps f
+    WITHIN 7
+    WHERE r.top >= f.top
+    RETURN r.ts AS r_ts, f.te AS f_te
+"""
+
+
+def _query(path: str | Path = "trades", **more: str) -> Any:
+    text = _TEXT.format(path=path)
+    for old, new in more.items():
+        assert old.replace("_", " ") in text
+        text = text.replace(old.replace("_", " "), new)
+    return ps.query(text)
+
+
+def _ticks(prices: list[float], first: int = 0, symbol: str = "X") -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "ts": range(first, first + len(prices)),
+            "symbol": [symbol] * len(prices),
+            "price": prices,
+        },
+        schema={"ts": pl.Int64, "symbol": pl.String, "price": pl.Float64},
+    )
+
+
+_PAST, _LIVE = _ticks([1.0, 2.0, 5.0, 4.0]), _ticks([3.0, 6.0, 6.0, 2.0, 2.0, 1.0], 4)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> ps.Archive:
+    """An archive of four ticks."""
+    found = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    found.append(_PAST)
+    return found
+
+
+def test_the_past_of_a_stream_is_read_where_the_query_says_it_is(lake: ps.Archive) -> None:
+    query = _query(lake.path)
+    session = query.open()
+    found = session.push(_LIVE).rows() + session.close().rows()
+    assert found == query.run({"trades": _LIVE}).rows()
+    assert found == [("X", 8, 1, 8), ("X", 8, 5, 8)]
+
+
+def test_rows_of_the_session_count_as_its_past_before_they_are_archived(tmp_path: Path) -> None:
+    empty = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    query = _query()
+    session = query.open(archives={"trades": empty})
+    found = session.push(pl.concat([_PAST, _LIVE])).rows() + session.close().rows()
+    assert found
+    assert (
+        found == query.run({"trades": pl.concat([_PAST, _LIVE])}, archives={"trades": empty}).rows()
+    )
+
+
+def test_a_row_that_is_archived_later_counts_once(lake: ps.Archive) -> None:
+    alone = _query().open(archives={"trades": lake}, plan="live-first")
+    expected = [row for tick in _LIVE.iter_slices(1) for row in alone.push(tick).rows()]
+    session = _query().open(archives={"trades": lake}, plan="live-first")
+    found = []
+    for tick in _LIVE.iter_slices(1):
+        found += session.push(tick).rows()
+        lake.append(tick)
+    assert found == expected
+
+
+@pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
+def test_late_rows_of_the_archive_count_from_the_next_match_on(lake: ps.Archive, plan: Any) -> None:
+    other = _ticks([1.5, 1.0, 1.0, 3.0, 2.0, 2.0], 4, "Y")
+    session = _query().open(archives={"trades": lake}, plan=plan)
+    before = session.push(pl.concat([_LIVE[:5], other[:5]]).sort("ts")).rows()
+    lake.append(_ticks([7.0, 8.0], 2, "Y"))
+    found = session.push(pl.concat([_LIVE[5:], other[5:]])).rows() + session.close().rows()
+    assert ("Y", 6, 3, 6) not in before
+    assert ("Y", 9, 3, 9) in found
+
+
+@pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
+def test_rows_that_are_removed_from_the_archive_count_no_more(lake: ps.Archive, plan: Any) -> None:
+    session = _query().open(archives={"trades": lake}, plan=plan)
+    session.push(_LIVE[:4])
+    assert lake.retain(since=3) == 3
+    found = session.push(_LIVE[4:]).rows() + session.close().rows()
+    assert ("X", 8, 5, 8) in found
+    assert ("X", 8, 1, 8) not in found
+
+
+def test_a_session_goes_on_from_its_snapshot_whatever_the_plan(lake: ps.Archive) -> None:
+    query = _query()
+    for plan in ("eager", "live-first", "archive-first"):
+        whole = query.open(archives={"trades": lake}, plan=plan)
+        expected = whole.push(_LIVE).rows()
+        session = query.open(archives={"trades": lake}, plan=plan)
+        found = session.push(_LIVE[:2]).rows()
+        session = query.open(session.snapshot(), archives={"trades": lake})
+        found += session.push(_LIVE[2:]).rows()
+        assert found == expected
+
+
+def test_late_rows_are_dropped_or_refused_as_in_any_session(lake: ps.Archive) -> None:
+    for plan in ("eager", "live-first", "archive-first"):
+        session = _query().open(archives={"trades": lake}, plan=plan)
+        session.push(_LIVE[:3])
+        with pytest.raises(ps.LateEventError, match="symbol = 'X', ts = 2"):
+            session.push(_ticks([9.0], 2))
+        dropping = _query().open(archives={"trades": lake}, plan=plan, on_late="drop")
+        found = dropping.push(_LIVE[:3]).rows()
+        dropping.push(_ticks([9.0], 2))
+        found += dropping.push(_LIVE[3:]).rows()
+        whole = _query().open(archives={"trades": lake}, plan=plan)
+        assert found == whole.push(_LIVE).rows()
+        assert dropping.statistics.late == 1
+
+
+def test_rows_out_of_order_wait_for_the_watermark(lake: ps.Archive) -> None:
+    expected = _query().run({"trades": _LIVE}, archives={"trades": lake}).rows()
+    for plan in ("eager", "live-first", "archive-first"):
+        session = _query().open(archives={"trades": lake}, plan=plan, lateness=3)
+        shuffled = _LIVE[[1, 0, 3, 2, 5, 4]]
+        found = [row for tick in shuffled.iter_slices(1) for row in session.push(tick).rows()]
+        assert found + session.close().rows() == expected
+
+
+def test_times_of_another_unit_and_numbers_of_another_type_fit(tmp_path: Path) -> None:
+    start = datetime(2026, 3, 1)
+
+    def timed(rows: pl.DataFrame) -> pl.DataFrame:
+        times = [start + timedelta(seconds=t) for t in rows["ts"]]
+        return rows.with_columns(ts=pl.Series(times).cast(pl.Datetime("us")))
+
+    lake = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    lake.append(timed(_PAST).with_columns(pl.col("ts").cast(pl.Datetime("ms"))))
+    query = _query(WITHIN_10="WITHIN 10 s", WITHIN_7="WITHIN 7 s")
+    session = query.open(archives={"trades": lake}, plan="live-first")
+    rows = timed(_LIVE).with_columns(pl.col("price").cast(pl.Int64))
+    found = session.push(rows)
+    plain = _query().open(archives={"trades": _plain(tmp_path)}, plan="live-first").push(_LIVE)
+    assert len(found) == len(plain) > 0
+
+
+def _plain(tmp_path: Path) -> ps.Archive:
+    lake = ps.archive(tmp_path / "plain" / "trades", time="ts", key="symbol")
+    lake.append(_PAST)
+    return lake
+
+
+def test_a_choice_says_what_each_plan_costs(lake: ps.Archive) -> None:
+    few = _query().open(archives={"trades": lake})
+    few.push(_LIVE)
+    assert (
+        few.plan
+        == "live-first with cache: there are too few rows of it in the archive to reckon with"
+    )
+    # rises are rare, so that falls are worth a look only behind them
+    prices = [100.0 - i % 50 // 2 for i in range(1000)]
+    lake.append(_ticks(prices, -1000))
+    session = _query().open(archives={"trades": lake})
+    session.push(_LIVE)
+    stream = session._stream
+    assert isinstance(stream, LiveStream)
+    assert stream.choice is not None
+    costs = stream.choice.costs
+    assert costs is not None
+    assert costs.archive_first_cached < costs.live_first_cached
+    assert session.plan is not None
+    assert session.plan.startswith("archive-first with cache: it costs about 1.")
+
+
+def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
+    with pytest.raises(ps.ArchiveError, match=r"no archive nowhere/trades.*\n.*archives=.'trades'"):
+        _query("nowhere/trades").open()
+    with pytest.raises(ps.ArchiveError, match="reads no archive of a stream trade: did you mean"):
+        _query().open(archives={"trade": "here"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "marked"),
+    [
+        (
+            "FROM trades WITH ARCHIVE 'lake' ORDER BY ts DEFINE f AS price > 1, r AS lake.price > 1 "
+            "PATTERN r before f WITHIN 7",
+            "the stream trades beside an archive stands in a query in brackets",
+            "trades",
+        ),
+        (
+            "FROM (FROM ARCHIVE 'lake' DEFINE u AS price > 1 PATTERN u WITHIN 7) AS rise "
+            "DEFINE r AS rise.u_ts > 1 PATTERN r WITHIN 7",
+            "this query reads no live stream",
+            "(FROM ARCHIVE",
+        ),
+        (
+            (_TEXT + "LIMIT 3").format(path="trades"),
+            "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before",
+            None,
+        ),
+    ],
+)
+def test_what_cannot_be_decided_as_rows_come_is_refused(
+    text: str, message: str, marked: str | None
+) -> None:
+    with pytest.raises(ps.QueryError) as error:
+        ps.query(text).open()
+    assert message in str(error.value)
+    if marked is not None:
+        assert "^" in str(error.value)
+
+
+def test_a_query_over_an_archive_alone_finds_what_it_finds_without_the_word(
+    lake: ps.Archive,
+) -> None:
+    text = "FROM {} ORDER BY ts PARTITION BY symbol DEFINE u AS price > 1.5 PATTERN u WITHIN 9"
+    whole = ps.query(text.format(f"'{lake.path}'")).run()
+    assert ps.query(text.format(f"ARCHIVE '{lake.path}'")).run().rows() == whole.rows()
+
+
+def test_the_builder_says_the_same() -> None:
+    falls = ps.define("down", "price < PREV(price)", stream=ps.stream("trades", order_by="ts"))
+    fall = ps.stream(
+        "fall", ps.pattern(falls).within(10).returning(falls.first("price").alias("top"))
+    )
+    past = ps.stream("trades", path="lake/trades", archive=True, order_by="ts")
+    rises = ps.define("up", "price > PREV(price)", stream=past)
+    rise = ps.stream(
+        "rise", ps.pattern(rises).within(10).returning(rises.last("price").alias("top"))
+    )
+    f = ps.define("f", "top > 0", stream=fall)
+    r = ps.define("r", "top > 0", stream=rise)
+    built = ps.pattern(r.before(f)).partition_by("symbol").within(7).query
+    assert "FROM ARCHIVE 'lake/trades'" in str(built)
+    assert ps.query(str(built)) == built
+    with pytest.raises(ps.QueryError, match="the stream trades needs path"):
+        ps.stream("trades", archive=True)

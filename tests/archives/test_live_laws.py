@@ -1,0 +1,285 @@
+"""A query over live streams and an archive gives what it gives over all of their rows, in each plan.
+
+The oracle enumerates: over the archive as it is at a push together with all that the session was
+given, the rows that are reported between the watermark before the push and the one after it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.language.model import Query
+from tests import stream_oracle
+from tests.truth import binary, column, literal, parsed, previous
+
+_SEEDS = range(int(os.environ.get("PIESTREAM_LIVE_LAWS", "40")))
+
+Rows = list[dict[str, Any]]
+
+_FALL, _RISE = "v < PREV(v)", "v > PREV(v)"
+_TRUTH = {
+    _FALL: binary("<", column("v"), previous("v")),
+    _RISE: binary(">", column("v"), previous("v")),
+    "TRUE": literal(True),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query: what is looked for in the live stream and in its past, and how the two lie."""
+
+    live: str
+    past: str
+    pattern: str
+    more: str = ""
+
+    def text(self, past: str, window: int, returns: str) -> str:
+        """The query, with the past by this name."""
+        return (
+            f"FROM {self.live} AS fall WITH {self.past.format(past=past)} AS rise PARTITION BY k "
+            f"DEFINE l AS fall.n > 0, a AS rise.n > {1 if self.more else 0} "
+            f"PATTERN {self.pattern} WITHIN {window} {returns}"
+        )
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        """What the predicates mean, by the names of symbols."""
+        least = literal(1 if self.more else 0)
+        return {
+            "l": binary(">", column("n"), literal(0)),
+            "a": binary(">", column("n"), least),
+            "fall": _inside(self.live),
+            "rise": _inside(self.past),
+        }
+
+
+def _inside(text: str) -> dict[str, Any]:
+    """The truth of the symbols of a query in brackets, by the words of its DEFINE."""
+    define = text.split(" DEFINE ")[1]
+    define = (
+        define.split(" PATTERN ")[0] if "MATCH_RECOGNIZE" not in text else define.removesuffix(")")
+    )
+    found = {}
+    for part in define.split(", "):
+        name, predicate = part.split(" AS ")
+        predicate = predicate.split(" AT LEAST ")[0].strip()
+        found[name.strip()] = _TRUTH.get(predicate) or parsed(predicate)
+    return found
+
+
+def _runs(stream: str, predicate: str, more: str = "") -> str:
+    return (
+        f"(FROM {stream} ORDER BY ts{more} DEFINE s AS {predicate} PATTERN s WITHIN 6 "
+        "RETURN COUNT(s) AS n)"
+    )
+
+
+def _rows(
+    stream: str, pattern: str, define: str, skip: str = " AFTER MATCH SKIP TO NEXT ROW"
+) -> str:
+    return (
+        f"{stream} MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n{skip} "
+        f"PATTERN ({pattern}) WITHIN 5 DEFINE {define})"
+    )
+
+
+_TWO = (
+    "(FROM {past} ORDER BY ts DEFINE s AS v > 1, t AS w > 1 "
+    "PATTERN s overlaps; before; during t WITHIN 6 RETURN COUNT(s) AS n)"
+)
+_CASES = {
+    "falls after rises": Case(
+        _runs("trades", _FALL), _runs("{past}", _RISE), "a before; meets; overlaps l"
+    ),
+    "two symbols": Case(_runs("trades", "v > 1"), _TWO, "a before; meets; overlaps l"),
+    "anyhow": Case(_runs("trades", "w > 1"), _runs("{past}", "v > 1 AT LEAST 2"),
+                   "a before; contains; after; overlaps; finished-by l", "many"),
+    "gap": Case(_runs("trades", "v > 1"), _runs("{past}", "w > 1", " MAX GAP 3"),
+                "a before; during; overlapped-by l"),
+    "row pattern": Case(
+        _runs("trades", _FALL), _rows("{past}", "A B+", f"B AS {_RISE}"),
+        "a before; meets; overlaps; contains l",
+    ),
+    "row patterns": Case(
+        _rows("trades", "A B", f"B AS {_FALL}"), _rows("{past}", "A (B | C)+", "A AS v > 1, B AS w > 1, C AS v < 1"),
+        "a before; meets; overlaps l",
+    ),
+    "past last row": Case(
+        _runs("trades", _FALL), _rows("{past}", "A B+", f"B AS {_RISE}", skip=""),
+        "a before; meets; overlaps l",
+    ),
+}  # fmt: skip
+
+
+def _drawn(rng: Random) -> Rows:
+    """Rows of a few partitions, each of which has a row at most of its times."""
+    keys = rng.choice([["x"], ["x", "y"], ["x", "y", None]])
+    length = rng.randint(8, 26)
+    times = [t * rng.choice([1, 1, 1, 2]) for t in range(length)]
+    rows = []
+    time = rng.choice([0, -7, 1000])
+    for _ in times:
+        time += rng.choice([1, 1, 1, 2, 5])
+        rows += [
+            {"ts": time, "k": key, "v": rng.randint(0, 3), "w": rng.randint(0, 3)}
+            for key in keys
+            if rng.random() < 0.8
+        ]
+    return rows
+
+
+def _frame(rows: Rows) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema={"ts": pl.Int64, "k": pl.String, "v": pl.Int64, "w": pl.Int64})
+
+
+@dataclass
+class Pushes:
+    """A session's life: what it starts with, and what each step pushes and does to the archive."""
+
+    past: Rows
+    steps: list[tuple[Rows, Rows]]  # pushed, and appended before
+    window: int
+
+
+def _pushes(rng: Random) -> Pushes:
+    rows = _drawn(rng)
+    cut = rng.randint(0, len(rows))
+    while 0 < cut < len(rows) and rows[cut]["ts"] == rows[cut - 1]["ts"]:
+        cut += 1
+    past, live = rows[:cut], rows[cut:]
+    foreign = rng.choice([0.0, 0.0, 0.2, 0.5])
+    late = [row for row in past if rng.random() < foreign]
+    past = [row for row in past if row not in late]
+    if rng.random() < 0.2:  # the archive knows rows that are still to come
+        past += [row for row in live if rng.random() < 0.5]
+    steps: list[tuple[Rows, Rows]] = []
+    waiting: Rows = []
+    size = rng.choice([1, 2, 5, 100])
+    archived = {(row["ts"], row["k"]) for row in past}
+    while live:
+        n = rng.randint(1, size)
+        while n < len(live) and live[n]["ts"] == live[n - 1]["ts"]:
+            n += 1
+        pushed, live = live[:n], live[n:]
+        appended: Rows = []
+        if rng.random() < 0.5:
+            appended = [row for row in waiting if rng.random() < 0.8]
+            waiting = [row for row in waiting if row not in appended]
+        if late and rng.random() < 0.5:
+            appended.append(late.pop(rng.randrange(len(late))))
+        waiting += pushed
+        appended = [row for row in appended if (row["ts"], row["k"]) not in archived]
+        archived |= {(row["ts"], row["k"]) for row in appended}
+        steps.append((pushed, appended))
+    return Pushes(past, steps, rng.choice([4, 7, 15]))
+
+
+def _plans() -> Iterator[ps.LivePlan]:
+    for order in ("eager", "live-first", "archive-first"):
+        for cache in (True, False):
+            yield ps.LivePlan(order, cache=cache)
+    yield ps.LivePlan()
+
+
+def _expected(
+    case: Case, query: Query, rows: Rows, live: Rows, since: int | None, until: int, ends: bool
+) -> Rows:
+    """What is reported in a span of time, its end not included but at the end of all."""
+    seen = [row for row in rows if row["ts"] < until or ends]
+    inputs = stream_oracle.Inputs(
+        rows={"trades": [row for row in live if row["ts"] < until or ends], "past": seen},
+        truth=case.truth,
+        until=until,
+    )
+    return [
+        row
+        for row in stream_oracle.matches(query, inputs)
+        if (since is None or row["detected_at"] >= since) and (row["detected_at"] < until or ends)
+    ]
+
+
+def _order(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(map(repr, row.values()))
+
+
+@contextmanager
+def _lake(rows: Rows, rng: Random) -> Iterator[ps.Archive]:
+    with tempfile.TemporaryDirectory() as folder:
+        page = rng.choice([1, 3, 40])
+        key = rng.choice(["k", None])
+        lake = ps.archive(
+            folder + "/trades", time="ts", key=key, page_rows=page, file_rows=page * 3
+        )
+        lake.append(_frame([]))
+        if rows:
+            lake.append(_frame(rows))
+        yield lake
+
+
+@pytest.fixture(autouse=True)
+def _no_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
+
+
+@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_each_push_gives_what_all_rows_of_the_archive_and_the_session_give(
+    seed: int, name: str
+) -> None:
+    rng = Random(f"{name} {seed}")
+    case, drawn = _CASES[name], _pushes(rng)
+    returns = "RETURN l.ts AS lts, l.te AS lte, a.ts AS ats, a.te AS ate, a.n AS n"
+    query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, returns))
+    whole = ps.query(case.text("past", drawn.window, returns))
+    plans = list(_plans())
+    restores, closes = rng.random() < 0.3, rng.random() < 0.8
+    for plan in plans if seed % 4 == 0 else [rng.choice(plans)]:
+        with _lake(drawn.past, rng) as lake:
+            _check(case, query, whole, drawn, lake, plan, restores, closes)
+
+
+def _check(
+    case: Case, query: Query, whole: Query, drawn: Pushes, lake: ps.Archive, plan: ps.LivePlan,
+    restores: bool, closes: bool,
+) -> None:  # fmt: skip
+    def opened(state: bytes | None = None) -> ps.Session:
+        return query.open(state, archives={"trades": lake}, plan=plan)
+
+    session = opened()
+    archived, live = list(drawn.past), []
+    since: int | None = None
+    for number, (pushed, appended) in enumerate(drawn.steps):
+        if appended:
+            ps.archive(lake.path).append(_frame(appended))
+            archived += appended
+        if restores and number == len(drawn.steps) // 2 and number:
+            session = opened(session.snapshot())
+        if number % 5 == 4:
+            ps.archive(lake.path).compact()
+        live += pushed
+        until = max(row["ts"] for row in pushed)
+        found = session.push(_frame(pushed)).to_dicts()
+        expected = _expected(case, whole, _union(archived, live), live, since, until, False)
+        assert sorted(found, key=_order) == sorted(expected, key=_order), (plan, number)
+        since = until
+    if closes and drawn.steps:
+        found = session.close().to_dicts()
+        assert since is not None
+        expected = _expected(case, whole, _union(archived, live), live, since, since, True)
+        # nothing is known of what the archive says of times to come
+        assert sorted(found, key=_order) == sorted(expected, key=_order), (plan, "close")
+
+
+def _union(archived: Rows, live: Rows) -> Rows:
+    known = {(row["ts"], row["k"]): row for row in [*archived, *live]}
+    return sorted(known.values(), key=lambda row: row["ts"])

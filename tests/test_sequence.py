@@ -1,0 +1,303 @@
+"""Events of one time: ORDER BY ts, seq and ORDER BY ts, ROW (SPEC 8.1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, time
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from tests import engines
+from tests.engines import ENGINES, difference, parse, plain, play
+from tests.randoms import scenario
+from tests.row_patterns.randoms import Case, random_case, with_what_holds
+from tests.row_patterns.test_laws import expected_rows, given_rows
+from tests.scenario import Scenario
+from tests.test_laws import report
+
+
+def sequenced(seed: int) -> Scenario:
+    """The scenario of a seed, in which many events have one time; something tells them apart."""
+    drawn = scenario(seed)
+    rng = Random(f"sequence {seed}")
+    is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
+    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
+        return sequenced(seed + 1_000_003)
+    beat = drawn.clock.beats(1)
+    coarse = beat * rng.choice((2, 3, 5, 10**6))
+    kind = rng.choice(("seq", "seq", "ROW"))
+    rows, last = [], 0
+    for row in drawn.rows:
+        last += rng.choice((0, 1, 1, 7)) if drawn.ties != "error" and kind == "seq" else 1
+        rows.append({**row, "ts": row["ts"] // coarse * beat, "seq": last})
+    schema = {**drawn.schema, "seq": rng.choice((pl.Int64(), pl.UInt64(), pl.Int16()))}
+    rows_at_once = tuple(rows)
+    return drawn.having(
+        rows=rows_at_once, schema=schema, sequence=kind, within=max(drawn.within, 3)
+    )
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
+def test_an_engine_says_what_the_oracle_says(engine: str, few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = sequenced(seed)
+        try:
+            found, _ = engines.run(engine, parse(drawn.text()), drawn.stream, Random(seed))
+        except Exception as error:
+            error.add_note(report(engine, drawn, f"{type(error).__name__}: {error}"))
+            raise
+        why = difference(drawn.expected(), found, drawn.keys)
+        assert why is None, report(engine, drawn, why or "")
+
+
+def test_the_parser_says_what_the_scenario_says(few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = sequenced(seed)
+        query = parse(drawn.text())
+        assert query.streams == drawn.query().streams
+        assert parse(str(query)) == query
+
+
+@pytest.mark.parametrize("engine", ["frame", "session"])
+def test_what_is_open_ends_with_the_last_event(engine: str, few_seeds: range) -> None:
+    for seed in few_seeds:
+        drawn = sequenced(seed)
+        query, stream = parse(drawn.text()), drawn.stream
+        expected = drawn.expected(at_end="close")
+        if engine == "frame":
+            found = plain(query.run(stream.frame(), ties=stream.ties, at_end="close"), stream)
+        else:
+            plan = engines.draw("session", stream, Random(seed))
+            found = [row for rows in play(query, stream, plan, at_end="close") for row in rows]
+        why = difference(expected, found, drawn.keys)
+        assert why is None, report(engine, drawn, why or "")
+
+
+def on_time(drawn: Scenario, order: list[int], lateness: int) -> list[int]:
+    """Of events in the order in which they come, those that are not late: row by row (SPEC 8.1)."""
+    kept: list[int] = []
+    latest = None
+    worked_on: dict[object, tuple[int, int]] = {}
+    for position in order:
+        row, instant = drawn.rows[position], drawn.stream.instant(position)
+        key = tuple(row[name] for name in drawn.keys)
+        watermark = None if latest is None else latest - lateness
+        if watermark is not None and instant[0] < watermark:
+            continue
+        if key in worked_on and instant < worked_on[key]:
+            continue
+        kept.append(position)
+        latest = instant[0] if latest is None else max(latest, instant[0])
+        for one in kept:
+            if drawn.rows[one]["ts"] <= latest - lateness:
+                of = tuple(drawn.rows[one][name] for name in drawn.keys)
+                at = drawn.stream.instant(one)
+                worked_on[of] = max(worked_on.get(of, at), at)
+    return kept
+
+
+def test_an_event_is_late_that_comes_behind_a_later_one_of_its_time(few_seeds: range) -> None:
+    dropped = 0
+    for seed in few_seeds:
+        drawn = sequenced(seed).having(sequence="seq", ties="error")
+        rng = Random(f"late {seed}")
+        rows = tuple({**row, "seq": number} for number, row in enumerate(drawn.rows))
+        drawn = drawn.having(rows=rows)
+        lateness = rng.choice((0, 0, 1, 3))
+        order = sorted(
+            range(len(rows)), key=lambda at: rows[at]["ts"] + rng.randint(0, drawn.clock.beats(3))
+        )
+        kept = on_time(drawn, order, drawn.clock.beats(lateness) if lateness else 0)
+        dropped += len(order) - len(kept)
+        plan = engines.draw(rng.choice(("session", "event", "restored")), drawn.stream, rng)
+        plan = replace(plan, order=tuple(order), lateness=lateness, on_late="drop", typed=True)
+        found = [row for part in play(parse(drawn.text()), drawn.stream, plan) for row in part]
+        until = max((row["ts"] for row in rows), default=0)
+        left = drawn.having(rows=tuple(rows[at] for at in kept))
+        why = difference(left.expected(until=until), found, drawn.keys)
+        assert why is None, f"{report('session', drawn, why or '')}\n{plan}\n{kept}"
+    assert dropped
+
+
+_OF_ROWS = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
+
+
+def row_case(seed: int, memory: bool) -> tuple[Case, pl.DataFrame]:
+    """A row pattern and its rows, many of which have one time, in their order."""
+    drawn = random_case(seed, 7 if memory else 10, memory)
+    rows = [{**row, "t": row["t"] // 3} for row in drawn.rows]
+    pattern = drawn.query.rows
+    by_rows = pattern is not None and pattern.all_rows  # all columns are in the result
+    stream = replace(
+        drawn.query.streams[0], order_by="t", sequence=None if by_rows else "seq", row_order=by_rows
+    )
+    case = Case(replace(drawn.query, streams=(stream,)), with_what_holds(drawn.query, rows))
+    frame = pl.DataFrame(case.events(), schema=_OF_ROWS)
+    return case, frame if by_rows else frame.with_columns(seq=2 * pl.int_range(pl.len()))
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["of one row", "with memory"])
+def test_row_patterns_take_rows_of_one_time_in_their_order(few_seeds: range, memory: bool) -> None:
+    for seed in few_seeds:
+        rng = Random(seed)
+        case, frame = row_case(seed, memory)
+        expected = expected_rows(case)
+        shuffled = frame.sample(fraction=1, shuffle=True, seed=seed)
+        rows = frame if case.query.streams[0].row_order else shuffled
+        assert given_rows(case, case.query.run(rows)) == expected, f"seed {seed}: {case.query}"
+        session = case.query.open(schema=frame.schema)
+        given, rest = [], frame
+        for size in engines.cuts(len(frame), rng):
+            given.append(session.push(rest[:size]))
+            rest = rest[size:]
+            if rng.random() < 0.3:
+                session = case.query.open(state=session.snapshot())
+        last = session.close()
+        given.append(last if isinstance(last, pl.DataFrame) else given[-1].clear())
+        assert given_rows(case, pl.concat(given)) == expected, f"seed {seed}: {case.query}"
+
+
+# What is refused, and said
+
+
+def test_what_orders_events_may_have_any_type_with_an_order() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN FIRST(a.n) AS n"
+    )
+    rows = {"t": [1, 1, 1], "x": [0, 5, 0], "n": [0, 1, 2]}
+    days = [date(2026, 1, day) for day in (1, 2, 3)]
+    for values in (
+        [1, 2, 3],
+        days,
+        [datetime.combine(d, time()) for d in days],
+        [time(h) for h in (1, 2, 3)],
+    ):
+        frame = pl.DataFrame({**rows, "q": values})
+        assert query.run(frame.reverse())["n"].to_list() == [1], values
+    large = pl.DataFrame(
+        {**rows, "q": [2**63 - 1, 2**63, 2**64 - 1]}, schema_overrides={"q": pl.UInt64}
+    )
+    assert query.run(large.reverse())["n"].to_list() == [1]
+    for values in (["a", "b", "c"], [0.5, 1.5, 2.5]):
+        with pytest.raises(
+            ps.QueryError, match="what orders events of one time must be an integer"
+        ):
+            query.run(pl.DataFrame({**rows, "q": values}))
+
+
+def test_an_event_needs_what_orders_it() -> None:
+    query = ps.query("FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    frame = pl.DataFrame({"t": [1, 1], "q": [1, None], "x": [5, 0]})
+    with pytest.raises(ps.TimeError, match="q, which orders events of one time, is NULL in row 1"):
+        query.run(frame)
+    session = query.open()
+    session.push({"t": 1, "q": 1, "x": 5})
+    with pytest.raises(ps.TimeError, match="is NULL"):
+        session.push({"t": 1, "q": None, "x": 5})
+    assert session.push({"t": 1, "q": 2, "x": 0}) == []
+
+
+def test_what_is_equal_in_all_of_order_by_ties() -> None:
+    frame = pl.DataFrame({"t": [1, 1, 1], "q": [1, 2, 2], "x": [0, 5, 0], "n": [0, 1, 2]})
+    query = ps.query(
+        "FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN LAST(a.n) AS n"
+    )
+    with pytest.raises(ps.TieError, match="the same t and q: the event t = 1, q = 2; ties='first'"):
+        query.run(frame)
+    assert query.run(frame, ties="first")["n"].to_list() == [1]
+    assert query.run(frame, ties="last")["n"].to_list() == []
+    with pytest.raises(ps.TieError, match="ORDER BY t, ROW takes them in the order of their rows"):
+        ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").run(frame)
+    by_row = ps.query(
+        "FROM s ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN LAST(a.n) AS n"
+    )
+    assert by_row.run(frame)["n"].to_list() == [1]
+
+
+def test_a_late_event_of_the_same_time_is_named() -> None:
+    query = ps.query("FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    session = query.open()
+    session.push({"t": 1, "q": 5, "x": 5})
+    with pytest.raises(
+        ps.LateEventError, match="t = 1, q = 3 is late: a later event of the same time"
+    ):
+        session.push({"t": 1, "q": 3, "x": 5})
+    dropping = query.open(on_late="drop")
+    for q in (5, 3, 6):
+        dropping.push({"t": 1, "q": q, "x": 5})
+    assert (dropping.statistics.events, dropping.statistics.late) == (2, 1)
+
+
+def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {"t": [2, 1, 1, 1], "q": [0, 3, 1, 2], "x": [0, 0, 0, 5], "n": [3, 2, 0, 1]}
+    )
+    frame.write_csv(tmp_path / "rows.csv")
+    text = (
+        f"FROM '{tmp_path}/rows.csv' ORDER BY t, {{}} DEFINE a AS x > 1 PATTERN a WITHIN 9 "
+        "EMIT ON COMPLETION RETURN FIRST(a.n) AS n, a.te"
+    )
+    assert ps.query(text.format("q")).run().rows() == [(1, 1, 1)]
+    assert ps.query(text.format("ROW")).run().rows() == [(2, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "FROM s ORDER BY t, q, r DEFINE a AS x > 1 PATTERN a WITHIN 9",
+            "ORDER BY has the time, and",
+        ),
+        ("FROM s ORDER BY t, t DEFINE a AS x > 1 PATTERN a WITHIN 9", "t is in ORDER BY twice"),
+        ("FROM s ORDER BY t, q DESC DEFINE a AS x > 1 PATTERN a WITHIN 9", "in ascending order"),
+        (
+            "FROM s PARTITION BY q ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9",
+            "q is in PARTITION BY and in ORDER BY",
+        ),
+        (
+            "FROM s ORDER BY t, q WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 "
+            "PATTERN a before b WITHIN 9",
+            "a query over several streams cannot order events of one time yet",
+        ),
+        (
+            "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
+            "distances between endpoints cannot be combined yet",
+        ),
+        (
+            "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
+            "BRIDGING cannot be combined yet",
+        ),
+    ],
+)
+def test_what_cannot_be_ordered_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ps.QueryError, match=message):
+        ps.query(text)
+
+
+def test_a_column_named_row_is_written_in_quotes() -> None:
+    query = ps.query('FROM s ORDER BY t UNIT ms, "row" DEFINE a AS x > 1 PATTERN a WITHIN 9 ms')
+    assert (query.streams[0].sequence, query.streams[0].row_order) == ("row", False)
+    assert 'ORDER BY t UNIT ms, "row"' in str(query)
+    assert ps.query(str(query)) == query
+
+
+def test_the_builder_says_the_same() -> None:
+    a = ps.define("a", "x > 1")
+    for part, options in (("q", {"sequence": "q"}), ("ROW", {"row_order": True})):
+        text = f"FROM s ORDER BY t, {part} DEFINE a AS x > 1 PATTERN a WITHIN 9"
+        assert ps.pattern(a).within(9).order_by("t", **options).from_("s").query == ps.query(text)
+        own = ps.define("a", "x > 1", stream=ps.stream("s", order_by="t", **options))
+        assert ps.pattern(own).within(9).query == ps.query(text)
+    for options in ({"sequence": "q", "row_order": True}, {"sequence": "t"}):
+        with pytest.raises(ps.QueryError, match=r"order events of one time|another column"):
+            ps.pattern(a).within(9).order_by("t", **options)
+
+
+def test_what_looks_into_rows_refuses_events_of_one_time() -> None:
+    query = ps.query("FROM s ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    with pytest.raises(ps.QueryError, match="what looks into rows cannot tell events of one time"):
+        query.diagnose(pl.DataFrame({"t": [1, 1], "x": [5, 0]}))
