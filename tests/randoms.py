@@ -77,6 +77,32 @@ def scenario(seed: int) -> Scenario:
     return random_scenario(Random(seed), name=f"seed {seed}")
 
 
+def sequenced(seed: int, on_spark: bool = False) -> Scenario:
+    """A scenario in which many events have one time; a column, or their order, tells them apart."""
+    drawn = scenario(seed)
+    is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
+    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
+        return sequenced(seed + 1_000_003, on_spark)
+    rng = Random(f"sequence {seed}")
+    beat = drawn.clock.beats(1)
+    coarse = beat * rng.choice((2, 3, 5, 10**6))
+    kind = rng.choice(("seq", "seq", "ROW"))
+    dtype = rng.choice((pl.Int64(), pl.Int16(), pl.UInt64()))
+    if on_spark:
+        kind, dtype = "seq", pl.Int64()
+    rows, last = [], 0
+    for row in drawn.rows:
+        ties = drawn.ties != "error" and kind == "seq"
+        last += rng.choice((0, 1, 1, 7)) if ties else 1
+        rows.append({**row, "ts": row["ts"] // coarse * beat, "seq": last})
+    return drawn.having(
+        rows=tuple(rows),
+        schema={**drawn.schema, "seq": dtype},
+        sequence=kind,
+        within=max(drawn.within, 3),
+    )
+
+
 def scenarios() -> SearchStrategy[Scenario]:
     """The same scenarios as a strategy of hypothesis; ``tests.shrink`` makes its finds small."""
     from hypothesis import strategies
@@ -114,6 +140,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
     if rng.random() < 0.3:
         drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
     drawn = drawn.having(limits=_limits(copy(rng), drawn))
+    drawn = drawn.having(definitions=_bridged(copy(rng), definitions))
     drawn = drawn.having(clauses=_with_distances(copy(rng), drawn, planted))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
@@ -123,14 +150,28 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
     while True:
         rows = _rows(rng, drawn, planted, length)
         try:
-            drawn.having(rows=rows).expected(most=_MOST * (10 if length > 40 else 1))
+            found = drawn.having(rows=rows).expected(most=_MOST * (10 if length > 40 else 1))
         except TooManyMatchesError:
             length = length * 2 // 3
             continue
+        if not found and definitions != drawn.definitions:
+            return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
         return drawn.having(rows=rows)
 
 
 # The query
+
+
+def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    """The definitions, now and then with runs that are bridged."""
+    rng = Random(f"{rng.random()} bridged")  # whatever else chance decides by the same draws
+    if rng.random() < 0.7:
+        return definitions
+    lengths = {d.predicate.text: rng.choice((None, 1, 1, 2, 3, 5)) for d in definitions}
+    return tuple(
+        replace(d, bridging=lengths[d.predicate.text] if rng.random() < 0.9 else None)
+        for d in definitions
+    )
 
 
 def _with_distances(

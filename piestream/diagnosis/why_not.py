@@ -31,7 +31,7 @@ __all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
 class NearMiss:
     """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, window, relation, distance, endpoint or limits; ``size`` says how large the
+    ``kind`` is threshold, duration, bridging, window, relation, distance, endpoint or limits; ``size`` says how large the
     change is, 0 being none, by which near misses are ranked; ``query`` is the changed query, which
     matches. Where a row of intervals would have to begin or end elsewhere, the query is as it was, and
     ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
@@ -215,7 +215,9 @@ def _around(
         last = min(last, max(end for _, end in near.values()))
     if first == INT64_MIN and last == INT64_MAX:
         return rows
-    room = 3 * rows.binding.compiled.ticks.within + 1
+    ticks = rows.binding.compiled.ticks
+    bridges = [bridge for bridge in ticks.bridging if bridge is not None]
+    room = 3 * ticks.within + max(bridges, default=0) + 1
     # what limits leave out depends on all that was given before
     first = INT64_MIN if rows.query.limits else max(first - room, INT64_MIN)
     return stretch(rows, first, min(last + room, INT64_MAX))

@@ -77,6 +77,13 @@ class SequenceColumn:
             return False
         return dtype.is_integer() or dtype.is_temporal() or dtype == pl.Null
 
+    def is_comparable(self, other: SequenceColumn) -> bool:
+        """Whether the integers of both columns have the order of their values."""
+        types = (self.dtype, other.dtype)
+        if all(dtype.is_integer() for dtype in types) and pl.UInt64 not in types:
+            return True
+        return self.dtype == other.dtype or pl.Null in types
+
     def as_words(self, column: pl.Expr) -> pl.Expr:
         """Values as integers in the same order."""
         if self.dtype == pl.UInt64:
@@ -254,6 +261,18 @@ def own_form(dtype: pl.DataType) -> str:
     if dtype.is_integer() or dtype.is_temporal() or dtype in (pl.Boolean, pl.Null):
         return INTEGER
     return CODE
+
+
+def tick_of(dtype: pl.DataType) -> int | None:
+    """The nanoseconds of a tick of a date or datetime column; None for other types."""
+    if isinstance(dtype, pl.Datetime):
+        return _NANOSECONDS_OF[dtype.time_unit]
+    return _DAY if dtype == pl.Date else None
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether a type is one of texts."""
+    return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
 
 
 def is_moment(dtype: pl.DataType) -> bool:

@@ -38,6 +38,7 @@ class Ticks:
     at_most: tuple[int | None, ...]
     cooldown: int | None = None
     distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
+    bridging: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

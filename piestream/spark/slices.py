@@ -3,7 +3,8 @@
 A match that is reported at ``r`` lies within ``[r - WITHIN, r]``. So a slice that owns the reports
 of ``[b, e)`` begins to read at the last event before ``b - WITHIN``: a run that was on before that
 event gets a wrong start, but one that is too early for any match of the slice, and every later run
-is whole. Each match is reported in exactly one slice, at its own time.
+is whole. With BRIDGING it begins so much earlier, so that it has the end of each run that one in the
+slice goes on with. Each match is reported in exactly one slice, at its own time.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             f"what reads {back} events back cannot be processed in slices of time",
             f"leave slices out, or go back at most {_MOST_BACK} events",
         )
-    within = binding.time.ticks(query.within, "WITHIN")
+    ticks = binding.compiled.ticks
+    within = ticks.within + max((b for b in ticks.bridging if b is not None), default=0)
     within += sum(_ticks_back(column) for column in binding.past)
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(
