@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import piestream as ps
+from piestream.cli.app import app
 
 _START = datetime(2026, 3, 29, 0, 30)
 
@@ -152,3 +156,38 @@ def test_what_conditions_cannot_say_is_refused(condition: str, message: str) -> 
     rows = _rows([0, 10], kind=["x", "y"])
     with pytest.raises(ps.QueryError, match=message):
         _found(f"B AS {condition}", rows)
+
+
+_DOUBLING = """
+    FROM s MATCH_RECOGNIZE (
+        ORDER BY ts MEASURES COUNT(*) AS n PATTERN ((A | B)+ C) {within}
+        DEFINE C AS SUM(A.n) > 2)
+"""
+
+
+def test_ways_that_may_double_with_each_row_are_warned_of_once() -> None:
+    rows = _rows([0, 10, 21, 25])
+    query = ps.query(_DOUBLING.format(within=""))
+    with pytest.warns(ps.ResultWarning, match=r"may double with each row: SUM\(A.n\)"):
+        query.run(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        query.run(rows)
+        query.open(schema=dict(rows.schema)).push(rows)
+    assert "at most 2^n of n rows, without a bound" in str(query.explain())
+    bounded = ps.query(_DOUBLING.format(within="WITHIN 1 min"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bounded.run(rows)
+    assert "at most 2^n of n rows, within WITHIN 1 min" in str(bounded.explain())
+
+
+def test_check_warns_of_ways_that_may_double(tmp_path: Path) -> None:
+    path = tmp_path / "query.sql"
+    path.write_text(_DOUBLING.format(within=""))
+    checked = CliRunner().invoke(app, ["check", str(path)])
+    assert checked.stdout == "ok\n"
+    assert "warning: line 3, column" in checked.stderr
+    assert "the ways to match may double with each row" in checked.stderr
+    path.write_text(_DOUBLING.format(within="WITHIN 9 s"))
+    assert CliRunner().invoke(app, ["check", str(path)]).stderr == ""
