@@ -20,7 +20,7 @@ from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
 from tests.row_scenario import RowScenario, row_scenario
-from tests.scenario import Clause, Definition, Scenario, _written
+from tests.scenario import Clause, Definition, Scenario, _written, windows_text
 from tests.truth import Expression, Past, binary, column, literal
 
 __all__ = [
@@ -57,6 +57,7 @@ class StreamSpec:
     rows: tuple[Mapping[str, Any], ...] = ()
     max_gap: int | None = None
     query: CombinedScenario | RowScenario | None = None
+    is_sequenced: bool = False  # whether the column seq orders its events of one time
 
     def text(self, scenario: CombinedScenario) -> str:
         """The stream as FROM or WITH has it."""
@@ -68,7 +69,7 @@ class StreamSpec:
             return f"({self.query.text()}) AS {self.name}"
         if self.kind == "events":
             gap = f" MAX GAP {clock.text(self.max_gap)}" if self.max_gap is not None else ""
-            return f"{self.name} ORDER BY ts{unit}{gap}"
+            return f"{self.name} ORDER BY ts{unit}{', seq' * self.is_sequenced}{gap}"
         more = {"rows": "", "identified": " ID id", "known": " KNOWN AT START"}[self.kind]
         return f"{self.name} FROM began TO ended{unit}{more}"
 
@@ -93,7 +94,8 @@ class CombinedScenario:
     definitions: tuple[tuple[int, Definition], ...]  # with the number of the stream
     clauses: tuple[Clause, ...]
     clock: Clock = field(default_factory=Clock)
-    within: int = 1_000
+    within: int | None = 1_000
+    windows: tuple[tuple[str, int], ...] = ()
     emit: Emit = Emit.TRIGGER
     keys: tuple[str, ...] = ()
     returns: tuple[Return, ...] = ()
@@ -111,7 +113,7 @@ class CombinedScenario:
         lines.append("DEFINE " + ",\n       ".join(defined))
         pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
         lines.append(f"PATTERN {pattern or self.definitions[0][1].name}")
-        lines.append(f"WITHIN {self.clock.text(self.within)}")
+        lines.append(f"WITHIN {windows_text(self.clock, self.within, self.windows)}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
         if self.returns:
@@ -161,6 +163,8 @@ class CombinedScenario:
         schema |= dict.fromkeys(stream.times, pl.Int64())
         if stream.kind == "identified":
             schema["id"] = pl.Int64()
+        if stream.is_sequenced:
+            schema["seq"] = pl.Int64()
         frame = pl.DataFrame([dict(row) for row in rows], schema=schema, orient="row")
         return frame.with_columns(pl.col(t).cast(self.clock.dtype) for t in stream.times)
 
@@ -244,6 +248,7 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         clauses=clauses,
         clock=base.clock,
         within=base.within,
+        windows=base.windows,
         emit=base.emit,
         keys=base.keys,
         returns=base.returns,
@@ -380,7 +385,7 @@ def _query_stream(
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
     if rng.random() < 0.8:  # the runs that the outer pattern was planted for
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
-        inner = inner.having(definitions=(own,), clauses=(), within=10_000)
+        inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
@@ -388,6 +393,7 @@ def _query_stream(
         clauses=inner.clauses,
         clock=base.clock,
         within=inner.within,
+        windows=inner.windows,
         keys=base.keys,
         returns=_returned(inner.definitions[0].name, base.keys),
     )

@@ -191,7 +191,14 @@ class RowHistory:
     def _decided(self) -> int | None:
         """The number of the row with which it is given; None if only the end of the rows decides."""
         times = self.target.times
-        low, high = bisect_left(times, self.last), len(times)
+        low = first = bisect_left(times, self.last)
+        high = len(times)
+        step = 1
+        while first + step < high:  # most are decided soon
+            if self._given(self._query, self._upto(times[first + step - 1])) is not None:
+                high = first + step - 1
+                break
+            low, step = first + step, 2 * step
         while low < high:
             middle = (low + high) // 2
             if self._given(self._query, self._upto(times[middle])) is not None:

@@ -339,7 +339,8 @@ class CombinedStream(Stream):
         free = [n for n in range(self.detector.n_partitions) if n not in used]
         self._events.make_room(self.detector.n_partitions)
         self._events.forget(np.array(free, np.int64))
-        before = now - self.detector.window - 1
+        looks_back = self.detector.compiled.ticks.looks_back
+        before = INT64_MIN if looks_back is None else now - looks_back - 1
         self._intervals.forget(before, self.detector.awaited_rows(), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
@@ -373,7 +374,8 @@ class CombinedStream(Stream):
         group_of = np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
         rows = grouped.sorted_rows()
         times, streams = rows[TIME].to_numpy(), rows[STREAM].to_numpy()
-        order = np.lexsort((streams, times, group_of))
+        sequences = [rows[name].to_numpy() for name in union.sequence_columns]
+        order = np.lexsort((streams, *sequences, times, group_of))
         rows, group_of = rows[order], group_of[order]
         keep = self._untied(rows, group_of)
         if not keep.all():
@@ -395,6 +397,9 @@ class CombinedStream(Stream):
             & (streams[1:] == streams[:-1])
             & ~ready[streams[1:]]
         )
+        for name in self._union.sequence_columns:
+            sequences = rows[name].to_numpy()
+            again[1:] &= sequences[1:] == sequences[:-1]
         keep = ~again
         if self.ties == "last":
             keep = np.ones(len(rows), np.bool_)
