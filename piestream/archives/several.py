@@ -18,7 +18,7 @@ import polars as pl
 from piestream.adapters.binding import bound
 from piestream.adapters.inputs import Inputs, bound_inputs
 from piestream.adapters.read_columns import lazily_read
-from piestream.archives import planning
+from piestream.archives import costs
 from piestream.archives.archive import Archive
 from piestream.archives.cores import NULL_CELL, Core, Spans, later
 from piestream.archives.decoding import Decoder
@@ -143,7 +143,7 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
     """The rows of one archive around the times at which a match can be reported; None: all."""
     pages, binding = part.archive.pages, part.binding
     reserved = any(name.startswith(RESERVED) for name in binding.columns)
-    if pages.n_rows < planning.LEAST_ROWS or binding.past or reserved:
+    if pages.n_rows < costs.LEAST_ROWS or binding.past or reserved:
         return None
     own_window = -(-window // part.ticks)
     spans = allowed.bridged(window + 2 * part.ticks)
@@ -158,7 +158,6 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
     wanted = np.zeros(len(pages), np.bool_)
     for core in cores:
         wanted |= selection.wanted(core)
-    most = min(planning.MOST_SHARE * pages.n_rows, planning.MOST_TOGETHER)
-    if pages.rows[wanted].sum() > most:
+    if pages.rows[wanted].sum() > costs.MOST_TOGETHER or not costs.is_worth_it(pages, wanted):
         return None
     return decoder.rows_of(selection.read_together(cores, options.ties))

@@ -21,7 +21,7 @@ from piestream.archives.pages import Pages, Words
 from piestream.archives.planning import BATCH_ROWS, ArchivePlan
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
 from piestream.expressions.backends import spark_text
-from piestream.language.model import Query
+from piestream.language.model import Emit, Query
 from piestream.language.options import AtEnd, RunOptions
 
 __all__ = ["all_rows", "with_frames"]
@@ -69,7 +69,7 @@ def _chosen(plan: ArchivePlan) -> Words | None:
 
     Spark evaluates what predicates read of earlier rows by itself, for which it needs all of them.
     """
-    if plan.cores is None or plan.binding.past:
+    if plan.cores is None or plan.binding.past or plan.query.emit is Emit.BOTH:
         return None
     if not plan.cores:
         return np.zeros(0, np.int64)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import planning
+from piestream.archives import costs
 from piestream.archives.on_spark import SparkArchive
 from piestream.spark.archives import with_frames
 from tests.spark.streams import rows_of
@@ -25,7 +25,9 @@ _START = datetime(2026, 3, 1)
 
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "_READ", 0)
+    monkeypatch.setattr(costs, "_PAGE", 0)
 
 
 def _rows(n: int = 6000) -> pl.DataFrame:
