@@ -25,11 +25,12 @@ from piestream.language.model import (
     Return,
     Symbol,
 )
+from piestream.language.windows import NO_WINDOW
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
 from tests.truth import Expression, Past
 
-__all__ = ["Reported", "TieError", "TooManyMatchesError", "given", "matches"]
+__all__ = ["Reported", "TieError", "TooManyMatchesError", "given", "in_windows", "matches"]
 
 T = TypeVar("T")
 
@@ -217,6 +218,17 @@ def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[R
             continue
         kept.append(one)
     return kept
+
+
+def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: Time) -> bool:
+    """Whether a match, or a part of one, is within the windows of all symbols and of some (SPEC 8.6)."""
+    if query.within != NO_WINDOW and report - min(starts.values()) > clock.ticks(query.within):
+        return False
+    return all(
+        report - starts[w.symbol] <= clock.ticks(w.length)
+        for w in query.windows
+        if w.symbol in starts
+    )
 
 
 class _Partition:
@@ -532,21 +544,20 @@ class _Partition:
     def rows(self, most: int) -> list[dict[str, Any]]:
         """The rows of the partition in the order of their reports."""
         names = sorted(symbol.name for symbol in self.query.symbols)
-        within = self.clock.ticks(self.query.within)
         found: list[tuple[int, list[int], Match]] = []
 
         for count, match in enumerate(self._bindings({}, names)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
-            first = self.moments[min(i.start for i in match.intervals.values())].time
             if self.query.emit is Emit.COMPLETION:
                 if match.completion is None:
                     continue
                 at = match.completion
             else:
                 at = match.trigger
+            starts = {n: self.moments[i.start].time for n, i in match.intervals.items()}
             now = max(moment.time for moment in self.moments[: at + 1])
-            if now - first <= within and self._passes(match, at):
+            if in_windows(self.query, self.clock, starts, now) and self._passes(match, at):
                 found.append((at, [match.intervals[name].start for name in names], match))
         found.sort(key=lambda one: one[:2])
         reported = []

@@ -19,7 +19,7 @@ import polars as pl
 
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
-from piestream.relations import ALL_NAMES
+from piestream.relations import ALL_NAMES, Relation
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
 from tests.scenario import Clause, Definition, Limits, Scenario, Where
@@ -147,6 +147,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         # Long enough for intervals to leave the window and for room to be used again.
         length = rng.randint(100, 200)
         drawn = drawn.having(within=max(rng.randint(4, 25), sum(least)))
+    drawn = drawn.having(**_windows(copy(rng), drawn, planted))
     while True:
         rows = _rows(rng, drawn, planted, length)
         try:
@@ -184,7 +185,7 @@ def _with_distances(
         (d.at_least or 0) <= planted[d.name][1] - planted[d.name][0] <= (d.at_most or _PLANTED)
         for d in drawn.definitions
     )
-    if rng.random() < 0.76 or not lasting or max(starts) - min(starts) > drawn.within:
+    if rng.random() < 0.76 or not lasting or max(starts) - min(starts) > (drawn.within or 0):
         return drawn.clauses
     found: list[Clause] = []
     for clause in drawn.clauses:
@@ -209,6 +210,54 @@ def _with_distances(
             distance = of_x, of_y, sign, beats
             found.append(Clause(x, y, distance=distance, written=written, turned=turned))
     return tuple(found)
+
+
+#: Of these signs of ``y - x``, those that bound how long before y, and how long behind it, x may lie.
+_UPPER, _LOWER = ("<", "<=", "=", "BETWEEN"), (">", ">=", "=", "BETWEEN")
+
+
+def _windows(rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    """Windows of some symbols, long enough for the planted match, beside that of all or instead."""
+    rng.random()
+    if rng.random() < 0.8:
+        return {}
+    named = set(rng.sample(drawn.symbols, rng.randint(1, len(drawn.symbols))))
+    last = max(end for _, end in planted.values())
+    is_alone = rng.random() < 0.7
+    while is_alone:  # of the others something must say how long they are kept after their ends
+        missing = [s for s in drawn.symbols if s not in named and not _is_bounded(s, named, drawn)]
+        if not missing:
+            break
+        named.add(missing[0])
+    least = {one.name: one.at_least or 0 for one in drawn.definitions}
+    windows = []
+    for name in rng.sample(drawn.symbols, len(drawn.symbols)):
+        shortest = max(last - planted[name][0], least[name], 1)
+        length = shortest + rng.choice((rng.randint(0, 12), rng.randint(9, 40), 60, 200))
+        if name in named:
+            windows.append((name, length))
+    lengths = {length for _, length in windows}
+    if is_alone and len(named) == len(drawn.symbols) and len(lengths) == 1:
+        return {"within": lengths.pop()}
+    return {"windows": tuple(windows), **({"within": None} if is_alone else {})}
+
+
+def _is_bounded(symbol: str, named: set[str], drawn: Scenario) -> bool:
+    """Whether a clause says that an interval of a symbol ends not long before one with a window."""
+    for clause in drawn.clauses:
+        if symbol not in (clause.x, clause.y) or not named & {clause.x, clause.y}:
+            continue
+        if clause.distance is not None:
+            bounding = _UPPER if clause.x == symbol else _LOWER
+            if clause.distance[2] in bounding:
+                return True
+            continue
+        earlier = Relation.BEFORE | Relation.FOLLOWED_BY
+        if clause.y == symbol:
+            earlier = Relation.AFTER | Relation.FOLLOWS
+        if not clause.relations() & earlier:
+            return True
+    return False
 
 
 def _limits(rng: Random, drawn: Scenario) -> Limits:

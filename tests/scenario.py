@@ -8,7 +8,7 @@ does not depend on the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from piestream.language.model import (
     Source,
     Symbol,
 )
+from piestream.language.windows import NO_WINDOW, Window
 from piestream.relations import ALL_NAMES, Relation, intersect, inverse
 from tests import oracle
 from tests.clock import Clock
@@ -264,7 +265,8 @@ class Scenario:
     rows: tuple[Mapping[str, Any], ...]
     schema: Mapping[str, pl.DataType]  # of the columns, the time column first
     clock: Clock = field(default_factory=Clock)
-    within: int = 1_000
+    within: int | None = 1_000  # of all symbols
+    windows: tuple[tuple[str, int], ...] = ()  # of some of them
     max_gap: int | None = None
     emit: Emit = Emit.TRIGGER
     keys: tuple[str, ...] = ()
@@ -302,7 +304,7 @@ class Scenario:
             head,
             "DEFINE " + ",\n       ".join(d.text(self.clock) for d in self.definitions),
             f"PATTERN {pattern or self.definitions[0].name}",
-            f"WITHIN {self.clock.text(self.within)}",
+            f"WITHIN {windows_text(self.clock, self.within, self.windows)}",
         ]
         if self.where is not None:
             lines.append(f"WHERE {self.where(self.clock).condition.text}")
@@ -347,7 +349,13 @@ class Scenario:
         return Query(
             symbols=tuple(symbols),
             constraints=tuple(Constraint(*p, set_, distances[p]) for p, set_ in allowed.items()),
-            within=self.clock.duration(self.within),
+            within=NO_WINDOW if self.within is None else self.clock.duration(self.within),
+            windows=tuple(
+                Window(name, self.clock.duration(length))
+                for name, length in sorted(
+                    self.windows, key=lambda window: self.symbols.index(window[0])
+                )
+            ),
             returns=self.returns or tuple(default),
             streams=(
                 Source(
@@ -390,6 +398,12 @@ class Scenario:
         """Everything that is needed to see it again."""
         rows = "\n".join(f"    {dict(row)}," for row in self.rows)
         return f"{self.name}\n{self.text()}-- {self.clock}, ties={self.ties!r}\nrows = [\n{rows}\n]"
+
+
+def windows_text(clock: Clock, within: int | None, windows: Iterable[tuple[str, int]]) -> str:
+    """WITHIN as it is written, without the word."""
+    parts = [] if within is None else [clock.text(within)]
+    return ", ".join([*parts, *(f"{clock.text(length)} OF {name}" for name, length in windows)])
 
 
 def _written(item: Return) -> str:

@@ -96,8 +96,8 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
         yield drawn.having(max_gap=None)
     if drawn.emit is not Emit.TRIGGER:
         yield drawn.having(emit=Emit.TRIGGER)
-    if drawn.within != 10_000:
-        yield drawn.having(within=10_000)
+    if drawn.within != 10_000 or drawn.windows:
+        yield drawn.having(within=10_000, windows=())
     if drawn.keys:
         yield drawn.having(keys=drawn.keys[1:])
     yield from _with_plainer_times(drawn)

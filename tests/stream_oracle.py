@@ -27,7 +27,15 @@ from piestream.language.model import (
 )
 from piestream.relations import ALL_NAMES
 from tests.clock import Clock
-from tests.oracle import _AGGREGATES, _COMPARED, Row, TieError, TooManyMatchesError, _missing
+from tests.oracle import (
+    _AGGREGATES,
+    _COMPARED,
+    Row,
+    TieError,
+    TooManyMatchesError,
+    _missing,
+    in_windows,
+)
 from tests.row_patterns.oracle import item_value, known_matches
 from tests.truth import Expression, Past
 
@@ -488,20 +496,21 @@ class _Partition:
 
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.symbols)
-        within = self.clock.ticks(self.query.within)
         emit = self.query.emit
         reports = []
         for count, (bound, trigger) in enumerate(self._bindings({}, names, -(1 << 70))):
             if count >= self.inputs.most:
                 raise TooManyMatchesError("too many matches in one partition")
-            first = min(known.start for known in bound.values())
+            began = {name: known.start for name, known in bound.items()}
             ends = [e for known in bound.values() for e in (known.end, known.end_since)]
             completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)
             starts = [bound[name].start for name in names]
             if emit is Emit.COMPLETION:
-                if completion is not None and self._taken(completion) - first <= within:
+                if completion is not None and in_windows(
+                    self.query, self.clock, began, self._taken(completion)
+                ):
                     reports.append((completion, 1, starts, bound))
-            elif self._taken(trigger) - first <= within:
+            elif in_windows(self.query, self.clock, began, self._taken(trigger)):
                 reports.append((trigger, 0, starts, bound))
                 if emit is Emit.BOTH and completion is not None:
                     reports.append((completion, 1, starts, bound))

@@ -20,7 +20,7 @@ from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
 from tests.row_scenario import RowScenario, row_scenario
-from tests.scenario import Clause, Definition, Scenario, _written
+from tests.scenario import Clause, Definition, Scenario, _written, windows_text
 from tests.truth import Expression, Past, binary, column, literal
 
 __all__ = [
@@ -94,7 +94,8 @@ class CombinedScenario:
     definitions: tuple[tuple[int, Definition], ...]  # with the number of the stream
     clauses: tuple[Clause, ...]
     clock: Clock = field(default_factory=Clock)
-    within: int = 1_000
+    within: int | None = 1_000
+    windows: tuple[tuple[str, int], ...] = ()
     emit: Emit = Emit.TRIGGER
     keys: tuple[str, ...] = ()
     returns: tuple[Return, ...] = ()
@@ -112,7 +113,7 @@ class CombinedScenario:
         lines.append("DEFINE " + ",\n       ".join(defined))
         pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
         lines.append(f"PATTERN {pattern or self.definitions[0][1].name}")
-        lines.append(f"WITHIN {self.clock.text(self.within)}")
+        lines.append(f"WITHIN {windows_text(self.clock, self.within, self.windows)}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
         if self.returns:
@@ -247,6 +248,7 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         clauses=clauses,
         clock=base.clock,
         within=base.within,
+        windows=base.windows,
         emit=base.emit,
         keys=base.keys,
         returns=base.returns,
@@ -383,7 +385,7 @@ def _query_stream(
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
     if rng.random() < 0.8:  # the runs that the outer pattern was planted for
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
-        inner = inner.having(definitions=(own,), clauses=(), within=10_000)
+        inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
@@ -391,6 +393,7 @@ def _query_stream(
         clauses=inner.clauses,
         clock=base.clock,
         within=inner.within,
+        windows=inner.windows,
         keys=base.keys,
         returns=_returned(inner.definitions[0].name, base.keys),
     )

@@ -73,8 +73,8 @@ def smaller(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
         yield drawn.having(returns=drawn.returns[:k] + drawn.returns[k + 1 :])
     if drawn.emit is not Emit.TRIGGER:
         yield drawn.having(emit=Emit.TRIGGER)
-    if drawn.within != 10_000:
-        yield drawn.having(within=10_000)
+    if drawn.within != 10_000 or drawn.windows:
+        yield drawn.having(within=10_000, windows=())
     if drawn.keys:
         yield _with_keys(drawn, drawn.keys[1:])
     if drawn.ties != "error":

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -349,8 +350,26 @@ def test_the_builder_says_the_same() -> None:
 
 def test_what_looks_into_rows_refuses_events_of_one_time() -> None:
     query = ps.query("FROM s ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9")
-    with pytest.raises(ps.QueryError, match="what looks into rows cannot tell events of one time"):
-        query.diagnose(pl.DataFrame({"t": [1, 1], "x": [5, 0]}))
+    frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
+    for ask in (query.diagnose, query.intervals, query.timeline):
+        with pytest.raises(ps.QueryError, match="looks into rows cannot tell events of one time"):
+            ask(frame)
+
+
+def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"t": np.arange(400) // 7, "q": drawn.permutation(400), "x": drawn.integers(0, 4, 400)}
+    )
+    kept = ps.archive(tmp_path / "lake", time="t", key=[])
+    for part in frame.iter_slices(150):
+        kept.append(part)
+    text = "FROM s ORDER BY t, {} DEFINE a AS x > 1, b AS x = 1 PATTERN a meets b WITHIN 3"
+    expected = ps.query(text.format("q")).run(frame)
+    assert len(expected) > 20
+    assert ps.query(text.format("q")).run(kept).equals(expected)
+    with pytest.raises(ps.QueryError, match="an archive keeps its rows by key and time"):
+        ps.query(text.format("ROW")).run(kept)
 
 
 def test_what_orders_events_of_several_streams_is_of_one_type() -> None:

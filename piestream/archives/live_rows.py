@@ -55,6 +55,8 @@ class ArchivedRows:
         self.converted = converted
         self.binding = binding
         self.keys = partition_columns(self.projection)
+        #: The generation that was listed last, and its files.
+        self._listed: tuple[int, dict[str, tuple[int, int]]] = (-1, {})
         #: How many rows have been read so far.
         self.n_read = 0
 
@@ -106,6 +108,8 @@ class ArchivedRows:
         self.archive.refresh()
         if self.is_empty:
             return {}
+        if self.archive.time is not None and self.archive.generation == self._listed[0]:
+            return self._listed[1]
         firsts, lasts = self._times
         files = self._pages.files
         names = [str(path) for path in self._pages.paths]
@@ -114,6 +118,7 @@ class ArchivedRows:
             own = files == number
             if own.any():
                 found[name] = (int(firsts[own].min()), int(lasts[own].max()))
+        self._listed = self.archive.generation, found
         return found
 
     def read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:

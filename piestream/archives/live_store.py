@@ -179,9 +179,7 @@ class RowStore:
             return
         first = _back(first, self.ticks)
         if self._until <= last:
-            if self._everything is not None:
-                self._read(None, self._until, last)
-            elif len(self._known):
+            if len(self._known):
                 self._read(self._known.select(self.keys), self._until, last)
             self._until = last + 1
         if not self.leads and self._everything is not None and self._everything <= first:

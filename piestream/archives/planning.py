@@ -35,6 +35,12 @@ class ArchivePlan:
     """What a query reads of an archive: the pages of its cores, or all."""
 
     def __init__(self, query: Query, pages: Pages, options: RunOptions) -> None:
+        if query.streams[0].row_order and pages.time is not None:
+            raise query.fault(
+                ("order_by",),
+                "an archive keeps its rows by key and time, not in the order in which they came",
+                "name a column that orders events of one time, as in ORDER BY ts, seq",
+            )
         self.query = query
         self.pages = pages
         self.binding = bound(query, self.pages.schema)

@@ -7,8 +7,9 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
 from piestream.archives.row_reach import is_bounded
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
-from piestream.language.model import NO_WINDOW, Constraint, Emit, Query, Source, Symbol
+from piestream.language.model import Constraint, Emit, Query, Source, Symbol
 from piestream.language.options import RunOptions
+from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks
 
@@ -43,7 +44,7 @@ class Reach:
 _KNOWN: dict[type, frozenset[str]] = {
     Query: frozenset({
         "symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
-        "rows", "limits", "origin", "names",
+        "rows", "limits", "origin", "names", "windows",
     }),
     Symbol: frozenset({
         "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
@@ -60,8 +61,9 @@ _KNOWN: dict[type, frozenset[str]] = {
 def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | None:
     """How far a query looks; None where its matches depend on rows that are far away.
 
-    They do where rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of
-    the rows counts (``at_end``), and in row patterns without WITHIN.
+    They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
+    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of the rows counts
+    (``at_end``), and in row patterns without WITHIN.
     """
     once = query if query.limits else replace(query, emit=Emit.TRIGGER)
     if query.is_combined or not is_local(once, options):
@@ -81,7 +83,10 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
 
 def is_local(query: Query, options: RunOptions) -> bool:
     """Whether a match depends on nothing but the rows of its window, but for what predicates read."""
-    if query.within == NO_WINDOW or query.emit is Emit.BOTH or options.at_end != "open":
+    names = {symbol.name for symbol in query.symbols}
+    if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
+        return False
+    if query.emit is Emit.BOTH or options.at_end != "open":
         return False
     if query.rows is not None and not is_bounded(query):
         return False

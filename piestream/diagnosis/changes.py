@@ -13,12 +13,19 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.intervals import bounds_of, unbridged
-from piestream.diagnosis.parts import START, duration_of_ticks, forever, without_limits
+from piestream.diagnosis.parts import (
+    START,
+    duration_of_ticks,
+    forever,
+    with_window,
+    without_limits,
+)
 from piestream.diagnosis.target import OPEN, Target
 from piestream.expressions.columns import column_named
 from piestream.language.distances import Distance, distances_of, normalized
 from piestream.language.emission import limits_text
 from piestream.language.model import Constraint, Query, Symbol
+from piestream.language.windows import NO_WINDOW, all_windows
 from piestream.relations import (
     ANY,
     ENDPOINT_ORDER,
@@ -101,16 +108,48 @@ def with_symbol(query: Query, changed: Symbol) -> Query:
 
 
 def windows(target: Target) -> Iterator[Proposal]:
-    """A longer window."""
+    """Longer windows."""
     query, time = target.rows.query, target.rows.time
-    within = target.rows.binding.compiled.ticks.within
-    for match in target.nearest(replace(query, within=forever(time)), _duration_of_match):
-        length = _duration_of_match(match)
-        if length > within:
-            shown = cell_text(target.length(length))
-            changed = replace(query, within=duration_of_ticks(length, time))
-            text = f"the match takes {shown} (WITHIN {query.within}); with WITHIN {changed.within} it matches"
-            yield Proposal("window", changed, (length - within) / max(within, 1), text)
+    windows = {
+        one.symbol: time.ticks(one.length, "WITHIN")
+        for one, _ in all_windows((), query.within, query.windows)
+    }
+    of_all = None if query.within == NO_WINDOW else time.ticks(query.within, "WITHIN")
+
+    def exceeded(match: dict[str, Any]) -> dict[str | None, tuple[int, int]]:
+        """The windows that are too short for a match, and how long they would have to be."""
+        takes = {name: int(match["report"] - match[f"{START}{name}"]) for name in windows}
+        found: dict[str | None, tuple[int, int]] = {
+            name: (takes[name], length) for name, length in windows.items() if takes[name] > length
+        }
+        if of_all is not None and _duration_of_match(match) > of_all:
+            found[None] = _duration_of_match(match), of_all
+        return found
+
+    def excess(match: dict[str, Any]) -> float:
+        return sum((takes - had) / max(had, 1) for takes, had in exceeded(match).values())
+
+    for match in target.nearest(with_window(query, forever(time)), excess):
+        longer = exceeded(match)
+        if not longer:
+            continue
+        lengths = {name: duration_of_ticks(takes, time) for name, (takes, _) in longer.items()}
+        changed = replace(
+            query,
+            within=lengths.get(None, query.within),
+            windows=tuple(
+                replace(one, length=lengths.get(one.symbol, one.length)) for one in query.windows
+            ),
+        )
+        shown = [
+            cell_text(target.length(takes)) + (f" from {name}" if name else "")
+            for name, (takes, _) in longer.items()
+        ]
+        text = (
+            f"the match takes {' and '.join(shown)} (WITHIN {query.within_text}); with WITHIN "
+            f"{changed.within_text} it matches"
+        )
+        yield Proposal("window", changed, excess(match), text)
 
 
 def _duration_of_match(match: dict[str, Any]) -> int:

@@ -54,7 +54,7 @@ class FilterLoss:
     name: str
     written: str
     left: Count
-    shortest: Any = None  # of the pattern: the least window in which a match is reported
+    shortest: str = ""  # of the pattern: the least windows in which a match is reported
     remedy: str = ""  # what would leave some where it leaves none
 
 
@@ -200,8 +200,7 @@ class Diagnosis:
         previous = self.filters[0]
         for filter in self.filters[1:]:
             if previous.left.number and not filter.left.number:
-                shortest = f"; the shortest takes {cell_text(previous.shortest)}"
-                extra = shortest if filter.name == "window" else filter.remedy
+                extra = f"; {previous.shortest}" if filter.name == "window" else filter.remedy
                 yield f"{filter.written} leaves out all {previous.left}{extra}"
             previous = filter
         for pairs in self.pairs:
@@ -228,10 +227,14 @@ class Diagnosis:
         tables = self.tables
         yield "intervals", tables["intervals"], ""
         if "pairs" in tables:
-            within = f"pairs of valid intervals whose starts lie within {self.query.within}"
+            within = "pairs of valid intervals whose starts "
+            if self.query.windows:
+                within += f"WITHIN {self.query.within_text} allows"
+            else:
+                within += f"lie within {self.query.within}"
             yield "pairs", tables["pairs"], within + _more(p.allowed for p in self.pairs)
         if "pattern" in tables:
-            grown = f"as it grows in join order, within {self.query.within}"
+            grown = f"as it grows in join order, within {self.query.within_text}"
             yield "pattern", tables["pattern"], grown + _more(s.matches for s in self.steps)
         yield "filters", tables["filters"], _more(f.left for f in self.filters).lstrip("; ")
         yield "result", None, self.summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from piestream.diagnosis.parts import forever, without_limits
+from piestream.diagnosis.parts import forever, with_window, without_limits
 from piestream.language.emission import limits_text
 from piestream.language.model import Emit, Query
 from piestream.plan.columns import TimeColumn
@@ -26,8 +26,8 @@ class Filter:
 WINDOW = Filter(
     "window",
     is_used=lambda query: True,
-    written=lambda query: f"WITHIN {query.within}",
-    lifted=lambda query, time: replace(query, within=forever(time)),
+    written=lambda query: f"WITHIN {query.within_text}",
+    lifted=lambda query, time: with_window(query, forever(time)),
 )
 COMPLETION = Filter(
     "completion",

@@ -14,15 +14,17 @@ from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCou
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import all_runs, bounds_of
 from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
-from piestream.diagnosis.parts import START, endpoints, forever, restricted
+from piestream.diagnosis.parts import START, endpoints, forever, restricted, with_window
 from piestream.diagnosis.row_patterns import diagnose_row_pattern
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.language.distances import Distance
 from piestream.language.model import Constraint, Emit, Query, Symbol
 from piestream.language.options import BoundedOptions
+from piestream.language.windows import NO_WINDOW, all_windows
 from piestream.plan.join_order import Step as JoinStep
 from piestream.relations import Relation, relations_ordered
+from piestream.show.table import cell_text
 
 __all__ = ["diagnose", "diagnose_rows"]
 
@@ -112,11 +114,16 @@ def _counts(rows: GivenRows, symbol: Symbol, table: pl.DataFrame) -> SymbolCount
 
 
 def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
-    window = min(rows.binding.compiled.ticks.within, _LATEST >> 1)
+    kept = rows.binding.compiled.ticks.kept
+    windows = {
+        symbol.name: _LATEST >> 1 if one.after_end else min(one.length, _LATEST >> 1)
+        for symbol, one in zip(rows.query.symbols, kept, strict=True)
+    }
     for constraint in rows.query.constraints:
         x, y = rows.query.symbol(constraint.x), rows.query.symbol(constraint.y)
         same = rows.query.same_predicate(x, y)
-        found = pairs_of(constraint, tables[x.name], tables[y.name], window, same)
+        apart = -windows[y.name], windows[x.name]
+        found = pairs_of(constraint, tables[x.name], tables[y.name], apart, same)
         if x.stream == y.stream and rows.query.stream_of(x.name).is_ready_made:
             same_rows = None if found.is_more else _same_rows(rows, constraint, tables)
             found = (
@@ -128,13 +135,16 @@ def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
 
 
 def _near(rows: GivenRows, constraint: Constraint) -> Count:
-    """How many pairs keep a constraint with its distances, of those that start within the window."""
+    """How many pairs keep a constraint with its distances, of those that start within the windows."""
     x, y = constraint.x, constraint.y
-    window = rows.query.within
-    apart = (Distance(x, "ts", y, "ts", "<=", window), Distance(y, "ts", x, "ts", "<=", window))
-    within_window = replace(constraint, distances=constraint.distances + apart)
     part = restricted(rows.query, [x, y])
-    return count(rows, replace(part, constraints=(within_window,), within=forever(rows.time)))
+    apart = (
+        Distance(y if one.symbol == x else x, "ts", one.symbol, "ts", "<=", one.length)
+        for one, _ in all_windows((x, y), part.within, part.windows)
+    )
+    within_window = replace(constraint, distances=(*constraint.distances, *apart))
+    part = with_window(part, forever(rows.time))
+    return count(rows, replace(part, constraints=(within_window,)))
 
 
 def _same_rows(
@@ -147,7 +157,7 @@ def _same_rows(
     """
     x, y = (tables[name].filter("valid") for name in (constraint.x, constraint.y))
     part = restricted(rows.query, [constraint.x, constraint.y])
-    part = replace(part, within=forever(rows.time))
+    part = with_window(part, forever(rows.time))
 
     def pairs(by: list[str], only: pl.Expr) -> int:
         own, other = (t.filter(only).group_by(by).agg(number=pl.len()) for t in (x, y))
@@ -224,11 +234,22 @@ def _remedy(rows: GivenRows, query: Query, filter: str) -> str:
     return ""
 
 
-def _shortest(rows: GivenRows, found: pl.DataFrame) -> Any:
-    """The least window in which one of these matches is reported."""
-    starts = [pl.col(f"{START}{symbol.name}") for symbol in rows.query.symbols]
+def _shortest(rows: GivenRows, found: pl.DataFrame) -> str:
+    """The least window in which one of these matches is reported: of all symbols, and of each with one."""
+    query = rows.query
+    of: dict[str, list[str]] = {}
+    if query.within != NO_WINDOW:
+        of[""] = [symbol.name for symbol in query.symbols]
+    of |= {f" from {window.symbol}": [window.symbol] for window in query.windows}
+    waits = [_least_wait(rows, found, names) + since for since, names in of.items()]
+    return "the shortest takes " + ", ".join(waits)
+
+
+def _least_wait(rows: GivenRows, found: pl.DataFrame, names: list[str]) -> str:
+    """The least time from the first start of some symbols to the report."""
+    starts = [pl.col(f"{START}{name}") for name in names]
     waits = found.select(
         pl.col("detected_at").to_physical().cast(pl.Int64)
         - pl.min_horizontal(starts).to_physical().cast(pl.Int64)
     ).to_series()
-    return rows.time.as_lengths(pl.Series([waits.min()], dtype=pl.Int64))[0]
+    return cell_text(rows.time.as_lengths(pl.Series([waits.min()], dtype=pl.Int64))[0])

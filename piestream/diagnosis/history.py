@@ -14,7 +14,7 @@ from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.conditions import CONDITIONS, Condition
 from piestream.diagnosis.intervals import bounds_of, unbridged
 from piestream.diagnosis.partition import plain, stretch
-from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted
+from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted, with_window
 from piestream.diagnosis.rows import GivenRows
 from piestream.language.distances import distance_texts
 from piestream.language.model import Constraint, Emit, Query, RelationOf
@@ -196,7 +196,7 @@ class History:
 
     def _valid_at(self, name: str) -> int:
         part = restricted(self.rows.query, [name])
-        part = replace(part, within=forever(self.rows.time))
+        part = with_window(part, forever(self.rows.time))
         at = self._report_of(part)
         bounds = bounds_of(self.rows, self.rows.query.symbol(name))
         if bounds.at_least is None or bounds.at_most is not None or bounds.most is not None:

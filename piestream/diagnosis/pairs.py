@@ -29,7 +29,7 @@ _PIECE = 1 << 18
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of a constraint whose starts lie no further apart than the window is long.
+    """The pairs of a constraint whose starts lie no further apart than the windows are long.
 
     ``of`` counts them by the name of the relation that holds. ``undecided`` pairs are of intervals
     that are both open at the end, whose relation may become an allowed one or not.
@@ -79,18 +79,22 @@ def _sorted(found: Counter[str]) -> dict[str, int]:
 
 
 def pairs_of(
-    constraint: Constraint, x: pl.DataFrame, y: pl.DataFrame, window: int, same_runs: bool
+    constraint: Constraint,
+    x: pl.DataFrame,
+    y: pl.DataFrame,
+    apart: tuple[int, int],
+    same_runs: bool,
 ) -> Pairs:
     """The pairs of two tables of runs: ``partition``, ``ts``, ``te``, ``open`` and ``valid``.
 
-    ``same_runs``: both symbols have the same runs, and never bind one.
+    ``apart``: the least and the greatest that ``y.ts - x.ts`` may be. ``same_runs``: both symbols have the same runs, and never bind one.
     """
     precise = constraint.relations & Relation(sum(PRECISE_FORM.values()))
     # what follows immediately is judged among all runs, whether they are valid or not
     x_table, y_table = (t if precise else t.filter(pl.col("valid")) for t in (x, y))
     found: Counter[str] = Counter()
     undecided = looked_at = 0
-    bound = f"y.ts - x.ts BETWEEN -{window} AND {window}"
+    bound = f"y.ts - x.ts BETWEEN {apart[0]} AND {apart[1]}"
     # an open interval ends after every other
     for pairs in join_pieces(
         x_table, y_table, ANY | precise, rows=_PIECE, on="partition", where=bound, relation="how"

@@ -35,6 +35,7 @@ __all__ = [
     "restricted",
     "runs_of",
     "with_inner",
+    "with_window",
     "without_bridge",
     "without_limits",
 ]
@@ -56,6 +57,11 @@ def duration_of_ticks(ticks: int, time: TimeColumn) -> Duration:
 def forever(time: TimeColumn) -> Duration:
     """A window that leaves nothing out."""
     return duration_of_ticks(_FOREVER, time)
+
+
+def with_window(query: Query, length: Duration) -> Query:
+    """A query with this window of all symbols alone."""
+    return replace(query, within=length, windows=())
 
 
 def any_length(symbol: Symbol) -> Symbol:
@@ -110,8 +116,7 @@ def _alone(query: Query, name: str, within: Duration, more: tuple[Return, ...]) 
     """All intervals of a symbol, whatever their lengths: at their triggers and at their ends."""
     alone = replace(query, symbols=(any_length(query.symbol(name)),), constraints=())
     return replace(
-        alone,
-        within=within,
+        with_window(alone, within),
         returns=(*identity(alone), *more),
         emit=Emit.BOTH,
         where=None,
@@ -131,6 +136,7 @@ def restricted(query: Query, symbols: Collection[str]) -> Query:
         query,
         symbols=kept,
         constraints=tuple(c for c in query.constraints if c.x in symbols and c.y in symbols),
+        windows=tuple(window for window in query.windows if window.symbol in symbols),
     )
     return replace(
         part,
@@ -146,7 +152,7 @@ def pair(query: Query, constraint: Constraint, time: TimeColumn) -> Query:
     part = restricted(query, [constraint.x, constraint.y])
     symbols = tuple(map(any_length, part.symbols))
     only = tuple(c for c in part.constraints if c == constraint)
-    return replace(part, symbols=symbols, constraints=only, within=forever(time))
+    return replace(with_window(part, forever(time)), symbols=symbols, constraints=only)
 
 
 def partitioned_by(query: Query, column: str) -> Query:

@@ -219,7 +219,8 @@ def _around(
     bridges = [bridge for bridge in ticks.bridging if bridge is not None]
     room = 3 * ticks.within + max(bridges, default=0) + 1
     # what limits leave out depends on all that was given before
-    first = INT64_MIN if rows.query.limits else max(first - room, INT64_MIN)
+    reads_all = bool(rows.query.limits) or ticks.looks_back is None
+    first = INT64_MIN if reads_all else max(first - room, INT64_MIN)
     return stretch(rows, first, min(last + room, INT64_MAX))
 
 

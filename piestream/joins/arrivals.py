@@ -12,7 +12,7 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
-from piestream.intervals.ticks import lasts, plus
+from piestream.intervals.ticks import lasts, minus, plus
 from piestream.joins.boxes import box_in
 from piestream.joins.closing import open_row_before
 from piestream.joins.distances import judge_again, next_due, next_reached
@@ -68,7 +68,7 @@ def _is_waited_for(symbol: Symbol, slot: RowSlot, now: int) -> bool:
 
 @kernel
 def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
-    """Forget a symbol's intervals that began before ``floor``; gives how many are kept.
+    """Forget a symbol's intervals that are not kept at a floor; gives how many are.
 
     Those whose end is still waited for retire: they are left in the order by start.
     """
@@ -76,7 +76,12 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
     header = partition.rows_of(s)
     ring = partition.ring(s)
     by_start = partition.order(s, BY_START)
-    if header.floor < floor:
+    floor = minus(floor, symbol.kept)
+    latest_end = now - 1
+    if symbol.kept_from:  # then all that is not kept has ended
+        latest_end = minus(floor, 1)
+        header.floor = max(header.floor, floor)
+    elif header.floor < floor:
         began = box_in(by_start, header.floor, floor - 1, NO_MATCH, OPEN, NO_MATCH)
         slot_id = began.following(NONE)[0]
         while slot_id != NONE:
@@ -91,7 +96,7 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
             slot_id = following
         header.floor = floor
     slot_id = NONE
-    ended = box_in(by_start, NO_MATCH, floor - 1, NO_MATCH, now - 1, NO_MATCH)
+    ended = box_in(by_start, NO_MATCH, minus(floor, 1), NO_MATCH, latest_end, NO_MATCH)
     if floor > NO_MATCH:
         slot_id = ended.following(NONE)[0]
     while slot_id != NONE:
@@ -332,7 +337,8 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
         while True:
             partition = Partition(place, program, pointer(pool_array))
             order = partition.order(s, BY_END)
-            passing = box_in(order, time, time, scratch.floor, OPEN, NO_MATCH)
+            first_start = program.symbols[s].first_start(scratch.floor)
+            passing = box_in(order, time, time, first_start, OPEN, NO_MATCH)
             slot_id = passing.following(slot_id)[0]
             if slot_id == NONE:
                 break
@@ -353,7 +359,9 @@ def _find_of_runs(
         if not passed:
             _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
             begin_given(partition, s)
-        if program.symbols[s].has_lists and partition.ring(s).slot(slot_id).start >= scratch.floor:
+        symbol = program.symbols[s]
+        slot = partition.ring(s).slot(slot_id)
+        if symbol.has_lists and symbol.expiry(slot) >= scratch.floor:
             pool_array = _find(place, program, pool_array, scratch, s, slot_id, passed)
     return pool_array
 
@@ -537,10 +545,12 @@ def apply_rows(
         while taken:
             s = trailing_zeros(taken)
             taken &= taken - 1
-            if row.start >= scratch.floor:
+            symbol = program.symbols[s]
+            since = row.end if symbol.kept_from else row.start
+            if plus(since, symbol.kept) >= scratch.floor:
                 pool_array = _arrive(place, program, pool_array, scratch, columns, at, s, row)
-            elif program.symbols[s].gone_until != NONE:
-                gone_until = at_word(place, program.symbols[s].gone_until)
+            elif symbol.gone_until != NONE:
+                gone_until = at_word(place, symbol.gone_until)
                 gone_until[0] = max(gone_until[0], row.end)
     partition = Partition(place, program, pointer(pool_array))
     _enqueue_many(partition, scratch)

@@ -457,7 +457,7 @@ def detect(
                 if bridged:
                     mask = lasting(partition, holds, time, scratch.closing != 0)
                 started = mask & ~partition.mask
-                if started and any_ring_full(partition, started, minus(time, program.window)):
+                if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
@@ -497,7 +497,7 @@ def detect(
                 if begins:
                     scratch.item = 0
                     scratch.depth = DONE
-                floor = partition.floor_at(time) if bridged else minus(time, program.window)
+                floor = partition.floor_at(time) if bridged else minus(time, program.shortest)
                 if program.judges:
                     floor = earliest_given(partition, floor)
                     scratch.barred = is_barred(partition, time)

@@ -7,7 +7,7 @@ from enum import IntEnum
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Carried, kernel, method
 from piestream.joins.orders import Order
-from piestream.joins.records import NO_MATCH, Held, RowSlot
+from piestream.joins.records import NO_MATCH, Held, RowSlot, Slot
 
 __all__ = ["Box", "box_in"]
 
@@ -46,7 +46,8 @@ class Box(Order):
             return False
         if self.floor == NO_MATCH:
             return True
-        return slot.held == Held.VALID and min(slot.start, slot.match_bound) >= self.floor
+        bound = min(self.symbol.own_bound(Slot(slot)), slot.match_bound)
+        return slot.held == Held.VALID and bound >= self.floor
 
     @method
     def following(self, slot_id: int) -> tuple[int, int]:

@@ -403,7 +403,7 @@ def _insert_interval(partition: Partition, scratch: Scratch, item: Item, floor: 
         return NONE
     ring = partition.ring(s)
     slot = ring.latest()
-    if slot.start < floor:
+    if program.symbols[s].expiry(slot) < floor:
         return NONE
     if program.n_symbols > 1:
         scratch.visits += propagate_bound(partition, floor, s, ring.tail - 1, NONE)
@@ -417,7 +417,7 @@ def _insert_interval(partition: Partition, scratch: Scratch, item: Item, floor: 
 def _validate_row(partition: Partition, scratch: Scratch, s: int, slot_id: int, floor: int) -> int:
     """Let an interval that came as a row be valid; gives the seed to extend it by, or NONE."""
     slot = RowSlot(partition.ring(s).slot(slot_id))
-    if slot.start < floor:
+    if partition.program.symbols[s].expiry(Slot(slot)) < floor:
         return NONE
     slot.held = Held.VALID
     scratch.visits += propagate_bound(partition, floor, s, slot_id, NONE)
@@ -474,7 +474,7 @@ def _insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int)
             header.pending += 1
     else:
         order = partition.order(s, BY_END)
-        passed = box_in(order, time, time, floor, OPEN, NO_MATCH)
+        passed = box_in(order, time, time, symbol.first_start(floor), OPEN, NO_MATCH)
         while seed == NONE and item.last != NONE:
             slot_id = passed.following(item.ids[0])[0]
             item.ids[0] = slot_id
@@ -542,7 +542,7 @@ def _raise_listed(
     given = bound_excluding(
         partition.program.symbols[other], partner, constraint.sides[1 - side].bound
     )
-    bound = min(given, slot.start)
+    bound = min(given, partition.program.symbols[s].own_bound(slot))
     if bound <= slot[bound_word]:
         return 0
     slot[bound_word] = bound
@@ -571,25 +571,27 @@ def _raise_bound(
     if bound_word == NONE or not partition.is_valid(other, item.ids[1 - side]):
         return 0
     given = bound_excluding(program.symbols[other], partner, constraint.sides[1 - side].bound)
-    bound = min(given, slot.start)
+    s = constraint.symbols[side]
+    bound = min(given, program.symbols[s].own_bound(slot))
     if bound <= slot[bound_word]:
         return 0
     slot[bound_word] = bound
-    return propagate_bound(
-        partition, floor, constraint.symbols[side], item.ids[side], item.constraint
-    )
+    return propagate_bound(partition, floor, s, item.ids[side], item.constraint)
 
 
 @kernel
 def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
     """Insert a decided pair."""
-    constraint = partition.program.constraints[item.constraint]
+    program = partition.program
+    constraint = program.constraints[item.constraint]
     for side in range(2):
         if item.ids[side] < partition.rings[constraint.symbols[side]].head:
             return NONE
     x_slot = _slot_of(partition, item, 0)
     y_slot = _slot_of(partition, item, 1)
-    if x_slot.start < floor or y_slot.start < floor:
+    if program.symbols[constraint.symbols[0]].expiry(x_slot) < floor:
+        return NONE
+    if program.symbols[constraint.symbols[1]].expiry(y_slot) < floor:
         return NONE
     x_side = constraint.sides[0]
     y_side = constraint.sides[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import inline_kernel, kernel
+from piestream.intervals.ticks import plus
 from piestream.joins.checks import passes
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.matches import Matches, Scanned
@@ -82,7 +83,8 @@ def begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int)
     """Put the cursor before the first range."""
     has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
     if has_ranges and not join.listed:
-        Ring(partition.rings[join.target], partition.pool, join.width).expire(floor)
+        ring = Ring(partition.rings[join.target], partition.pool, join.width)
+        ring.expire(floor, join.kept_from, join.kept)
     cursor.range = ScanRange.NONE
     cursor.next = 1
     cursor.last = 0
@@ -105,6 +107,7 @@ def scan(
     has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
     has_checks = step.checked | step.keyed != 0
     has_key = join.key != NONE
+    lead = join.lead
     outcome = Scanned.EXHAUSTED
     steps = 0
     following = cursor.next
@@ -144,7 +147,7 @@ def scan(
             following = slot[join.chain] - 1
         elif has_key and not equal_keys(slot, join.target_key, source, join.key):
             continue
-        if min(slot.match_bound, slot.start) < floor:
+        if min(slot.match_bound, plus(slot.start, lead)) < floor:
             if mode == ScanMode.ALL:  # it is none until its bound increases
                 ring.clear_candidate(candidate)
             continue

@@ -15,14 +15,14 @@ from enum import IntEnum
 import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
-from piestream.compiled.primitives import at_word, keep_alive, pointer, signed
+from piestream.compiled.primitives import at_word, keep_alive, pointer, signed, trailing_zeros
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.extend import DONE, begin_scan, scan
-from piestream.joins.given import identify, was_given
+from piestream.joins.given import earliest_given, identify, was_given
 from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import scattered
 from piestream.joins.partition import Partition
-from piestream.joins.records import Paused, Program, ScanMode, Scratch, Seed
+from piestream.joins.records import NO_MATCH, Paused, Program, ScanMode, Scratch, Seed
 from piestream.joins.scan_listed import scan_listed
 
 
@@ -39,15 +39,16 @@ def _bound_before(program: Program, seed: Seed, depth: int) -> int:
 def _earliest_start(partition: Partition, s: int, floor: int) -> int:
     """A time before which no interval of a symbol that is still to be bound starts."""
     ring = partition.ring(s)
+    symbol = partition.program.symbols[s]
     if not ring.capacity:
         return INT64_MIN
     if partition.program.rows >> s & 1:
-        return floor
+        return symbol.first_start(floor)
     last = ring.tail - 1
     candidate = ring.next_candidate(ring.head, last)[0]
     while candidate <= last:
         slot = ring.slot(candidate)
-        if min(slot.match_bound, slot.start) >= floor:
+        if min(slot.match_bound, symbol.own_bound(slot)) >= floor:
             return slot[partition.program.start_instant]
         ring.clear_candidate(candidate)  # it is none until its bound increases
         candidate = ring.next_candidate(candidate + 1, last)[0]
@@ -128,6 +129,18 @@ class _Left(IntEnum):
     NO = 0
     GIVEN = 1  # a match with the intervals of ONCE PER was given before
     LATER = 2  # nothing in it precedes what was found at this event
+    OVERLAPS = 3  # it began before the last match that was given was reported
+
+
+@kernel
+def _begins_before(partition: Partition, scratch: Scratch, bound: int, time: int) -> bool:
+    """Whether an interval of the symbols (as bits) that are bound began before a time."""
+    while bound:
+        s = trailing_zeros(bound)
+        bound &= bound - 1
+        if partition.ring(s).slot(scratch.bound[s].slot_id).start < time:
+            return True
+    return False
 
 
 @kernel
@@ -141,6 +154,11 @@ def _left_out(
     program = partition.program
     for s in range(program.n_symbols):
         room[s] = scratch.bound[s].slot_id  # those that are not bound are not looked at
+    if program.no_overlap:  # not all of these are below the floor, where symbols have windows
+        began = earliest_given(partition, NO_MATCH)
+        symbols = bound & (NONE if program.n_symbols == 64 else (1 << program.n_symbols) - 1)
+        if began != NO_MATCH and _begins_before(partition, scratch, symbols, began):
+            return _Left.OVERLAPS
     if program.n_once and not program.once_symbols & ~bound:
         identity = at_word(room, program.n_symbols)
         identify(partition, room, identity)

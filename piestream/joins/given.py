@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.primitives import (
     at_word,
     keep_alive,
@@ -24,7 +24,7 @@ from piestream.compiled.primitives import (
 )
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.orders import scattered
+from piestream.joins.orders import BY_START, scattered
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH, GivenMatch, Program, Slot
 from piestream.joins.rings import Ring, grow_ring
@@ -89,13 +89,51 @@ def index_given(partition: Partition) -> None:
 
 
 @kernel
+def _earliest_kept(partition: Partition, s: int) -> int:
+    """When the first of a symbol's intervals began that are kept."""
+    ring = partition.ring(s)
+    if ring.head == ring.tail:
+        return INT64_MAX
+    if not partition.program.rows >> s & 1:
+        return ring.slot(ring.head)[partition.program.start_instant]
+    by_start = partition.order(s, BY_START)
+    at = by_start.root
+    if at == NONE:
+        return INT64_MAX
+    while by_start.node(at).left != NONE:
+        at = by_start.node(at).left
+    return by_start.slot(at)[partition.program.start_instant]
+
+
+@kernel
+def forget_given(partition: Partition, floor: int) -> None:
+    """Forget what was given before a match began that can be reported at a floor.
+
+    Where the intervals of ONCE PER are all kept after their ends, it is those of which one is gone.
+    """
+    program = partition.program
+    ring = partition.given_matches()
+    if program.given_kept != NONE:
+        ring.expire(floor, 0, program.given_kept)
+        return
+    while ring.head < ring.tail:
+        match = GivenMatch(ring.slot(ring.head))
+        is_gone = False
+        for k in range(program.n_once):
+            is_gone = is_gone or match.identity[2 * k] < _earliest_kept(partition, program.once[k])
+        if not is_gone:
+            break
+        ring.head += 1
+
+
+@kernel
 def room_to_give(
     place: Words, program: Program, pool_array: Array, count: int, floor: int
 ) -> Array:
-    """The pool with room for so many records more; those of matches before ``floor`` go."""
+    """The pool with room for so many records more; those that no match can repeat go."""
     header = Partition(place, program, pointer(pool_array)).rings[program.given_ring]
     if header.capacity:
-        Partition(place, program, pointer(pool_array)).given_matches().expire(floor)
+        forget_given(Partition(place, program, pointer(pool_array)), floor)
     while header.tail - header.head + count > header.capacity:
         pool_array = grow_ring(header, pool_array, program.given_width)
         index_given(Partition(place, program, pointer(pool_array)))
@@ -209,7 +247,7 @@ def judge_rows(
         place = within(partitions, row[0] * words, words)
         time = row[1]
         if program.n_once:
-            pool_array = room_to_give(place, program, pool_array, 1, minus(time, program.window))
+            pool_array = room_to_give(place, program, pool_array, 1, minus(time, program.shortest))
         partition = Partition(place, program, pointer(pool_array))
         identity = at_word(pointer(identities), 2 * program.n_once * k)
         passes[k] = judge(partition, identity, row[2], time, row[3])

@@ -40,7 +40,7 @@ def is_held(partition: Partition, s: int, slot_id: int, floor: int) -> bool:
     if not header.head <= slot_id < header.tail:
         return False
     slot = partition.ring(s).slot(slot_id)
-    if slot.start < floor:
+    if partition.program.symbols[s].expiry(slot) < floor:
         return False
     return not partition.program.rows >> s & 1 or RowSlot(slot).held <= Held.VALID
 
@@ -51,7 +51,7 @@ def can_complete(partition: Partition, s: int, slot_id: int, floor: int) -> bool
     if not partition.is_valid_of_any(s, slot_id):
         return False
     slot = partition.ring(s).slot(slot_id)
-    return min(slot.match_bound, slot.start) >= floor
+    return min(slot.match_bound, partition.program.symbols[s].own_bound(slot)) >= floor
 
 
 # -- the pairs of a constraint ---------------------------------------------------------------------

@@ -12,7 +12,7 @@ from piestream.intervals.ticks import minus
 from piestream.joins.arrivals import expire_rows
 from piestream.joins.boxes import box_in
 from piestream.joins.closing import any_open_row_before
-from piestream.joins.given import index_given, is_remembered
+from piestream.joins.given import forget_given, index_given, is_remembered
 from piestream.joins.keys import index_keys
 from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
 from piestream.joins.orders import BY_END, BY_START
@@ -47,12 +47,12 @@ def _partition_at(program: Program, partitions: Words, number: int, pool: Words)
 
 @kernel
 def _expire_all(partition: Partition, floor: int, now: int) -> int:
-    """Forget all intervals that began before ``floor``, and their pairs; gives how many are left."""
+    """Forget all intervals that are not kept at a floor, and their pairs; gives how many are left."""
     program = partition.program
     alive = 0
     # what was dead at an event stays so, though now may be unknown: its lists are no longer kept
     latest = max(now, partition.last_time)
-    latest_floor = max(floor, minus(partition.last_time, program.window))
+    latest_floor = max(floor, minus(partition.last_time, program.shortest))
     for s in range(program.n_symbols):
         ring = partition.ring(s)
         if not ring.capacity:
@@ -60,14 +60,15 @@ def _expire_all(partition: Partition, floor: int, now: int) -> int:
         if program.rows >> s & 1:
             alive += expire_rows(partition, s, latest_floor, latest)
         else:
-            alive += ring.tail - ring.expire(floor)
+            symbol = program.symbols[s]
+            alive += ring.tail - ring.expire(floor, symbol.kept_from, symbol.kept)
     for c in range(program.n_constraints):
         constraint = program.constraints[c]
         if constraint.listed != NONE and partition.rings[constraint.listed].capacity:
             tail = partition.rings[constraint.listed].tail
             expire_pairs(partition, constraint, tail, latest_floor)
     if program.given_ring != NONE and partition.given_matches().capacity:
-        partition.given_matches().expire(latest_floor)
+        forget_given(partition, latest_floor)
     return alive
 
 
@@ -144,7 +145,7 @@ def compact(
             continue
         is_open = partition.mask or any_open_row_before(partition, INT64_MAX)
         at = min(now, partition.last_time) if closable and is_open else now
-        alive = _expire_all(partition, minus(at, program.window), at)
+        alive = _expire_all(partition, minus(at, program.shortest), at)
         kept = partition.waiting != 0 or is_remembered(partition, now)
         if alive or partition.mask or kept or partition.last_time >= now:
             to = _compact_partition(partition, pointer(fresh), to)
@@ -336,7 +337,7 @@ def sample_statistics(
     for number in partitions:
         partition = _partition_at(program, pointer(partitions_array), number, pointer(pool_array))
         now = partition.last_time
-        _expire_all(partition, minus(now, program.window), now)
+        _expire_all(partition, minus(now, program.shortest), now)
         for c in range(program.n_constraints):
             constraint = program.constraints[c]
             for side in range(2):

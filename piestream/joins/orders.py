@@ -13,7 +13,7 @@ import numpy as np
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Carried, Record, kernel, method
-from piestream.joins.records import NO_MATCH, UNBOUNDED, Held, OrderNode, RowSlot, Symbol
+from piestream.joins.records import NO_MATCH, UNBOUNDED, Held, OrderNode, RowSlot, Slot, Symbol
 from piestream.joins.rings import Ring
 
 #: The orders, by the word of the slot that comes first in their keys.
@@ -70,7 +70,7 @@ class Order(Record):
         high = low
         best = NO_MATCH
         if self.keeps_best and slot.held == Held.VALID:
-            best = min(slot.start, slot.match_bound)
+            best = min(self.symbol.own_bound(Slot(slot)), slot.match_bound)
         for side in range(2):
             child_id = node.left if side == 0 else node.right
             if child_id != NONE:
@@ -95,11 +95,11 @@ class Order(Record):
         """The bound that an interval gives to partners: see `Symbol.given`; NONE: without exception."""
         if slot.held != Held.VALID:
             return NO_MATCH
-        if word == NONE:
-            return min(slot.start, slot.match_bound)
         symbol = self.symbol
+        if word == NONE:
+            return min(symbol.own_bound(Slot(slot)), slot.match_bound)
         excluded = symbol.bound + word - symbol.given
-        best = slot.start
+        best = symbol.own_bound(Slot(slot))
         for other in range(symbol.bound, symbol.bound_end):
             if other != excluded:
                 best = min(best, slot[other])
@@ -110,7 +110,7 @@ class Order(Record):
         """The bound that later partners may still raise: see `Symbol.lowest`."""
         symbol = self.symbol
         bound = slot[symbol.by_later + word - symbol.lowest]
-        return bound if bound < slot.start else UNBOUNDED
+        return bound if bound < symbol.own_bound(Slot(slot)) else UNBOUNDED
 
     @method
     def summarize_bounds(self, slot: RowSlot) -> bool:

@@ -141,13 +141,13 @@ class Partition(Record):
 
     @method
     def floor_at(self, time: int) -> int:
-        """The earliest start that a match reported at a time can have.
+        """The floor of what is reported at a time: see `Symbol.expiry`.
 
         What is closed is reported with the last event, though time may have passed since.
         """
         if self.program.bridged:
             time = max(time, self.bridges().passed)
-        return minus(time, self.program.window)
+        return minus(time, self.program.shortest)
 
     @method
     def end_so_far(self, s: int, slot_id: int) -> int:

@@ -80,6 +80,7 @@ class Finder(Record):
     end: Carried[int]
     now: Carried[int]
     floor: Carried[int]
+    first_start: Carried[int]  # of partners
     cut: Carried[Cut]
 
     @method
@@ -127,7 +128,7 @@ class Finder(Record):
     @method
     def add_related(self, r: int, low_end: int, high_end: int) -> int:
         """Note all partners in a relation, by its number, whose ends lie in a range."""
-        first_start, last_start = self.floor, INT64_MAX
+        first_start, last_start = self.first_start, INT64_MAX
         if _TS_TS[r] == 0:
             first_start, last_start = self.start, self.start
         elif _TS_TS[r] < 0:
@@ -162,7 +163,7 @@ class Finder(Record):
         if order == 0:
             return self.add_all(BY_START, self.start, self.start, low_end, OPEN)
         if order > 0:
-            return self.add_all(BY_START, self.floor, self.start - 1, low_end, OPEN)
+            return self.add_all(BY_START, self.first_start, self.start - 1, low_end, OPEN)
         return self.add_all(BY_START, self.start + 1, INT64_MAX, low_end, OPEN)
 
     @method
@@ -260,12 +261,14 @@ class Finder(Record):
         looked = 0
         if partition.program.rows >> s_other & 1:
             if allowed & _AFTER:
-                looked += self.add_all(BY_END, INT64_MIN, self.start - 1, self.floor, INT64_MAX)
+                looked += self.add_all(
+                    BY_END, INT64_MIN, self.start - 1, self.first_start, INT64_MAX
+                )
             if allowed & _BEFORE and self.end < self.now:
                 looked += self.add_all(BY_START, self.end + 1, INT64_MAX, INT64_MIN, OPEN)
             return looked
         ring = partition.ring(s_other)
-        first = max(self.cut.first_run(ring), ring.first_starting_from(self.floor))
+        first = max(self.cut.first_run(ring), ring.first_starting_from(self.first_start))
         last = self.cut.last_run(ring)
         if allowed & _AFTER:
             for run_id in range(first, min(last + 1, ring.first_ending_from(self.start))):
@@ -320,7 +323,7 @@ class Finder(Record):
         partition = self.partition
         s_other = self.constraint.symbols[1 - self.side]
         if partition.program.rows >> s_other & 1:
-            return 1 + self.add_all(BY_END, end, end, self.floor, end)
+            return 1 + self.add_all(BY_END, end, end, self.first_start, end)
         ring = partition.ring(s_other)
         run_id = ring.first_ending_from(end)
         ends_there = run_id < ring.tail and ring.slot(run_id).end == end
@@ -349,7 +352,20 @@ def finder_of(
     """What looks for the partners of an interval in a constraint."""
     slot = partition.ring(constraint.symbols[side]).slot(slot_id)
     cut = cut_of(partition, constraint, side, slot, now)
-    return Finder(slot, partition, constraint, side, slot_id, slot.start, slot.end, now, floor, cut)
+    first_start = partition.program.symbols[constraint.symbols[1 - side]].first_start(floor)
+    return Finder(
+        slot,
+        partition,
+        constraint,
+        side,
+        slot_id,
+        slot.start,
+        slot.end,
+        now,
+        floor,
+        first_start,
+        cut,
+    )
 
 
 @kernel

@@ -130,7 +130,8 @@ def next_ended_before(
     if other_id < ring.head:
         return NONE
     other_slot = ring.slot(other_id)
-    return NONE if other_slot[word] >= min(given, other_slot.start) else other_id
+    own_bound = partition.program.symbols[s_other].own_bound(other_slot)
+    return NONE if other_slot[word] >= min(given, own_bound) else other_id
 
 
 @kernel
@@ -140,6 +141,7 @@ def raise_by_later(
     """Raise what partners give that begin after the interval on ``side`` ended."""
     s = constraint.symbols[side]
     slot = partition.ring(s).slot(slot_id)
-    slot[constraint.sides[side].bound_by_later] = min(given, slot.start)
+    own_bound = partition.program.symbols[s].own_bound(slot)
+    slot[constraint.sides[side].bound_by_later] = min(given, own_bound)
     if partition.program.rows >> s & 1:
         partition.order(s, BY_END).refresh(slot_id)

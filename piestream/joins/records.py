@@ -9,6 +9,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Record, Rows, Table, Words, WordTable, method
 from piestream.intervals.aggregates import Cell
+from piestream.intervals.ticks import minus, plus
 
 #: The bound of an interval whose partners allow no match: earlier than every time.
 NO_MATCH = INT64_MIN
@@ -91,7 +92,7 @@ class Slot(Record):
 
     start: int
     end: int
-    match_bound: int  # the latest start that a match with this interval can have (semijoin.py)
+    match_bound: int  # the highest floor at which a match with it can be reported (semijoin.py)
 
     @method
     def partners(self, word: int) -> Partners:
@@ -126,7 +127,7 @@ class OrderNode(Record):
     count: int  # intervals in the subtree; 0: this one is not in the order
     low: int  # the least and the greatest of the other endpoint in the subtree
     high: int
-    best: int  # the latest start that a match with one of them can have
+    best: int  # the highest floor at which a match with one of them can be reported
 
 
 class RowSlot(Slot):
@@ -144,7 +145,7 @@ class RowsHeader(Record):
     by_start: int  # the root of each order, or NONE
     by_end: int  # of those whose end has passed, or will
     pending: int  # the first interval that may still wait for its minimum length
-    floor: int  # what began before it is forgotten or retired
+    floor: int  # what began before it, or ended, is forgotten or retired (Symbol.kept_from)
 
 
 class Pair(Record):
@@ -228,6 +229,25 @@ class Symbol(Record):
     lowest_end: int
     by_later: int  # first of the words of Side.bound_by_later
     gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
+    # how long it is kept, beyond the shortest time for which intervals of some symbol are
+    kept_from: int  # the word from which that counts: 0 the start, 1 the end
+    kept: int  # ticks
+    lead: int  # ticks from the start: no length is longer where it counts from the end
+
+    @method
+    def own_bound(self, slot: Slot) -> int:
+        """The highest floor at which a match with an interval can be reported, as far as it says itself."""
+        return plus(slot.start, self.lead)
+
+    @method
+    def expiry(self, slot: Slot) -> int:
+        """The highest floor at which an interval is kept: one that is open is, if its end counts."""
+        return plus(slot[self.kept_from], self.kept)
+
+    @method
+    def first_start(self, floor: int) -> int:
+        """The earliest start of an interval that is kept, as far as it says."""
+        return INT64_MIN if self.kept_from else minus(floor, self.kept)
 
 
 class Key(Record):
@@ -369,6 +389,9 @@ class Join(Record):
     listed: int  # 1: the constraint is listed
     allows_earlier: int  # of the source's Side
     allows_later: int
+    lead: int  # of the target, as the next two are
+    kept_from: int
+    kept: int
 
 
 class Check(Record):
@@ -398,7 +421,7 @@ class Program(Record):
     n_rings: int  # one a symbol, one a listed constraint
     rows: int  # symbols (as bits) whose intervals come as rows
     has_lists: int  # 1: some constraints are listed
-    window: int  # ticks
+    shortest: int  # ticks: the shortest time for which intervals of some symbol are kept
     gap: int  # ticks or NONE
     emit_both: int
     partition_words: int
@@ -432,6 +455,7 @@ class Program(Record):
     given_at: int  # the partition's words of Given; NONE: all matches are given
     given_ring: int  # the partition's ring of matches given; NONE without ONCE PER
     given_width: int  # of a GivenMatch
+    given_kept: int  # ticks beyond the shortest time; NONE: as long as an interval of it is kept
     judges: int  # 1: the loops judge which matches are given, as no WHERE comes before
     limit: int  # NONE: without LIMIT, COOLDOWN
     cooldown: int  # ticks
@@ -582,7 +606,7 @@ class Scratch(Record):
 
     time: int  # of the event
     instant: int  # the event's, as slots have it: its number, if times do not tell events apart
-    floor: int  # what began before can be in no match
+    floor: int  # the time of the event without the shortest time: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
     begun: int  # symbols (as bits) whose runs started at this event
     changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on

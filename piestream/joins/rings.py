@@ -19,6 +19,7 @@ from piestream.compiled.primitives import (
     within,
 )
 from piestream.compiled.records import Array, Carried, Words, kernel, method
+from piestream.intervals.ticks import plus
 from piestream.joins.records import PoolHeader, Program, RingHeader, Slot
 
 #: Slots of the smallest ring: the latest interval, which may be open though its window is over, and
@@ -59,10 +60,10 @@ class Ring(RingHeader):
         return BitSet(at_word(self.pool, self.base + self.capacity * self.width), self.capacity)
 
     @method
-    def expire(self, floor: int) -> int:
-        """Forget intervals that began before ``floor``: no match may hold them any more."""
+    def expire(self, floor: int, kept_from: int, kept: int) -> int:
+        """Forget intervals that are not kept at a floor (`Symbol.expiry`): no match may hold them."""
         head = self.head
-        while head < self.tail and self.slot(head).start < floor:
+        while head < self.tail and plus(self.slot(head)[kept_from], kept) < floor:
             head += 1
         self.head = head
         return head

@@ -92,7 +92,7 @@ def row_is_sound(partition: Partition, s: int, slot: RowSlot, lowest_time: int) 
         return False
     if slot.held == Held.RETIRED:
         return slot.end <= now or not in_end
-    if slot.start < partition.rows_of(s).floor:
+    if slot[partition.program.symbols[s].kept_from] < partition.rows_of(s).floor:
         return False
     if slot.held == Held.REFUSED:
         return not in_end

@@ -1,10 +1,11 @@
 """The semijoin reduction: which intervals can still be part of a match, as partners come.
 
-The insert-only form of Yannakakis' algorithm. A match must begin within the window, so for each
-interval and each constraint of its symbol is kept a *bound*: the latest time at which a match can
-begin that takes its partner there, and all that is bound behind it. The lowest bound of an interval
-is its `match_bound`: below the window's floor, no match can be completed with it. Bounds only
-increase, and only up to the interval's own start, so a bound propagates at most once per increase:
+The insert-only form of Yannakakis' algorithm. Intervals of a match must begin within their windows, so
+for each interval and each constraint of its symbol is kept a *bound*: the highest floor at which a
+match can be reported that takes its partner there, and all that is bound behind it (with one window of
+all symbols: the latest time at which it can begin). The lowest bound of an interval is its
+`match_bound`: below the floor, no match can be completed with it. Bounds only increase, and only up to
+what the interval's own start gives (`Symbol.own_bound`), so a bound propagates at most once per increase:
 of the many partners inside a long interval the first raises its bound, and no other does.
 
 The partners in a range (before, after) are not stored one by one, but their bounds count as if they
@@ -50,7 +51,7 @@ from piestream.joins.records import (
 @kernel
 def bound_excluding(symbol: Symbol, slot: Slot, excluded: int) -> int:
     """The bound of an interval without its bound in word ``excluded``: what it gives to partners."""
-    bound = slot.start
+    bound = symbol.own_bound(slot)
     for word in range(symbol.bound, symbol.bound_end):
         if word != excluded:
             bound = min(bound, slot[word])
@@ -101,7 +102,8 @@ def _next_raised_listed(
 ) -> tuple[int, int]:  # fmt: skip
     """As `_next_raised`, of a symbol with intervals that come as rows."""
     theirs = constraint.sides[1 - side]
-    others = partition.ring(constraint.symbols[1 - side])
+    s_other = constraint.symbols[1 - side]
+    others = partition.ring(s_other)
     is_earlier = scan_range == ScanRange.EARLIER
     word = theirs.bound_by_later if is_earlier else theirs.bound_by_earlier
     if word == NONE or (not is_earlier and slot.end == OPEN):
@@ -118,7 +120,7 @@ def _next_raised_listed(
             return NONE, visits
         other = others.slot(other_id)
         best = other[theirs.bound]
-        bound = min(given, other.start)
+        bound = min(given, partition.program.symbols[s_other].own_bound(other))
         if is_earlier:
             raise_by_later(partition, constraint, 1 - side, other_id, bound)
         else:
@@ -141,7 +143,9 @@ def _next_raised(
         return _next_raised_listed(partition, constraint, side, slot, scan_range, before, given)
     mine = constraint.sides[side]
     theirs = constraint.sides[1 - side]
-    others = partition.ring(constraint.symbols[1 - side])
+    s_other = constraint.symbols[1 - side]
+    others = partition.ring(s_other)
+    other_symbol = partition.program.symbols[s_other]
     other_id = before
     if scan_range == ScanRange.EARLIER:  # from the last, whose bound is the lowest
         word = theirs.bound_by_later
@@ -164,7 +168,7 @@ def _next_raised(
     while others.head <= other_id < others.tail:
         visits += 1
         other = others.slot(other_id)
-        bound = min(given, other.start)
+        bound = min(given, other_symbol.own_bound(other))
         best = other[theirs.bound]
         if other[word] >= bound:
             break
@@ -185,9 +189,9 @@ def _note_bound(partition: Partition, symbol: Symbol, s: int, slot_id: int, floo
 
 
 @kernel
-def _raise_bound(slot: Slot, word: int, given: int) -> bool:
+def _raise_bound(symbol: Symbol, slot: Slot, word: int, given: int) -> bool:
     """Raise a bound of an interval to what a partner gives; whether it was lower."""
-    bound = min(given, slot.start)
+    bound = min(given, symbol.own_bound(slot))
     if bound <= slot[word]:
         return False
     slot[word] = bound
@@ -226,11 +230,12 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
         theirs = constraint.sides[1 - incident.side]
         if theirs.bound == NONE:
             continue
-        given = min(slot.start, second if mine.bound == lowest_word else lowest)
+        given = min(symbol.own_bound(slot), second if mine.bound == lowest_word else lowest)
         if given < floor:
             continue
         s_other = constraint.symbols[1 - incident.side]
         others = partition.ring(s_other)
+        other_symbol = program.symbols[s_other]
         if constraint.listed != NONE:
             lists = PairLists(slot.partners(mine.partners))
             for which in range(2):
@@ -242,7 +247,8 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                     other_id = pair.ids[1 - incident.side]
                     if not is_held(partition, s_other, other_id, floor):
                         continue
-                    if _raise_bound(others.slot(other_id), theirs.bound, given):
+                    other = others.slot(other_id)
+                    if _raise_bound(other_symbol, other, theirs.bound, given):
                         visits += propagate_bound(
                             partition, floor, s_other, other_id, incident.constraint
                         )
@@ -254,7 +260,7 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                 while other_id <= partners.hi:
                     visits += 1
                     other = others.slot(other_id)
-                    bound = min(given, other.start)
+                    bound = min(given, other_symbol.own_bound(other))
                     if bound > other[theirs.bound] and _may_be_pair(program, slot, mine, other):
                         other[theirs.bound] = bound
                         visits += propagate_bound(

@@ -26,7 +26,7 @@ def drop_interval(partition: Partition, s: int, time: int) -> None:
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
     floor = partition.floor_at(time)
-    if symbol.has_lists and slot.start < floor:
+    if symbol.has_lists and slot.start < symbol.first_start(floor):
         # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
         partition.valid |= 1 << s
         return
@@ -65,7 +65,8 @@ def any_ring_full(partition: Partition, started: int, floor: int) -> bool:
             continue
         if not ring.capacity:
             return True
-        if ring.tail - ring.expire(floor) == ring.capacity:
+        symbol = partition.program.symbols[s]
+        if ring.tail - ring.expire(floor, symbol.kept_from, symbol.kept) == ring.capacity:
             return True
     return False
 

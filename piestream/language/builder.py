@@ -7,7 +7,7 @@ of the `Query` that it makes: it is equal to it, prints as it, runs, opens and e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import chain
@@ -32,6 +32,7 @@ from piestream.language.symbols import (
     as_pattern,
 )
 from piestream.language.validate import validated
+from piestream.language.windows import Window
 
 __all__ = ["QueryBuilder", "as_query", "pattern"]
 
@@ -90,6 +91,7 @@ class QueryBuilder:
 
     _pairs: tuple[Pair, ...]
     _within: Duration | None = None
+    _windows: tuple[Window, ...] = ()
     _returns: tuple[Return | _Text, ...] = ()
     _first: StreamBuilder = _UNNAMED
     _partition_by: tuple[str, ...] = ()
@@ -99,18 +101,42 @@ class QueryBuilder:
 
     def _with(self, **changes: Any) -> QueryBuilder:
         changed = replace(self, **changes)
-        if changed._within is not None:
+        if changed._has_window:
             _ = changed.query  # faults are raised by the call that makes them
         return changed
 
-    def within(self, window: DurationLike) -> QueryBuilder:
+    @property
+    def _has_window(self) -> bool:
+        return self._within is not None or bool(self._windows)
+
+    def within(
+        self,
+        window: DurationLike | None = None,
+        of: Mapping[Any, DurationLike] | None = None,
+    ) -> QueryBuilder:
         """The window: ``"5 minutes"``, a timedelta, or an int that counts ticks of integers.
+
+        ``of`` has the windows of some symbols, which are given themselves or by their names.
 
         >>> import piestream as ps
         >>> ps.pattern(ps.define("a", "x > 1")).within("90 min")
         <Query of a: 0 constraints, within 90 min, 2 returns>
+        >>> low, fast = ps.define("low", "x < 1"), ps.define("fast", "y > 1")
+        >>> ps.pattern(low.during(fast)).within(of={low: "30 min", fast: "12 h"})
+        <Query of low, fast: 1 constraint, within 30 min OF low, 12 h OF fast, 4 returns>
         """
-        return self._with(_within=as_duration(window, "the window"))
+        if window is None and not of:
+            raise QueryError("within takes a window, or the windows `of` some symbols")
+        windows = [
+            Window(symbol if isinstance(symbol, str) else symbol.name, as_duration(length, "of"))
+            for symbol, length in (of or {}).items()
+        ]
+        names = [one.symbol for one in windows]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise QueryError(f"{twice} has two windows: leave one of them out")
+        of_all = None if window is None else as_duration(window, "the window")
+        return self._with(_within=of_all, _windows=tuple(windows))
 
     def partition_by(self, *columns: str | Iterable[str]) -> QueryBuilder:
         """Every value of these columns is a stream of its own: names, or a list of names.
@@ -304,7 +330,7 @@ class QueryBuilder:
         >>> one.query == ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 60")
         True
         """
-        if self._within is None:
+        if not self._has_window:
             raise QueryError("the query has no window: add .within('5 minutes')")
         diagnostics: list[Diagnostic] = []
         symbols = self._symbols()
@@ -333,6 +359,7 @@ class QueryBuilder:
                 for pair in self._pairs
             ],
             within=self._within,
+            windows=self._windows,
             returns=[(item, None) for item in self._returns if not isinstance(item, _Text)],
             streams=[stream.draft(self._partition_by) for stream in streams],
             partition_by=list(self._partition_by),
@@ -391,7 +418,7 @@ class QueryBuilder:
         return str(self.query)
 
     def __repr__(self) -> str:
-        return repr(self.query) if self._within is not None else "<QueryBuilder without a window>"
+        return repr(self.query) if self._has_window else "<QueryBuilder without a window>"
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, QueryBuilder):

@@ -28,7 +28,7 @@ __all__ = ["Cursor"]
 T = TypeVar("T")
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
-_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "BRIDGING", "AS"})
+_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "BRIDGING", "AS", "OF"})
 
 #: What a bound on the number of events is written with.
 _EVENTS = ("EVENTS", "EVENT")

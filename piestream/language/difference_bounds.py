@@ -1,16 +1,18 @@
-"""What a query says of differences of endpoints: distances, how long intervals last, the window."""
+"""What a query says of differences of endpoints: distances, how long intervals last, its windows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from piestream.automata.differences import Bound
+from piestream.automata.differences import Bound, close
 from piestream.expressions.durations import Duration, tick_length
 from piestream.language.distances import Distance
 from piestream.language.model import Constraint, Emit
+from piestream.language.windows import Window, all_windows
+from piestream.relations import ANY
 
-__all__ = ["bounds_of"]
+__all__ = ["bounds_of", "kept_after_end"]
 
 
 class _Lasting(Protocol):
@@ -28,6 +30,7 @@ def bounds_of(
     symbols: Iterable[_Lasting],
     constraints: Iterable[Constraint],
     within: Duration,
+    windows: Iterable[Window],
     emit: Emit,
     unit: str | None,
     in_ticks: bool,
@@ -43,11 +46,12 @@ def bounds_of(
     for symbol in symbols:
         found += _lengths(symbol)
     last = "te" if emit is Emit.COMPLETION else "ts"  # known at the report
-    for x in symbols:
-        for y in symbols:
-            if x is not y:
-                ends = (x.name, last), (y.name, "ts")
-                found.append((within, Bound(*ends, within.amount, part=f"WITHIN {within}")))
+    for window, clause in all_windows([symbol.name for symbol in symbols], within, windows):
+        length, start = window.length, (window.symbol, "ts")
+        for symbol in symbols:
+            if symbol.name != window.symbol:
+                bound = Bound((symbol.name, last), start, length.amount, part=clause)
+                found.append((length, bound))
     per_tick = 1 if unit is None else tick_length(unit)
     bounds = []
     for length, bound in found:
@@ -57,6 +61,54 @@ def bounds_of(
         elif length.in_ticks is in_ticks or not length.amount:
             bounds.append(bound)
     return bounds
+
+
+def kept_after_end(
+    symbols: Iterable[_Lasting],
+    constraints: Iterable[Constraint],
+    within: Duration,
+    windows: Iterable[Window],
+    emit: Emit,
+    unit: str | None,
+) -> dict[str, Duration | None]:
+    """How long intervals of the symbols without a window are kept after their ends; None: no end.
+
+    A match is reported within the window of another symbol. How much later the interval of that starts
+    is bounded by relations and distances.
+
+    >>> import piestream as ps
+    >>> q = ps.query(
+    ...     "FROM s DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 4 WITHIN 9 OF b"
+    ... )
+    >>> print(kept_after_end(q.symbols, q.constraints, q.within, q.windows, q.emit, None)["a"])
+    13
+    """
+    symbols, constraints, windows = list(symbols), list(constraints), list(windows)
+    names = [symbol.name for symbol in symbols]
+    having = [window for window, _ in all_windows(names, within, windows)]
+    rest = [name for name in names if name not in {window.symbol for window in having}]
+    if not rest:
+        return {}
+    in_ticks = unit is None and all(window.length.in_ticks for window in having)
+    relations = {(c.x, c.y): c.relations for c in constraints if c.relations != ANY}
+    bounds = bounds_of(symbols, constraints, within, windows, emit, unit, in_ticks)
+    closed = close(names, relations, bounds)
+    if closed is None:  # then there is no match
+        return dict.fromkeys(rest, Duration(0, in_ticks))
+    kept: dict[str, Duration | None] = {}
+    for name in rest:
+        lengths = []
+        for window in having:
+            most = closed.most((window.symbol, "ts"), (name, "te"))
+            if most is not None:
+                lengths.append(_amount(window.length, unit) + most[0])
+        kept[name] = Duration(max(0, min(lengths)), in_ticks) if lengths else None
+    return kept
+
+
+def _amount(length: Duration, unit: str | None) -> int:
+    """The amount of a duration: of ticks whose unit is declared, in nanoseconds."""
+    return length.amount * (tick_length(unit) if length.in_ticks and unit is not None else 1)
 
 
 def _bound_of(distance: Distance) -> Bound:

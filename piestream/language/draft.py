@@ -10,6 +10,7 @@ from piestream.expressions.predicate import Predicate
 from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Condition, Emit, Query, Return, Source, Where
+from piestream.language.windows import Window
 from piestream.relations import Relation
 
 __all__ = ["ConstraintSpec", "QueryDraft", "StreamDraft", "SymbolSpec"]
@@ -113,7 +114,8 @@ class QueryDraft:
 
     symbols: list[SymbolSpec] = field(default_factory=list)
     constraints: list[ConstraintSpec] = field(default_factory=list)
-    within: Duration | None = None
+    within: Duration | None = None  # the window of all symbols
+    windows: tuple[Window, ...] = ()
     returns: list[tuple[Return, Span | None]] = field(default_factory=list)
     #: That of FROM, then those of WITH; the first is there even where FROM is missing.
     streams: list[StreamDraft] = field(default_factory=lambda: [StreamDraft()])

@@ -41,6 +41,7 @@ from piestream.language.options import (
 )
 from piestream.language.row_patterns import RowPattern
 from piestream.language.signatures import takes_options
+from piestream.language.windows import Window, windows_text
 from piestream.relations import Relation
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ if TYPE_CHECKING:
     from piestream.diagnosis.why_not import WhyNot
     from piestream.expressions.predicate import Predicate
     from piestream.pictures.timeline import Timeline
-
-#: The window of a row pattern without WITHIN.
-NO_WINDOW = Duration((1 << 63) - 1, in_ticks=True)
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
 Where = tuple[str, ...]
@@ -324,6 +322,8 @@ class Query:
     #: Of ``MATCH_RECOGNIZE``: what it says beside its conditions, which are the symbols.
     rows: RowPattern | None = None
     limits: EmissionLimits = NO_LIMITS
+    #: The windows of some symbols; ``within`` is NO_WINDOW where there is none of all.
+    windows: tuple[Window, ...] = ()
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -391,6 +391,17 @@ class Query:
         for item in reversed(self.returns):
             found[:0] = item.items if isinstance(item, Calculated) else (item,)
         return tuple(found)
+
+    @property
+    def within_text(self) -> str:
+        """All its windows as they are written.
+
+        >>> import piestream as ps
+        >>> text = "FROM s DEFINE a AS x > 1, b AS y > 1 PATTERN a meets b WITHIN 2 min OF b, 60 s"
+        >>> ps.query(text).within_text
+        '1 min, 2 min OF b'
+        """
+        return windows_text(self.within, self.windows)
 
     @property
     def is_combined(self) -> bool:
@@ -464,6 +475,7 @@ class Query:
             returns=tuple(item for item in returns if item.symbol in names),
             where=None,
             limits=NO_LIMITS,
+            windows=tuple(window for window in self.windows if window.symbol in names),
         )
 
     def part(self, stream: int, name: str) -> Where:
@@ -482,7 +494,7 @@ class Query:
         pairs = len(self.constraints)
         return (
             f"<Query of {names}: {pairs} constraint{'' if pairs == 1 else 's'}, "
-            f"within {self.within}, {len(self.returns)} returns>"
+            f"within {self.within_text}, {len(self.returns)} returns>"
         )
 
     def symbol(self, name: str) -> Symbol:

@@ -42,6 +42,7 @@ from piestream.language.streams import (
     read_unit,
 )
 from piestream.language.validate import validated
+from piestream.language.windows import read_windows
 
 __all__ = ["query"]
 
@@ -401,9 +402,7 @@ class _Parser:
 
     def within(self, cursor: Cursor) -> None:
         self.mark(cursor, "within")
-        self.draft.within = cursor.take_duration("WITHIN")
-        if self.draft.within is not None:
-            cursor.expect_end("WITHIN")
+        self.draft.within, self.draft.windows = read_windows(cursor, self.draft.spans)
 
     def emit(self, cursor: Cursor) -> None:
         self.mark(cursor, "emit")

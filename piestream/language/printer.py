@@ -25,6 +25,7 @@ from piestream.language.model import (
     Value,
     name_of_archive,
 )
+from piestream.language.windows import windows_text
 from piestream.relations import ANY, names, relations_named
 
 __all__ = [
@@ -57,7 +58,7 @@ def canonical_text(query: Query) -> str:
 
         return row_query_text(query)
     lines = [_streams(query), *_lets(query), _define(query), _pattern(query)]
-    lines.append(f"WITHIN {query.within}")
+    lines.append(f"WITHIN {windows_text(query.within, query.windows, name)}")
     if query.where is not None:
         lines.append(f"WHERE {query.where}")
     if query.emit is not Emit.TRIGGER:

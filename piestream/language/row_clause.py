@@ -14,7 +14,7 @@ from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft
-from piestream.language.model import NO_WINDOW, Query, Symbol, Where
+from piestream.language.model import Query, Symbol, Where
 from piestream.language.row_conditions import needs_memory, read_condition
 from piestream.language.row_measures import RowNames, read_measures
 from piestream.language.row_pattern_text import read_row_pattern
@@ -30,6 +30,7 @@ from piestream.language.row_patterns import (
 )
 from piestream.language.row_validation import validate_rows
 from piestream.language.streams import SEQUENCE_HINT, read_sequence, read_unit
+from piestream.language.windows import NO_WINDOW
 
 __all__ = ["read_row_query"]
 

@@ -21,7 +21,9 @@ from piestream.language.model import (
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
 from piestream.language.validate_streams import validate_streams
+from piestream.language.validate_windows import report_unbounded, validate_windows
 from piestream.language.validation import RESERVED_COLUMNS, Validation
+from piestream.language.windows import NO_WINDOW, all_windows
 
 __all__ = ["MOST_SYMBOLS", "validated"]
 
@@ -36,6 +38,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     _validate_definitions(validation)
     _validate_lets(validation)
     constraints = validated_constraints(validation)
+    validate_windows(validation)
     _validate_durations(validation)
     _validate_partition_columns(validation)
     _validate_returns(validation)
@@ -45,6 +48,8 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     _validate_limits(validation)
     if not diagnostics:
         report_unsatisfiable(validation, constraints)
+    if not diagnostics:
+        report_unbounded(validation, constraints)
     if diagnostics:
         return None
     symbols = tuple(
@@ -61,18 +66,18 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         for spec in draft.symbols
         if spec.predicate is not None
     )
-    assert draft.within is not None
     predicates = [symbol.predicate for symbol in symbols]
     query = Query(
         symbols=symbols,
         constraints=constraints,
-        within=draft.within,
+        within=draft.within or NO_WINDOW,
         returns=tuple(item for item, _ in draft.returns) or default_returns(symbols),
         streams=tuple(stream.source() for stream in draft.streams),
         partition_by=tuple(draft.partition_by),
         emit=draft.emit,
         where=draft.where,
         limits=draft.limits,
+        windows=draft.windows,
         origin=None if draft.text is None else Origin(draft.text, dict(draft.spans)),
     )
     if not any(predicate.is_polars for predicate in predicates):
@@ -160,13 +165,14 @@ def _validate_lets(validation: Validation) -> None:
 
 def _validate_durations(validation: Validation) -> None:
     draft = validation.draft
-    if draft.within is None:
-        return
-    for spec in draft.symbols:
-        if spec.at_least and _exceeds(validation, spec.at_least, draft.within):
+    specs = {spec.name: spec for spec in draft.symbols}
+    for window, _ in all_windows(specs, draft.within or NO_WINDOW, draft.windows):
+        spec = specs.get(window.symbol)
+        if spec and spec.at_least and _exceeds(validation, spec.at_least, window.length):
+            where = ("within", spec.name)
             validation.report_at(
-                ("within",),
-                f"the window of {draft.within} is shorter than {spec.name} must "
+                where if where in draft.spans else ("within",),
+                f"the window of {window.length} is shorter than {spec.name} must "
                 f"last: {spec.at_least}",
             )
 

@@ -9,6 +9,7 @@ from piestream.language.distances import Distance, normalized
 from piestream.language.draft import ConstraintSpec, QueryDraft
 from piestream.language.model import Constraint, Where
 from piestream.language.validation import Validation
+from piestream.language.windows import NO_WINDOW
 from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names
 
 __all__ = ["report_unsatisfiable", "validated_constraints"]
@@ -206,11 +207,13 @@ def _clash_of_distances(
     from piestream.automata.differences import clashing_parts
     from piestream.language.difference_bounds import bounds_of
 
-    assert draft.within is not None
+    within = draft.within or NO_WINDOW
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
     known = {pair: relations for pair, relations in network.items() if relations != ANY}
     for in_ticks in (False, True):
-        bounds = bounds_of(draft.symbols, constraints, draft.within, draft.emit, unit, in_ticks)
+        bounds = bounds_of(
+            draft.symbols, constraints, within, draft.windows, draft.emit, unit, in_ticks
+        )
         found = clashing_parts([spec.name for spec in draft.symbols], known, bounds)
         if found is not None:
             return found

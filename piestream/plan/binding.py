@@ -7,7 +7,7 @@ knows of integers only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,7 +15,9 @@ import polars as pl
 
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
+from piestream.language.difference_bounds import kept_after_end
 from piestream.language.model import Query, Source, Where
+from piestream.language.windows import NO_WINDOW
 from piestream.plan.calculated import CalculatedColumn, attribute_types
 from piestream.plan.columns import (
     CODE,
@@ -30,8 +32,11 @@ from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import MatchCondition, join_keys, match_condition
 from piestream.plan.outputs import Output, match_bounds, report_columns
 from piestream.plan.past import PastColumn, past_columns
-from piestream.plan.program import CompiledQuery, Ticks
+from piestream.plan.program import CompiledQuery, Kept, Ticks
 from piestream.plan.returned import returned_columns
+
+#: Longer than anything lasts.
+_FOREVER = (1 << 64) - 2
 
 
 @dataclass(frozen=True)
@@ -271,12 +276,32 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
     bridging = tuple(of(("bridging", s.name), s.bridging) for s in query.symbols)
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
-    within = of(("within",), query.within)
+    kept = _kept(query, of)
     cooldown = of(("cooldown",), query.limits.cooldown)
     distances = tuple(
         tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
         for c in query.constraints
     )
     errors.raise_all()
-    assert within is not None
-    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, bridging)
+    within = max(one.length for one in kept)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, kept, bridging)
+
+
+def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> tuple[Kept, ...]:
+    """How long intervals of each symbol are kept; ``of`` gives the ticks of a part of the query."""
+    names = [symbol.name for symbol in query.symbols]
+    kept: dict[str, Kept] = {}
+    if query.within != NO_WINDOW:
+        kept = dict.fromkeys(names, Kept(of(("within",), query.within) or 0))
+    for window in query.windows:
+        length = of(("within", window.symbol), window.length) or 0
+        had = kept.get(window.symbol)
+        kept[window.symbol] = Kept(length if had is None else min(length, had.length))
+    unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
+    after_ends = kept_after_end(
+        query.symbols, query.constraints, query.within, query.windows, query.emit, unit
+    )
+    for name, duration in after_ends.items():
+        length = _FOREVER if duration is None else of(("within",), duration) or 0
+        kept[name] = Kept(length, after_end=True)
+    return tuple(kept[name] for name in names)

@@ -176,6 +176,7 @@ class _Compiler:
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
+            self._add_kept(symbol)
         tree = [c for c in spanning_tree(len(self.symbols), self.edges) if self._has_bounds(c)]
         self.n_ended_bounds = add_bounds(
             self.symbols,
@@ -404,6 +405,13 @@ class _Compiler:
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
 
+    def _add_kept(self, symbol: int) -> None:
+        """How long intervals are kept, beyond the shortest time for which those of some symbol are."""
+        fields, kept = self.symbols[symbol], self.ticks.kept[symbol]
+        fields["kept_from"] = Slot.offset("end" if kept.after_end else "start")
+        fields["kept"] = _length(kept.length - min(kept.length for kept in self.ticks.kept))
+        fields["lead"] = _length(_LONGEST) if kept.after_end else fields["kept"]
+
     def _comes_after_all(self, symbol: int) -> bool:
         """Whether all partners of an interval may be there when it becomes known, none in a pair."""
         if symbol not in self.late:
@@ -549,6 +557,7 @@ class _Compiler:
             listed=constraint.listed != NONE,
             allows_earlier=source["allows_earlier"],
             allows_later=source["allows_later"],
+            **{part: self.symbols[ends[1 - side]][part] for part in ("lead", "kept_from", "kept")},
         )
 
     def _checks(self) -> Words:
@@ -625,6 +634,10 @@ class _Compiler:
             "given_at": at if limits else NONE,
             "given_ring": self.n_rings - 1 if once else NONE,
             "given_width": records.GivenMatch.size + 2 * len(once),
+            "given_kept": min(
+                (self.symbols[s]["kept"] for s in once if not self.symbols[s]["kept_from"]),
+                default=NONE,
+            ),
             "judges": judges,
             "limit": NONE if limits.limit is None else limits.limit,
             "cooldown": NONE if limits.cooldown is None else _length(self.ticks.cooldown),
@@ -658,7 +671,7 @@ class _Compiler:
             rows=_bits(self.rows),
             has_lists=any(constraint.listed != NONE for constraint in self.constraints)
             or bool(self.rows),
-            window=_length(self.ticks.within),
+            shortest=_length(min(kept.length for kept in self.ticks.kept)),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
             partition_words=sequence_at + records.Sequence.size * self.query.is_sequenced,

@@ -29,16 +29,30 @@ Words = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """For how many ticks intervals of a symbol are kept: from their starts, or after their ends."""
+
+    length: int
+    after_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Ticks:
     """The durations of a query in ticks of its time column; None where there is none."""
 
-    within: int
+    within: int  # the longest time for which intervals of some symbol are kept
     max_gap: int | None
     at_least: tuple[int | None, ...]
     at_most: tuple[int | None, ...]
     cooldown: int | None = None
     distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
+    kept: tuple[Kept, ...] = ()  # of each symbol
     bridging: tuple[int | None, ...] = ()
+
+    @property
+    def looks_back(self) -> int | None:
+        """How long before its report a match may begin; None where nothing bounds that."""
+        return None if any(kept.after_end for kept in self.kept) else self.within
 
 
 @dataclass(frozen=True, slots=True)

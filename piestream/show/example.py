@@ -57,7 +57,15 @@ def possible_relations(query: Query, allowed: Mapping[Pair, Relation]) -> Mappin
         closed = close(
             symbols,
             found,
-            bounds_of(query.symbols, query.constraints, query.within, query.emit, unit, in_ticks),
+            bounds_of(
+                query.symbols,
+                query.constraints,
+                query.within,
+                query.windows,
+                query.emit,
+                unit,
+                in_ticks,
+            ),
         )
         if closed is not None:
             found = {

@@ -23,7 +23,7 @@ from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
 from piestream.show.example import drawn_examples, possible_relations
-from piestream.show.keeping import keep_lines
+from piestream.show.keeping import FROM_START, keep_lines, keep_times
 
 if TYPE_CHECKING:
     import polars as pl
@@ -382,17 +382,28 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
     for symbol, words in zip(query.symbols, compiled.interval_words, strict=True):
         text = f"an interval of {symbol.name}: {_words(words)}"
         least = symbol.at_least
-        if least is not None and least.amount and least.in_ticks == query.within.in_ticks:
-            most = query.within.amount // least.amount + 1
+        longest = keep_times(query, symbol)[0].length
+        if least is not None and least.amount and least.in_ticks == longest.in_ticks:
+            most = longest.amount // least.amount + 1
             text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
         yield text
     yield from _kept_of_events(query)
     if query.limits.once_per:
-        ticks = " ticks" * query.within.in_ticks
-        yield f"a match given in the last {query.within}{ticks}: {_words(compiled.given_match_words)}"
+        yield f"a match given {_given_for(query)}: {_words(compiled.given_match_words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
         yield f"a match from its trigger to its completion: {_words(words)}"
+
+
+def _given_for(query: Query) -> str:
+    """How long it is kept that a match was given: as the first interval of ONCE PER that is forgotten."""
+    once = [symbol for symbol in query.symbols if symbol.name in query.limits.once_per]
+    kept = [keep_times(query, symbol)[0] for symbol in once]
+    from_starts = [time.length for time in kept if time.since == FROM_START]
+    if not from_starts:
+        return "as long as its intervals of ONCE PER are kept"
+    least = min(from_starts, key=lambda length: (length.in_ticks, length.amount))
+    return f"in the last {least}{' ticks' * least.in_ticks}"
 
 
 def _kept_of_events(query: Query) -> Iterator[str]:

@@ -10,33 +10,63 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from piestream.expressions.durations import Duration
+from piestream.language.difference_bounds import kept_after_end
 from piestream.language.model import Query, StreamKind, Symbol
+from piestream.language.windows import NO_WINDOW, all_windows
 
-__all__ = ["BOUNDS", "LONGER", "KeepTime", "keep_lines", "keep_times"]
+__all__ = ["BOUNDS", "FROM_START", "LONGER", "KeepTime", "keep_lines", "keep_times"]
+
+
+#: Since when an interval with a window is kept.
+FROM_START = "from its start"
 
 
 @dataclass(frozen=True, slots=True)
 class KeepTime:
-    """How long an interval is kept from its start, the clause that says so, and why that is enough."""
+    """How long an interval is kept, the clause that says so, and why that is enough."""
 
     length: Duration
     clause: str
     why: str
+    since: str = FROM_START
 
     def __str__(self) -> str:
         ticks = " ticks" * self.length.in_ticks
-        return f"{self.length}{ticks} from its start: {self.clause}, {self.why}"
+        return f"{self.length}{ticks} {self.since}: {self.clause}, {self.why}"
 
 
 def _window(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
     """The window bounds all intervals of a match, from the earliest start to the report."""
-    yield KeepTime(
-        query.within, f"WITHIN {query.within}", "from the earliest start of a match to its report"
+    if query.within != NO_WINDOW:
+        why = "from the earliest start of a match to its report"
+        yield KeepTime(query.within, f"WITHIN {query.within}", why)
+
+
+def _own_window(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
+    """Its own window bounds an interval from its start to the report."""
+    for window, clause in all_windows((), NO_WINDOW, query.windows):
+        if window.symbol == symbol.name:
+            yield KeepTime(window.length, clause, "from its start to the report")
+
+
+def _windows_of_others(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
+    """Windows of others bound an interval without one from its end, as far as it may lie before them."""
+    unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
+    kept = kept_after_end(
+        query.symbols, query.constraints, query.within, query.windows, query.emit, unit
     )
+    length = kept.get(symbol.name)
+    if length is not None:
+        why = "as relations and distances say how long before these intervals it may end"
+        yield KeepTime(length, f"WITHIN {query.within_text}", why, "after its end")
 
 
 #: Each of these bounds how long an interval can still be in a match; the least of them counts.
-BOUNDS: tuple[Callable[[Query, Symbol], Iterator[KeepTime]], ...] = (_window,)
+BOUNDS: tuple[Callable[[Query, Symbol], Iterator[KeepTime]], ...] = (
+    _window,
+    _own_window,
+    _windows_of_others,
+)
 
 
 def keep_times(query: Query, symbol: Symbol) -> list[KeepTime]:

@@ -93,8 +93,16 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             f"what reads {back} events back cannot be processed in slices of time",
             f"leave slices out, or go back at most {_MOST_BACK} events",
         )
-    ticks = binding.compiled.ticks
-    within = ticks.within + max((b for b in ticks.bridging if b is not None), default=0)
+    looks_back = binding.compiled.ticks.looks_back
+    if looks_back is None:
+        raise query.fault(
+            ("within",),
+            "this cannot be processed in slices of time: nothing bounds how long an interval without "
+            "a window lasts",
+            "leave slices out, or give every symbol a window",
+        )
+    bridging = binding.compiled.ticks.bridging
+    within = looks_back + max((b for b in bridging if b is not None), default=0)
     within += sum(_ticks_back(column) for column in binding.past)
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(

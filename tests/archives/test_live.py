@@ -179,7 +179,6 @@ def test_a_choice_says_what_each_plan_costs(lake: ps.Archive) -> None:
         few.plan
         == "live-first with cache: there are too few rows of it in the archive to reckon with"
     )
-    # rises are rare, so that falls are worth a look only behind them
     prices = [100.0 - i % 50 // 2 for i in range(1000)]
     lake.append(_ticks(prices, -1000))
     session = _query().open(archives={"trades": lake})
@@ -189,9 +188,28 @@ def test_a_choice_says_what_each_plan_costs(lake: ps.Archive) -> None:
     assert stream.choice is not None
     costs = stream.choice.costs
     assert costs is not None
-    assert costs.archive_first_cached < costs.live_first_cached
+    # a fall with each second row: regions of 8 rows, which lie 2 apart
+    assert 6 * 0.49 < costs.live_first - 3 < 8 * 0.51
+    assert costs.live_first_cached == pytest.approx(4, abs=0.02)
     assert session.plan is not None
-    assert session.plan.startswith("archive-first with cache: it costs about 1.")
+    assert session.plan.startswith("live-first with cache: it costs about 4.0")
+
+
+def test_what_is_rare_in_the_archive_and_costly_live_is_looked_for_first(lake: ps.Archive) -> None:
+    fall = (
+        "trades MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n AFTER MATCH SKIP TO NEXT ROW "
+        "PATTERN (A B+) WITHIN 9 DEFINE B AS B.price < A.price)"
+    )
+    rise = _RISE.format(path="trades")
+    query = ps.query(
+        f"FROM {fall} AS fall WITH {rise} AS rise PARTITION BY symbol "
+        "DEFINE f AS fall.n > 1, r AS rise.top > 0 PATTERN r before; meets; overlaps f WITHIN 7"
+    )
+    lake.append(_ticks([100.0 - i % 50 // 2 for i in range(1000)], -1000))
+    session = query.open(archives={"trades": lake})
+    session.push(_LIVE)
+    assert session.plan is not None
+    assert session.plan.startswith("archive-first")
 
 
 def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
@@ -214,6 +232,13 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "FROM (FROM ARCHIVE 'lake' DEFINE u AS price > 1 PATTERN u WITHIN 7) AS rise "
             "DEFINE r AS rise.u_ts > 1 PATTERN r WITHIN 7",
             "this query reads no live stream",
+            "(FROM ARCHIVE",
+        ),
+        (
+            _TEXT.format(path="trades").replace(
+                "> PREV(price) PATTERN", "> PREV(price) BRIDGING 2 PATTERN"
+            ),
+            "the query rise cannot be worked on where an archive is read as rows come",
             "(FROM ARCHIVE",
         ),
         (

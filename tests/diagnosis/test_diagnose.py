@@ -43,13 +43,16 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
     """The pairs of two symbols by their relation, and those of which both are open."""
     found: Counter[str] = Counter()
     both_open = 0
-    window = drawn.clock.ticks(drawn.query().within)
+    query = drawn.query()
     for partition in _partitions(drawn).values():
         times = [moment.time for moment in partition.moments]
         for i in partition.intervals[x]:
             for j in partition.intervals[y]:
                 same = drawn.stream.truth[x] == drawn.stream.truth[y]
-                if abs(times[i.start] - times[j.start]) > window or (same and i.start == j.start):
+                starts = {x: times[i.start], y: times[j.start]}
+                if not oracle.in_windows(query, drawn.clock, starts, max(starts.values())):
+                    continue
+                if same and i.start == j.start:
                     continue
                 if i.end is None and j.end is None:
                     both_open += 1

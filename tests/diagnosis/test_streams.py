@@ -17,7 +17,7 @@ import piestream as ps
 from piestream.cli.app import app
 from piestream.diagnosis.diagnosis import Diagnosis
 from piestream.relations import PRECISE_FORM
-from tests import stream_oracle
+from tests import oracle, stream_oracle
 from tests.oracle import TieError, TooManyMatchesError
 from tests.stream_scenario import KINDS, CombinedScenario, closing_scenario, combined_scenario
 
@@ -98,7 +98,7 @@ def test_the_diagnosis_counts_what_the_oracle_finds(kinds: str, few_seeds: range
 
 
 def _check_pairs(drawn: CombinedScenario, found: Diagnosis, partitions: list[Any]) -> None:
-    within = drawn.clock.ticks(drawn.query.within)
+    query = drawn.query
     for pairs in found.pairs:
         constraint = pairs.constraint
         if constraint.relations & PRECISE:
@@ -108,7 +108,9 @@ def _check_pairs(drawn: CombinedScenario, found: Diagnosis, partitions: list[Any
         for partition in partitions:
             x, y = constraint.x, constraint.y
             for one, other in product(partition.valid[x], partition.valid[y]):
-                if partition._same(x, one, y, other) or abs(one.start - other.start) > within:
+                starts = {x: one.start, y: other.start}
+                near = oracle.in_windows(query, drawn.clock, starts, max(starts.values()))
+                if partition._same(x, one, y, other) or not near:
                     continue
                 ends = [math.inf if _end(k) is None else _end(k) for k in (one, other)]
                 if ends == [math.inf, math.inf]:

@@ -43,7 +43,7 @@ def _moved(header: Array, pool: Array, target: Array, first: int, to: int, capac
 
 @kernel
 def _expired(header: Array, pool: Array, floor: int) -> int:
-    return RingRecord(pointer(header), pointer(pool), WIDTH).expire(floor)
+    return RingRecord(pointer(header), pointer(pool), WIDTH).expire(floor, 0, 0)
 
 
 @kernel
