@@ -47,7 +47,7 @@ def archives_of(query: Query, given: Mapping[str, Any] | None) -> dict[str, Arch
                     f"{error}\n(the query names it by ARCHIVE '{stream.path}'; another one can be given: "
                     f"archives={{'{name}': …}})"
                 ) from None
-        found[input_key(stream)] = place
+        found[input_key(stream)] = place.refresh()
     return found
 
 
