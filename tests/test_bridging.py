@@ -134,3 +134,13 @@ def test_what_may_still_go_on_is_neither_too_short_nor_short_enough() -> None:
     assert valid("AT LEAST 2") == [None]
     assert valid("AT MOST 1") == [None]
     assert valid("AT MOST 1 EVENTS") == [None]
+
+
+def test_a_run_known_to_have_ended_at_the_end_of_a_row_that_was_announced_is_its_pair() -> None:
+    query = ps.query("""
+        FROM s PARTITION BY k ORDER BY ts WITH i FROM began TO ended KNOWN AT START
+        DEFINE a AS s.a BRIDGING 3, b AS i PATTERN a meets; overlaps b WITHIN 90
+    """)
+    rows = _events(("x", 1, True), ("x", 4, False), ("x", 9, False))
+    spans = pl.DataFrame({"k": ["x"], "began": [4], "ended": [7]})
+    assert query.run({"s": rows, "i": spans}).rows() == [("x", 7, 1, 4, 4, 7)]

@@ -34,7 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cases = {
             "average between two times": (None, pl.lit(True), "TRUE"),
             "the same where pages decide": ("heat > -1e9", pl.col("heat") > -1e9, "heat > -1e9"),
-            "the same where most pages decide": ("brake > 8", pl.col("brake") > 8, "brake > 8"),
+            "the same where all but one page in a hundred decide": (
+                "brake > 8",
+                pl.col("brake") > 8,
+                "brake > 8",
+            ),
         }
         for name, (where, expression, text) in cases.items():
             condition = inside & expression

@@ -26,13 +26,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def drives(rows: int, page_rows: int, every: int, seed: int = 0) -> pl.DataFrame:
-    """Rows of a drive: in the middle of every so many-th page something brakes for three rows.
+def drives(rows: int, page_rows: int, every: int, seed: int = 0, first: int = 0) -> pl.DataFrame:
+    """Rows of a drive, from the row ``first`` on: in the middle of some pages something brakes.
 
-    Speed is noise around a slow wave, heat a slow walk, ``kind`` one of twenty names.
+    It does so for three rows of every so many-th page. Speed is noise around a slow wave, heat a slow walk, ``kind`` one of twenty names.
     """
     draw = np.random.default_rng(seed)
-    ts = np.arange(rows)
+    ts = np.arange(first, first + rows)
     page, place = ts // page_rows, ts % page_rows
     middle = page_rows // 2
     braking = (page % every == every // 2) & (place >= middle) & (place < middle + 3)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     query = ps.query(_QUERY)
     part = min(size.rows, 1 << 22)
     frames = (
-        drives(part, size.page_rows, size.every, seed).with_columns(ts=pl.col("ts") + seed * part)
+        drives(part, size.page_rows, size.every, seed, seed * part)
         for seed in range(size.rows // part)
     )
     with archived(frames, size.page_rows) as lake, duckdb.connect() as base:

@@ -126,12 +126,16 @@ class ArchivedRows:
 
         ``wanted`` has the keys of the partitions; None is all, which then have no leads.
         """
+        return self._again(lambda: self._read(wanted, first, last, leads))
+
+    def _again(self, read: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        """What is read, of the files that there are by then."""
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._read(wanted, first, last, leads)
+                return read()
             except FileNotFoundError:  # others have replaced files since
                 self.archive.refresh()
-        return self._read(wanted, first, last, leads)
+        return read()
 
     def _read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:
         if self.is_empty:
@@ -143,18 +147,26 @@ class ArchivedRows:
 
     def keys_and_times(self, files: set[str]) -> pl.DataFrame:
         """The keys and the time of each row of some files."""
-        numbers = [n for n, path in enumerate(self._pages.paths) if str(path) in files]
-        pages = np.flatnonzero(np.isin(self._pages.files, numbers))
-        return self._projected(pages).select(*self.keys, TIME)
+
+        def those() -> pl.DataFrame:
+            numbers = [n for n, path in enumerate(self._pages.paths) if str(path) in files]
+            return self._projected(np.flatnonzero(np.isin(self._pages.files, numbers)))
+
+        return self._again(those).select(*self.keys, TIME)
 
     def latest_rows(self, columns: list[str], count: int) -> pl.DataFrame | None:
         """About so many of the latest rows, as they lie in the archive; None where columns are missing."""
+        self.archive.refresh()
         if self.is_empty or any(name not in self.archive.schema for name in columns):
             return None
-        pages = self._pages
-        order = np.argsort(-self._times[1], kind="stable")
-        needed = int(np.searchsorted(np.cumsum(pages.rows[order]), count)) + 1
-        return pl.concat(pages.read(np.sort(order[:needed]), columns))
+
+        def latest() -> pl.DataFrame:
+            pages = self._pages
+            order = np.argsort(-self._times[1], kind="stable")
+            needed = int(np.searchsorted(np.cumsum(pages.rows[order]), count)) + 1
+            return pl.concat(pages.read(np.sort(order[:needed]), columns))
+
+        return self._again(latest)
 
     def held(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the query's types, as they are held."""

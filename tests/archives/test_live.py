@@ -283,3 +283,12 @@ def test_the_builder_says_the_same() -> None:
     assert ps.query(str(built)) == built
     with pytest.raises(ps.QueryError, match="the stream trades needs path"):
         ps.stream("trades", archive=True)
+
+
+def test_a_handle_that_others_have_left_behind_is_brought_up_to_date(lake: ps.Archive) -> None:
+    for first in (-300, -600):
+        lake.append(_ticks([float(i % 7) for i in range(200)], first))
+    assert ps.archive(lake.path).compact() > 0
+    session = _query().open(archives={"trades": lake})
+    expected = _query().run({"trades": _LIVE}, archives={"trades": ps.archive(lake.path)}).rows()
+    assert session.push(_LIVE).rows() + session.close().rows() == expected
