@@ -375,7 +375,11 @@ class Stream:
 
     def rebind(self, binding: Binding) -> None:
         """Go on with types for columns that have been NULL in every row so far."""
-        if not binding.compiled.same_layout(self.binding.compiled):
+        forms = {a.name: a.form for a in binding.attributes}
+        fixed = {column.name for column in self.binding.calculated if not column.is_null}
+        if not binding.compiled.same_layout(self.binding.compiled) or any(
+            a.name in fixed and forms.get(a.name) != a.form for a in self.binding.attributes
+        ):
             raise SchemaError(
                 "the type of a column came up too late: say the types when the session is opened, "
                 "query.open(schema={...})"
