@@ -596,7 +596,7 @@ class Stream:
 
     def _results(self, found: Words) -> pl.DataFrame:
         rows, left_out = self._passing(found)
-        self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
+        self._counts.matches += int((rows.phases == int(Phase.TRIGGER)).sum())
         self._counts.left_out += left_out
         result = result_frame(self.binding.outputs, rows)
         if self.on_results is not None and self._observed and len(result):
@@ -612,7 +612,7 @@ class Stream:
         if condition is None or not len(found):
             return rows, 0
         holds = condition.holds(rows).copy()
-        left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        left_out = int((rows.phases[~holds] == int(Phase.TRIGGER)).sum())
         if condition.judged is not None:
             passing = replace(rows, rows=found[holds])
             holds[holds] = self.detector.judge(*condition.judged.rows(passing))
