@@ -83,7 +83,10 @@ def _other_length(
 ) -> Iterator[Proposal]:
     """The nearest length with which there is a match: a longer one above, a shorter one below."""
     time, query = target.rows.time, target.rows.query
-    bound = time.ticks(was, "a length")
+    try:
+        bound = time.ticks(was, "a length")
+    except QueryError:  # it is compared with times that have shorter ticks
+        return
     is_upper = (comparison.operator in ("<", "<=")) == (side == "right")
 
     def compared(by: int) -> Comparison:

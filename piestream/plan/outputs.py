@@ -167,7 +167,7 @@ class Phase(Output):
         return ()
 
     def column(self, found: ResultRows) -> pl.Series:
-        completed = pl.Series(found.phases == records.Phase.COMPLETION)
+        completed = pl.Series(found.phases == int(records.Phase.COMPLETION))
         return pl.select(
             pl.when(completed).then(pl.lit("completion")).otherwise(pl.lit("trigger"))
         ).to_series()

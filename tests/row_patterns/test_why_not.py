@@ -276,3 +276,15 @@ def test_lengths_of_time_in_a_condition(condition: str, said: str) -> None:
     )
     found = query.why_not(rows, between=(rows["ts"][0], rows["ts"][0]))
     assert said in str(found)
+
+
+def test_a_length_in_shorter_ticks_than_those_of_the_time_column_is_left_as_it_is() -> None:
+    rows = pl.DataFrame(
+        {"t": [0, 1], "seen": [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 1)]}
+    )
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY t UNIT s MEASURES COUNT(*) AS n PATTERN (A B) "
+        "DEFINE B AS B.seen - A.seen <= 5 ms)"
+    )
+    found = query.why_not(rows, between=(0, 0))
+    assert [miss.kind for miss in found.near_misses] == ["quantifier"]
