@@ -104,6 +104,30 @@ def test_late_rows_of_the_archive_count_from_the_next_match_on(lake: ps.Archive,
 
 
 @pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
+def test_a_late_row_before_all_others_says_how_the_first_run_began(
+    lake: ps.Archive, plan: Any
+) -> None:
+    rows = _ticks([3.0, 2.0, 2.0, 2.0, 1.0, 1.0], 4, "Y")
+    session = _query().open(archives={"trades": lake}, plan=plan)
+    before = session.push(rows[:4]).rows()
+    lake.append(_ticks([1.0], -20, "Y"))
+    found = session.push(rows[4:]).rows() + session.close().rows()
+    assert (before, found) == ([], [("Y", 9, 4, 9)])
+
+
+def test_an_archive_without_rows_counts_from_its_first_ones_on(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    query = _query(FROM_trades="FROM news")
+    session = query.open(archives={"trades": lake})
+    early, late = _ticks([3.0, 2.0, 2.0]), _ticks([3.0, 2.0, 2.0], 8)
+    found = session.push(early, stream="news").rows()
+    ps.archive(lake.path).append(_ticks([1.0, 4.0, 1.0], 6))
+    found += session.push(late, stream="news").rows() + session.close().rows()
+    assert found == [("X", 10, 7, 10)]
+    assert found == query.run({"news": pl.concat([early, late])}, archives={"trades": lake}).rows()
+
+
+@pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
 def test_rows_that_are_removed_from_the_archive_count_no_more(lake: ps.Archive, plan: Any) -> None:
     session = _query().open(archives={"trades": lake}, plan=plan)
     session.push(_LIVE[:4])
