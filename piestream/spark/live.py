@@ -88,6 +88,7 @@ class LiveBatches:
     def _found(self, rows: pl.DataFrame, number: int) -> pl.DataFrame:
         """The result rows of a new batch, stored with the state behind it."""
         session = self._session_before(number)
+        self._session = None  # what is not stored below has to be worked on anew
         found: pl.DataFrame = session.push(rows.sort(self._time(rows)), self._name)
         state = session.snapshot()
         self._store(number, _STATE, lambda path: path.write_bytes(state))
