@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -113,10 +113,7 @@ class LiveBatches:
         if not known:
             return self.query.open(**self.options)
         state = self._path(max(known), _STATE).read_bytes()
-        kept: Mapping[str, Any] = {
-            name: self.options.get(name) for name in ("archives", "plan", "recover")
-        }
-        return self.query.open(state, **kept)
+        return self.query.open(state, **self.options)
 
     def _numbers(self) -> list[int]:
         """The batches whose states are there."""

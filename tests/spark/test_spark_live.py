@@ -97,6 +97,21 @@ def test_a_batch_whose_state_could_not_be_stored_is_worked_on_anew(
     assert known == [row for row in expected if row[1] < 15]
 
 
+def test_a_restart_with_another_lateness_is_refused(
+    spark: Any, lake: ps.Archive, tmp_path: Path
+) -> None:
+    frames = [spark_frame(spark, _TICKS[first : first + 4]) for first in (4, 8)]
+    for number, lateness in enumerate((2, 2, 5)):
+        batches = live_batches(
+            _QUERY, tmp_path / "state", _Written(), archives={"trades": lake}, lateness=lateness
+        )
+        if lateness == 5:
+            with pytest.raises(ps.StateError, match="lateness is 2 in this state, not 5"):
+                batches(frames[1], number)
+        else:
+            batches(frames[number], number)
+
+
 def _refuse(path: Path, data: bytes) -> None:
     raise OSError("the disk is full")
 
