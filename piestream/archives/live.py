@@ -177,7 +177,7 @@ def _all_rows(given: Any) -> Any:
     """What was given, with all rows of an archive in its place."""
     if isinstance(given, Mapping):
         return {name: _all_rows(rows) for name, rows in given.items()}
-    return given.scan().collect() if isinstance(given, Archive) else given
+    return given.refresh().scan().collect() if isinstance(given, Archive) else given
 
 
 def with_archives(

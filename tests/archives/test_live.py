@@ -316,3 +316,8 @@ def test_a_handle_that_others_have_left_behind_is_brought_up_to_date(lake: ps.Ar
     session = _query().open(archives={"trades": lake})
     expected = _query().run({"trades": _LIVE}, archives={"trades": ps.archive(lake.path)}).rows()
     assert session.push(_LIVE).rows() + session.close().rows() == expected
+    stale = ps.archive(lake.path.with_name("live"), time="ts")
+    for tick in _LIVE.iter_slices(3):
+        stale.append(tick)
+    assert ps.archive(stale.path).compact() > 0
+    assert _query().run({"trades": stale}, archives={"trades": lake}).rows() == expected
