@@ -11,6 +11,7 @@ import pytest
 
 import piestream as ps
 from piestream.archives.live_stream import LiveStream
+from piestream.archives.store import Store
 
 _FALL = (
     "(FROM trades ORDER BY ts DEFINE down AS price < PREV(price) PATTERN down WITHIN 10 "
@@ -321,3 +322,23 @@ def test_a_handle_that_others_have_left_behind_is_brought_up_to_date(lake: ps.Ar
         stale.append(tick)
     assert ps.archive(stale.path).compact() > 0
     assert _query().run({"trades": stale}, archives={"trades": lake}).rows() == expected
+
+
+def test_files_that_others_replace_while_they_are_listed_are_listed_again(
+    lake: ps.Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _query().run({"trades": _LIVE}, archives={"trades": lake}).rows()
+    session = _query().open(archives={"trades": lake})
+    found = session.push(_LIVE[:3]).rows()
+    lake.append(_LIVE[:1])
+    statistics = Store.statistics
+
+    def compacting(store: Store, file: Any) -> pl.DataFrame:
+        monkeypatch.setattr(Store, "statistics", statistics)
+        assert ps.archive(lake.path).compact() > 0
+        return store.statistics(file)
+
+    monkeypatch.setattr(Store, "statistics", compacting)
+    found += session.push(_LIVE[3:]).rows() + session.close().rows()
+    assert Store.statistics is statistics
+    assert found == expected
