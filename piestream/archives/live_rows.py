@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,8 @@ from piestream.expressions.columns import column_named
 from piestream.plan.binding import Binding
 
 __all__ = ["ALL", "ArchivedRows", "held_schema", "partition_columns", "projected"]
+
+_T = TypeVar("_T")
 
 #: A column that all rows have with one value: where nothing partitions them, it does.
 ALL = "all:"
@@ -106,6 +109,9 @@ class ArchivedRows:
     def generation(self) -> dict[str, tuple[int, int]]:
         """The files that there are now, each with the times of its first and last row."""
         self.archive.refresh()
+        return self._again(self._files_listed)
+
+    def _files_listed(self) -> dict[str, tuple[int, int]]:
         if self.is_empty:
             return {}
         if self.archive.time is not None and self.archive.generation == self._listed[0]:
@@ -128,7 +134,7 @@ class ArchivedRows:
         """
         return self._again(lambda: self._read(wanted, first, last, leads))
 
-    def _again(self, read: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+    def _again(self, read: Callable[[], _T]) -> _T:
         """What is read, of the files that there are by then."""
         for _ in range(_ATTEMPTS - 1):
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -88,6 +88,7 @@ class LiveBatches:
     def _found(self, rows: pl.DataFrame, number: int) -> pl.DataFrame:
         """The result rows of a new batch, stored with the state behind it."""
         session = self._session_before(number)
+        self._session = None  # what is not stored below has to be worked on anew
         found: pl.DataFrame = session.push(rows.sort(self._time(rows)), self._name)
         state = session.snapshot()
         self._store(number, _STATE, lambda path: path.write_bytes(state))
@@ -112,10 +113,7 @@ class LiveBatches:
         if not known:
             return self.query.open(**self.options)
         state = self._path(max(known), _STATE).read_bytes()
-        kept: Mapping[str, Any] = {
-            name: self.options.get(name) for name in ("archives", "plan", "recover")
-        }
-        return self.query.open(state, **kept)
+        return self.query.open(state, **self.options)
 
     def _numbers(self) -> list[int]:
         """The batches whose states are there."""

@@ -11,6 +11,7 @@ import pytest
 
 import piestream as ps
 from piestream.archives.live_stream import LiveStream
+from piestream.archives.store import Store
 
 _FALL = (
     "(FROM trades ORDER BY ts DEFINE down AS price < PREV(price) PATTERN down WITHIN 10 "
@@ -101,6 +102,30 @@ def test_late_rows_of_the_archive_count_from_the_next_match_on(lake: ps.Archive,
     found = session.push(pl.concat([_LIVE[5:], other[5:]])).rows() + session.close().rows()
     assert ("Y", 6, 3, 6) not in before
     assert ("Y", 9, 3, 9) in found
+
+
+@pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
+def test_a_late_row_before_all_others_says_how_the_first_run_began(
+    lake: ps.Archive, plan: Any
+) -> None:
+    rows = _ticks([3.0, 2.0, 2.0, 2.0, 1.0, 1.0], 4, "Y")
+    session = _query().open(archives={"trades": lake}, plan=plan)
+    before = session.push(rows[:4]).rows()
+    lake.append(_ticks([1.0], -20, "Y"))
+    found = session.push(rows[4:]).rows() + session.close().rows()
+    assert (before, found) == ([], [("Y", 9, 4, 9)])
+
+
+def test_an_archive_without_rows_counts_from_its_first_ones_on(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    query = _query(FROM_trades="FROM news")
+    session = query.open(archives={"trades": lake})
+    early, late = _ticks([3.0, 2.0, 2.0]), _ticks([3.0, 2.0, 2.0], 8)
+    found = session.push(early, stream="news").rows()
+    ps.archive(lake.path).append(_ticks([1.0, 4.0, 1.0], 6))
+    found += session.push(late, stream="news").rows() + session.close().rows()
+    assert found == [("X", 10, 7, 10)]
+    assert found == query.run({"news": pl.concat([early, late])}, archives={"trades": lake}).rows()
 
 
 @pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
@@ -292,3 +317,28 @@ def test_a_handle_that_others_have_left_behind_is_brought_up_to_date(lake: ps.Ar
     session = _query().open(archives={"trades": lake})
     expected = _query().run({"trades": _LIVE}, archives={"trades": ps.archive(lake.path)}).rows()
     assert session.push(_LIVE).rows() + session.close().rows() == expected
+    stale = ps.archive(lake.path.with_name("live"), time="ts")
+    for tick in _LIVE.iter_slices(3):
+        stale.append(tick)
+    assert ps.archive(stale.path).compact() > 0
+    assert _query().run({"trades": stale}, archives={"trades": lake}).rows() == expected
+
+
+def test_files_that_others_replace_while_they_are_listed_are_listed_again(
+    lake: ps.Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _query().run({"trades": _LIVE}, archives={"trades": lake}).rows()
+    session = _query().open(archives={"trades": lake})
+    found = session.push(_LIVE[:3]).rows()
+    lake.append(_LIVE[:1])
+    statistics = Store.statistics
+
+    def compacting(store: Store, file: Any) -> pl.DataFrame:
+        monkeypatch.setattr(Store, "statistics", statistics)
+        assert ps.archive(lake.path).compact() > 0
+        return store.statistics(file)
+
+    monkeypatch.setattr(Store, "statistics", compacting)
+    found += session.push(_LIVE[3:]).rows() + session.close().rows()
+    assert Store.statistics is statistics
+    assert found == expected

@@ -332,6 +332,24 @@ def test_of_several_archives_only_what_lies_around_the_rarest_symbol_is_read(
     assert len(rows_of_inputs(query, {"one": lake, "two": other}, FileOptions())["two"]) < 1000
 
 
+def test_files_of_several_archives_that_others_replace_are_looked_for_again(
+    tmp_path: Path,
+) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    pieces = rows[::2], rows[1::2]
+    lake = _lake(tmp_path / "one", pieces[0])
+    lake.append(pieces[1])
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    assert ps.archive(lake.path).compact() > 0
+    _same(query.run({"one": lake, "two": rows}), expected)
+    stale = ps.archive(lake.path)
+    stale.files[0].unlink()
+    with pytest.raises(ps.ArchiveError, match=r"one is missing: .*its verify\(\) tells"):
+        query.run({"one": stale, "two": rows})
+
+
 @pytest.mark.parametrize("text", ["UNTIL two.speed > 60", "EMIT ON BOTH", "WITH three"])
 def test_archives_are_read_whole_where_it_matters(tmp_path: Path, text: str) -> None:
     rows = _rows(2000)

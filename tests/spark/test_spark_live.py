@@ -79,6 +79,43 @@ def test_batches_that_come_again_give_the_same_rows_and_are_worked_on_once(
         again(frames[0], 0)
 
 
+def test_a_batch_whose_state_could_not_be_stored_is_worked_on_anew(
+    spark: Any, lake: ps.Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, live = _Written(), _TICKS[4:]
+    expected = _QUERY.run({"trades": live}, archives={"trades": lake}).rows()
+    batches = live_batches(_QUERY, tmp_path / "state", written, archives={"trades": lake})
+    frames = [spark_frame(spark, live[first : first + 4]) for first in (0, 4, 8)]
+    batches(frames[0], 0)
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", _refuse)
+        with pytest.raises(OSError, match="full"):
+            batches(frames[1], 1)
+    batches(frames[1], 1)
+    batches(frames[2], 2)
+    known = [row for number in sorted(written.rows) for row in written.rows[number]]
+    assert known == [row for row in expected if row[1] < 15]
+
+
+def test_a_restart_with_another_lateness_is_refused(
+    spark: Any, lake: ps.Archive, tmp_path: Path
+) -> None:
+    frames = [spark_frame(spark, _TICKS[first : first + 4]) for first in (4, 8)]
+    for number, lateness in enumerate((2, 2, 5)):
+        batches = live_batches(
+            _QUERY, tmp_path / "state", _Written(), archives={"trades": lake}, lateness=lateness
+        )
+        if lateness == 5:
+            with pytest.raises(ps.StateError, match="lateness is 2 in this state, not 5"):
+                batches(frames[1], number)
+        else:
+            batches(frames[number], number)
+
+
+def _refuse(path: Path, data: bytes) -> None:
+    raise OSError("the disk is full")
+
+
 def test_a_streaming_frame_reads_the_archive_as_it_is_at_each_batch(
     spark: Any, lake: ps.Archive, tmp_path: Path
 ) -> None:
