@@ -128,7 +128,10 @@ def _condition(pages: Pages, chosen: Words, time: str, key: str | None) -> str |
 
 def _side(table: pl.DataFrame, name: str) -> str | None:
     """The bounds of a column on some pages; None where it may be NULL, or Spark cannot say them."""
-    if LOWEST + name not in table.columns or table[MISSING + name].sum():
+    if (
+        LOWEST + name not in table.columns
+        or not (table[MISSING + name] == 0).fill_null(False).all()
+    ):
         return None
     low, high = table[LOWEST + name].min(), table[HIGHEST + name].max()
     if table.select(LOWEST + name, HIGHEST + name).null_count().sum_horizontal().item():
