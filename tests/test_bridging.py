@@ -144,3 +144,66 @@ def test_a_run_known_to_have_ended_at_the_end_of_a_row_that_was_announced_is_its
     rows = _events(("x", 1, True), ("x", 4, False), ("x", 9, False))
     spans = pl.DataFrame({"k": ["x"], "began": [4], "ended": [7]})
     assert query.run({"s": rows, "i": spans}).rows() == [("x", 7, 1, 4, 4, 7)]
+
+
+FOLLOWED = """
+    FROM s PARTITION BY k ORDER BY ts DEFINE x AS x BRIDGING 20, y AS y{}
+    PATTERN x followed-by y WITHIN {}
+"""
+
+
+def _runs(times: list[int], **runs: list[tuple[int, int]]) -> pl.DataFrame:
+    held = {
+        name: [any(begun <= at < ended for begun, ended in of) for at in times]
+        for name, of in runs.items()
+    }
+    return pl.DataFrame({"k": ["x"] * len(times), "ts": times, **held})
+
+
+@pytest.mark.parametrize("window", [25, 90])
+def test_what_touches_a_gap_counts_though_it_is_forgotten(window: int) -> None:
+    """y lasts from 1 to 14; when it is known at 32 that x ended at 12, that is long ago."""
+    times = [1, 10, 12, 14, 15, 16, 30, 31, 33, 60]
+    rows = _runs(times, x=[(10, 12)], y=[(1, 14), (15, 16), (30, 31)])
+    query = ps.query(FOLLOWED.format("", window))
+    assert query.run(rows).is_empty()
+    session = query.open()
+    for row in rows.iter_slices(1):
+        assert session.push(row).is_empty()
+        session = query.open(state=session.snapshot())
+
+
+def test_an_interval_that_is_dropped_later_does_not_touch_a_gap_before_it() -> None:
+    rows = _runs([1, 10, 12, 15, 16, 18, 30, 33], x=[(10, 12)], y=[(15, 16), (18, 30)])
+    found = ps.query(FOLLOWED.format(" AT MOST 2", 90)).run(rows)
+    assert found.rows() == [("x", 32, 10, 12, 15, 16)]
+
+
+def test_what_a_run_turns_out_to_follow_is_named_when_the_match_is_complete() -> None:
+    rows = _runs([1, 3, 5, 6, 9], x=[(1, 3)], y=[(5, 6)])
+    query = ps.query("""
+        FROM s ORDER BY ts DEFINE x AS x BRIDGING 5, y AS y
+        PATTERN x before; followed-by; overlaps; finished-by; contains y WITHIN 90
+        EMIT ON BOTH RETURN RELATION(x, y) AS how
+    """)
+    assert query.run(rows).rows() == [(5, "trigger", None), (8, "completion", "followed-by")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "window", "ended", "found"),
+    [
+        ("a during b", "5 OF a", 50, (25, 20, 22)),
+        ("a during b", "5 OF a, 90 OF b", 50, (25, 20, 22)),
+        ("b followed-by a", "5 OF a, 90 OF b", 12, (20, 20, None)),
+    ],
+)
+def test_rows_are_found_as_long_as_their_own_windows_last(
+    pattern: str, window: str, ended: int, found: tuple[int | None, ...]
+) -> None:
+    query = ps.query(f"""
+        FROM s ORDER BY ts WITH i FROM began TO ended KNOWN AT START
+        DEFINE a AS s.a BRIDGING 3, b AS i PATTERN {pattern} WITHIN {window} RETURN a.ts, a.te
+    """)
+    rows = _runs([1, 20, 22, 26, 60], a=[(20, 22)])
+    spans = pl.DataFrame({"began": [1], "ended": [ended]})
+    assert query.run({"s": rows, "i": spans}).rows() == [found]
