@@ -99,7 +99,7 @@ def sequenced(seed: int, on_spark: bool = False) -> Scenario:
         rows=tuple(rows),
         schema={**drawn.schema, "seq": dtype},
         sequence=kind,
-        within=max(drawn.within, 3),
+        within=None if drawn.within is None else max(drawn.within, 3),
     )
 
 

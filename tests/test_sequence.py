@@ -144,6 +144,7 @@ def apart(seed: int) -> tuple[CombinedScenario, CombinedScenario, Callable[[int]
             (number, replace(d, at_least=None, at_most=None)) for number, d in drawn.definitions
         ),
         within=10**5,
+        windows=(),
         returns=tuple(item for item in drawn.returns if not isinstance(item, DurationOf)),
         ties="error",
     )
