@@ -207,3 +207,65 @@ def test_rows_are_found_as_long_as_their_own_windows_last(
     rows = _runs([1, 20, 22, 26, 60], a=[(20, 22)])
     spans = pl.DataFrame({"began": [1], "ended": [ended]})
     assert query.run({"s": rows, "i": spans}).rows() == [found]
+
+
+def test_an_interval_kept_after_its_end_is_no_partner_once_it_is_forgotten() -> None:
+    """Its list of pairs is no longer kept: to go on from it did not end, where patterns have cycles."""
+    query = ps.query("""
+        FROM events ORDER BY t
+        DEFINE s AS b1 AT LEAST 4 BRIDGING 2,
+        Q AS b3 BRIDGING 1,
+        a AS b0 AT LEAST 1 EVENTS BRIDGING 1,
+        d AS b5,
+        c AS n0 = 2 BRIDGING 5
+        PATTERN Q meets; follows; overlapped-by; equals; starts; after; during; finished-by;
+            met-by; overlaps s
+        AND s starts; meets; finishes; during; followed-by; met-by; started-by; overlapped-by;
+            overlaps; follows; contains d
+        AND c follows | after | overlapped-by | meets | started-by | equals | finished-by d
+        AND c after; finishes; before; followed-by a
+        AND c intersects; disjoint; meets; met-by; followed-by; follows Q
+        WITHIN 206 OF a, 204 OF s, 2 OF d
+    """)
+    rows = pl.DataFrame(
+        {
+            "t": [*range(5), *range(6, 12), *range(13, 22), 23, *range(25, 29), *range(30, 34), 36],
+            "b0": [c == "#" for c in "#.######....######..######...."],
+            "b1": [c == "#" for c in "....###.......###.....###....."],
+            "b3": [c == "#" for c in "#...#....#....#.......#.....##"],
+            "b5": [c == "#" for c in ".......#.........#.......#..#."],
+            "n0": [
+                1,
+                1,
+                None,
+                None,
+                None,
+                3,
+                4,
+                2,
+                1,
+                2,
+                0,
+                0,
+                1,
+                0,
+                1,
+                None,
+                None,
+                2,
+                3,
+                3,
+                0,
+                0,
+                0,
+                3,
+                3,
+                2,
+                3,
+                3,
+                1,
+                4,
+            ],
+        }
+    )
+    assert query.run(rows)["detected_at"].to_list() == [31, 31]
