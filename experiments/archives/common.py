@@ -22,7 +22,7 @@ from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
 
 __all__ = [
-    "Reading", "archived", "cost_of", "drives", "forced", "least_cost", "reading_of", "shown",
+    "Reading", "archived", "cost_of", "drives", "forced", "least_cost", "reading_of", "run_as", "shown",
 ]  # fmt: skip
 
 
@@ -70,6 +70,12 @@ def forced(is_selecting: bool | None) -> Iterator[None]:
         yield
     finally:
         costs.LEAST_ROWS, costs.MOST_COST = before
+
+
+def run_as(query: ps.Query, lake: ps.Archive, is_selecting: bool | None) -> None:
+    """Run a query on one thread, as `forced` says."""
+    with forced(is_selecting):
+        query.run(lake, threads=1)
 
 
 @dataclass(frozen=True)

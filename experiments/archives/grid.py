@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import piestream as ps
-from experiments.archives.common import archived, drives, forced, least_cost, reading_of, shown
+from experiments.archives.common import archived, drives, least_cost, reading_of, run_as, shown
 
 __all__ = ["main"]
 
@@ -20,11 +20,6 @@ _QUERY = (
     "FROM s ORDER BY ts DEFINE b AS brake > 8, f AS speed > 66 "
     "PATTERN b before; overlaps f WITHIN {window} RETURN AVG(f.heat) AS heat, b.ts"
 )
-
-
-def _run(query: ps.Query, lake: ps.Archive, is_selecting: bool | None) -> None:
-    with forced(is_selecting):
-        query.run(lake, threads=1)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for window in size.windows:
                 query = ps.query(_QUERY.format(window=window))
                 ways: dict[str, Callable[[], object]] = {
-                    name: partial(_run, query, lake, way)
+                    name: partial(run_as, query, lake, way)
                     for name, way in (("selects", True), ("scans", False), ("decides", None))
                 }
                 cost = {name: least[0] for name, least in least_cost(ways, size.times).items()}

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.archives.common import archived, forced, least_cost, reading_of, shown
+from experiments.archives.common import archived, least_cost, reading_of, run_as, shown
 
 __all__ = ["main"]
 
@@ -59,11 +59,6 @@ def pattern(symbols: int, attribute: str, draw: Random) -> str:
     )
 
 
-def _run(query: ps.Query, lake: ps.Archive, is_selecting: bool | None) -> None:
-    with forced(is_selecting):
-        query.run(lake, threads=1)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a row for each attribute and number of symbols."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -82,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for _ in range(size.queries):
                     query = ps.query(pattern(symbols, f"a{attribute}", draw))
                     ways: dict[str, Callable[[], object]] = {
-                        "replay": partial(_run, query, lake, False),
-                        "archive": partial(_run, query, lake, None),
+                        "replay": partial(run_as, query, lake, False),
+                        "archive": partial(run_as, query, lake, None),
                     }
                     costs = least_cost(ways, size.times)
                     replay += costs["replay"][0]

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.history import MatchInterval
-from piestream.diagnosis.partition import plain
+from piestream.diagnosis.partition import numbers_of
 from piestream.diagnosis.row_conditions import (
     conditions_and,
     items_of,
@@ -314,14 +314,7 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     own = tuple(m for m in query.rows.measures)
     asked = replace(query.rows, measures=(*own, *of_match(rows.time.name)))
     result = rows.run(replace(query, rows=asked))
-    shown = [name for name in result.columns if name in row]
-    same = [
-        number
-        for number, found in enumerate(result.select(shown).rows())
-        if all(plain(row[name]) == plain(value) for name, value in zip(shown, found, strict=True))
-    ]
-    if not same:
-        raise ValueError("this is no match of the query in these rows")
+    same = numbers_of(result, row)
     numbers = result[same][MATCH].unique().drop_nulls().to_list()
     if not numbers:
         raise ValueError("this row is of no match")
