@@ -16,8 +16,9 @@ from piestream.adapters.frames import Kind, as_polars
 from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.errors import SchemaError
 from piestream.expressions.diagnostics import did_you_mean
-from piestream.language.model import Query, Value
+from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.language.parts import Value
 from piestream.plan.binding import Binding, input_key
 from piestream.plan.columns import is_moment
 from piestream.plan.combined import bind_combined, unified
@@ -117,6 +118,10 @@ class Inputs:
             self.names[s.name]: input_key(s) for s in self.query.inputs if s.archive and s.name
         }
         return {key: past for key, past in found.items() if key != past}
+
+    def stream_of(self, past: str) -> str:
+        """The input that has the rows which are given of a stream, by the one that has its past."""
+        return next((key for key, own in self.pasts.items() if own == past), past)
 
     def name_of(self, stream: str | None) -> str:
         """The name of the input that is meant; it need not be said where there is only one."""
