@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
 from piestream.archives.row_reach import is_bounded
+from piestream.automata.endpoints import endpoint_orders
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
@@ -14,7 +15,7 @@ from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks
 
-__all__ = ["Reach", "has_only", "is_local", "past_of", "reach_of"]
+__all__ = ["Reach", "earliest_symbols", "has_only", "is_local", "past_of", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,24 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     ticks = query_ticks(query, binding.time)
     found = Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
     return found.with_bridges(ticks)
+
+
+def earliest_symbols(query: Query) -> list[Symbol]:
+    """Symbols one of which starts first in every match: of the others another one always starts no later.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE a AS x, b AS y, c AS z PATTERN a overlaps b AND c inside b WITHIN 9")
+    >>> [symbol.name for symbol in earliest_symbols(query)]
+    ['a']
+    """
+    place = {symbol.name: number for number, symbol in enumerate(query.symbols)}
+    pairs = [(place[c.x], place[c.y], c.relations) for c in query.constraints]
+    starts = endpoint_orders(len(query.symbols), pairs)[::2, ::2] > 0  # not later
+    return [
+        symbol
+        for x, symbol in enumerate(query.symbols)
+        if not any(starts[y, x] and (y < x or not starts[x, y]) for y in place.values() if y != x)
+    ]
 
 
 def is_local(query: Query, options: RunOptions) -> bool:
