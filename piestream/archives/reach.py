@@ -15,7 +15,7 @@ from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks
 
-__all__ = ["Reach", "earliest_symbols", "has_only", "is_local", "past_of", "reach_of"]
+__all__ = ["KNOWN", "Reach", "earliest_symbols", "has_only", "is_local", "past_of", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Reach:
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
-_KNOWN: dict[type, frozenset[str]] = {
+KNOWN: dict[type, frozenset[str]] = {
     Query: frozenset({
         "symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
         "rows", "limits", "origin", "names", "windows",
@@ -116,7 +116,7 @@ def is_local(query: Query, options: RunOptions) -> bool:
 def _is_known(query: Query) -> bool:
     """Whether there is nothing in a query but what is known here."""
     parts = [query, *query.symbols, *query.streams, *query.constraints]
-    return all(has_only(part, _KNOWN[type(part)]) for part in parts)
+    return all(has_only(part, KNOWN[type(part)]) for part in parts)
 
 
 def has_only(part: object, known: frozenset[str]) -> bool:

@@ -178,6 +178,25 @@ def test_pages_that_statistics_decide_are_not_decoded(tmp_path: Path) -> None:
     assert _read(query, lake) < 1500
 
 
+@pytest.mark.parametrize("key", ["car", None])
+def test_of_long_intervals_statistics_give_the_extremes(tmp_path: Path, key: str | None) -> None:
+    draw = np.random.default_rng(2)
+    rows = _rows(cars=1).with_columns(heat=draw.normal(0, 5, 40_000), level=pl.col("ts") % 977)
+    lake = _lake(tmp_path, rows.with_columns(heat=pl.col("heat") + 0.1), key)
+    rows = rows.with_columns(heat=pl.col("heat") + 0.1)
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts DEFINE b AS braking, f AS level >= 0 PATTERN b during f "
+        "WITHIN 40000 RETURN MAX(f.heat) AS most, MIN(f.heat) AS least, FIRST(f.level) AS l, "
+        "MAX(f.ts) AS last, MIN(b.heat) AS b"
+    )
+    _same(query.run(lake), query.run(rows))
+    assert len(query.run(lake)) == 1
+    assert _read(query, lake) < 400
+    for values in ("SUM(f.heat) AS s", "LAST(f.level) AS l", "COUNT(f) AS n"):
+        other = ps.query(str(query).split("RETURN")[0] + "RETURN " + values)
+        _same(other.run(lake), other.run(rows))
+
+
 def test_columns_are_decoded_where_something_depends_on_them(tmp_path: Path) -> None:
     rows = _rows(cars=1).with_columns(heat=pl.lit(1.5))
     lake = _lake(tmp_path, rows, None, page_rows=10)
