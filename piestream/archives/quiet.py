@@ -194,7 +194,7 @@ class QuietPages:
 
 #: Parts of a query with anything but this depend on rows at which no predicate changes.
 _OF_CHANGES: dict[type, frozenset[str]] = {
-    Query: KNOWN[Query] - {"rows"},
+    Query: KNOWN[Query] - {"rows", "absences"},
     Symbol: frozenset({"name", "predicate", "stream"}),
     Source: KNOWN[Source] - {"max_gap"},
     Constraint: frozenset({"x", "y", "relations"}),
