@@ -129,7 +129,7 @@ class LiveStream(CombinedStream):
         if number in self._stored:
             store.add(self._stored.pop(number))
         self.stores[number] = store
-        caches = (choice.caches or number in choice.everywhere) and not reach.has_gap
+        caches = (choice.caches or number in choice.everywhere) and not reach.has_deadlines
         ties: Ties = "error" if self.ties == "error" else "first"
         self.parts[number] = RegionPart(number, self._union, inner, store, ties, caches)
         self._judges[number] = ReorderBuffer(

@@ -310,10 +310,11 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
         ),
         (
             _TEXT.format(path="trades").replace(
-                "> PREV(price) PATTERN", "> PREV(price) BRIDGING 2 PATTERN"
+                "PATTERN r before; meets; overlaps f\n    WITHIN 7",
+                "PATTERN r during; starts f\n    WITHIN 7 OF f",
             ),
-            "the query rise cannot be worked on where an archive is read as rows come",
-            "(FROM ARCHIVE",
+            "a symbol without a window may lie arbitrarily far back in an archive",
+            None,
         ),
         (
             (_TEXT + "LIMIT 3").format(path="trades"),
