@@ -316,10 +316,6 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "ready-made cannot stand beside events of one time yet",
         ),
         (
-            "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
-            "distances between endpoints cannot be combined yet",
-        ),
-        (
             "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
             "BRIDGING cannot be combined yet",
         ),
