@@ -113,8 +113,9 @@ class Query:
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
-        if len(self.streams) > 1 or self.streams[0].query is not None:
-            names = (*(s.name for s in self.streams), *(s.name for s in self.inputs))
+        named = [stream.name for stream in self.streams if stream.silence is None]
+        if len(named) > 1 or self.streams[0].query is not None:
+            names = (*named, *(s.name for s in self.inputs))
             object.__setattr__(self, "names", names)
 
     @property
@@ -128,6 +129,8 @@ class Query:
         """
         found: dict[tuple[str | None, str | None, bool], Source] = {}
         for stream in self.streams:
+            if stream.silence is not None:
+                continue
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
                 found.setdefault((leaf.name, leaf.path, leaf.archive), leaf)
         return tuple(found.values())

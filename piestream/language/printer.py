@@ -94,7 +94,7 @@ def name(word: str) -> str:
 
 
 def _streams(query: Query) -> str:
-    streams = query.streams
+    streams = [stream for stream in query.streams if stream.silence is None]
     partition = ""
     if query.partition_by:
         partition = " PARTITION BY " + ", ".join(name(column) for column in query.partition_by)
@@ -167,6 +167,10 @@ def _order(stream: Source) -> str:
 def _predicate(query: Query, symbol: Symbol) -> str:
     """A predicate, whose columns are qualified if they are not the first stream's."""
     stream = query.streams[symbol.stream]
+    if stream.silence is not None:
+        of = query.streams[stream.silence.of].name or UNNAMED_STREAM
+        named = f" OF {name(of)}" if stream.silence.of else ""
+        return f"SILENCE{named} LONGER THAN {stream.silence.longer_than}"
     own = stream.name or UNNAMED_STREAM
     if stream.is_ready_made and symbol.predicate == EVERY_INTERVAL:
         return name(own)
