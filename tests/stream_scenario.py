@@ -296,9 +296,7 @@ def silence_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
             continue
 
 
-def _with_silences(
-    rng: Random, base: Scenario, kinds: tuple[str, ...]
-) -> CombinedScenario | None:
+def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario | None:
     """A scenario whose rows have larger gaps, of which some symbols are the silences."""
     if len(base.definitions) > 4 or len(base.rows) > 25:
         return None
@@ -347,7 +345,9 @@ def _alone(rng: Random, base: Scenario) -> CombinedScenario:
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     return CombinedScenario(
         streams=(StreamSpec("s0", "events", tuple(base.rows), gap),),
-        definitions=tuple((0, _uncounted(d) if d.bridging is None else d) for d in base.definitions),
+        definitions=tuple(
+            (0, _uncounted(d) if d.bridging is None else d) for d in base.definitions
+        ),
         clauses=base.clauses,
         clock=base.clock,
         within=base.within,

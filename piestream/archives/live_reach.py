@@ -102,6 +102,12 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
 def fault_of(query: Query) -> Fault | None:
     """Why a query cannot be worked on as rows come, part by part; None if it can."""
     live = 0
+    if query.has_silences:
+        return (
+            None,
+            "SILENCE cannot be combined yet with an archive that is read as rows come",
+            "leave it out, or look for the silences in a session of their own",
+        )
     for number, stream in enumerate(query.streams):
         where = part_of(number, stream.name, "source")
         if stream.query is None:

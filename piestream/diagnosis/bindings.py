@@ -19,8 +19,13 @@ def telling_apart(query: Query) -> list[str]:
     An end may be known at one report and not at another, but for the end of a row without an ID: that is
     known whenever the row is.
     """
+    names = [symbol.name for symbol in query.symbols]
     known = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].is_ready_made}
-    twice = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].id is not None}
+    twice = {
+        f"{END}{symbol.name}"
+        for symbol, source in zip(query.symbols, map(query.stream_of, names), strict=True)
+        if source.id is not None or source.silence is not None
+    }
     return [
         item.alias
         for item in identity(query)

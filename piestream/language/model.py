@@ -190,6 +190,19 @@ class Query:
         return len(self.streams) > 1 or self.streams[0].is_ready_made
 
     @property
+    def has_silences(self) -> bool:
+        """Whether symbols are silences of a stream, of the query or of one in brackets.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE q AS SILENCE LONGER THAN 3 PATTERN q WITHIN 9").has_silences
+        True
+        """
+        return any(
+            stream.silence is not None or (stream.query is not None and stream.query.has_silences)
+            for stream in self.streams
+        )
+
+    @property
     def is_sequenced(self) -> bool:
         """Whether events of one time are told apart, so that instants are more than times.
 

@@ -112,7 +112,11 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         n_predicates += count
         parts.append(
             Part(
-                query.streams[number], bound, predicates, numbers, inner[number],
+                query.streams[number],
+                bound,
+                predicates,
+                numbers,
+                inner[number],
                 silences[number] or 0,
             )  # fmt: skip
         )
@@ -237,8 +241,9 @@ def _silence_ticks(query: Query, number: int, time: TimeColumn) -> int | None:
     silence = query.streams[number].silence
     if silence is None:
         return None
-    symbol = next(symbol.name for symbol in query.symbols if symbol.stream == number)
-    return query.ticks(("silence", symbol), silence.longer_than, time.nanoseconds_per_tick)
+    symbols = [symbol.name for symbol in query.symbols if symbol.stream == number]
+    where = ("silence", *symbols[:1])
+    return query.ticks(where, silence.longer_than, time.nanoseconds_per_tick, time.needs_units)
 
 
 def _times(columns: InputColumns) -> tuple[TimeColumn, ...]:
