@@ -110,16 +110,8 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         numbers = tuple(n for n, a in enumerate(attributes) if a.stream == number)
         predicates = tuple(range(n_predicates, n_predicates + count))
         n_predicates += count
-        parts.append(
-            Part(
-                query.streams[number],
-                bound,
-                predicates,
-                numbers,
-                inner[number],
-                silences[number] or 0,
-            )  # fmt: skip
-        )
+        source, ticks = query.streams[number], silences[number] or 0
+        parts.append(Part(source, bound, predicates, numbers, inner[number], ticks))
     errors.raise_all()
     _check_sequences(query, parts)
     return replace(whole, parts=tuple(parts), bit_of_symbol=_bits(query, parts, n_predicates))
