@@ -279,6 +279,7 @@ def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     return drawn.having(streams=tuple(streams), at_end="close", name=name)
 
 
+@lru_cache(maxsize=1024)
 def silence_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     """The scenario of a seed in which one or two symbols are the silences of a stream of events.
 
