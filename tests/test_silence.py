@@ -184,7 +184,10 @@ def test_what_no_silence_can_be_is_refused(defined: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("FROM s ORDER BY ts DEFINE {} PATTERN q WITHIN 9 RETURN AVG(q.x)", "has no events to take"),
+        (
+            "FROM s ORDER BY ts DEFINE {} PATTERN q WITHIN 9 RETURN AVG(q.x)",
+            "has no events to take",
+        ),
         ("FROM s ORDER BY ts DEFINE {} PATTERN q WITHIN 9 RETURN q.x", "has no events to take"),
         ("FROM s ORDER BY ts DEFINE {} PATTERN q WITHIN 9 WHERE COUNT(q) > 1", "has no events"),
         ("FROM s ORDER BY ts, seq DEFINE {} PATTERN q WITHIN 9", "events of one time"),
@@ -255,7 +258,8 @@ def test_time_that_passes_without_events_brings_what_the_oracle_says(few_seeds: 
             assert len(session.push(drawn.frame(key), stream=key)) == 0
         steps = sorted([until, *(rng.randint(latest - 9, until) for _ in range(rng.randint(0, 3)))])
         found = [
-            _plain(drawn, session.advance(time)) for time in pl.Series(steps).cast(drawn.clock.dtype)
+            _plain(drawn, session.advance(time))
+            for time in pl.Series(steps).cast(drawn.clock.dtype)
         ]
         told = [row for rows in found for row in rows]
         expected = drawn.expected(until)

@@ -110,8 +110,8 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         numbers = tuple(n for n, a in enumerate(attributes) if a.stream == number)
         predicates = tuple(range(n_predicates, n_predicates + count))
         n_predicates += count
-        source, ticks = query.streams[number], silences[number] or 0
-        parts.append(Part(source, bound, predicates, numbers, inner[number], ticks))
+        source, length = query.streams[number], silences[number] or 0
+        parts.append(Part(source, bound, predicates, numbers, inner[number], length))
     errors.raise_all()
     _check_sequences(query, parts)
     return replace(whole, parts=tuple(parts), bit_of_symbol=_bits(query, parts, n_predicates))
