@@ -8,7 +8,7 @@ from typing import Protocol
 from piestream.automata.differences import Bound, close
 from piestream.expressions.durations import Duration, tick_length
 from piestream.language.distances import Distance
-from piestream.language.model import Constraint, Emit
+from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import Window, all_windows
 from piestream.relations import ANY
 

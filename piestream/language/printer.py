@@ -10,14 +10,14 @@ from piestream.expressions.tokens import is_plain_name, quoted
 from piestream.language.distances import distance_texts
 from piestream.language.emission import limits_text
 from piestream.language.lets import names_in
-from piestream.language.model import (
+from piestream.language.model import Query
+from piestream.language.parts import (
     Aggregate,
     Calculated,
     Constraint,
     DurationOf,
     Emit,
     Endpoint,
-    Query,
     RelationOf,
     Return,
     Source,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from piestream.expressions.diagnostics import Span
 from piestream.language.distances import Distance, normalized
 from piestream.language.draft import ConstraintSpec, QueryDraft
-from piestream.language.model import Constraint, Where
+from piestream.language.parts import Constraint, Where
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
 from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names
