@@ -255,8 +255,17 @@ def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
             if not (good and bound("at_most", "BETWEEN", counts)):
                 break
         elif cursor.take_word("BRIDGING"):
+            if cursor.counts_events():
+                hint = "write BRIDGING 5 s, or a bare number of an integer time column's ticks"
+                message = "BRIDGING takes a length of time, and no number of events"
+                cursor.report(cursor.peek(), message, hint)
+                break
+            is_given = cursor.peek().kind is Kind.PARAMETER
             if not bound("bridging", "BRIDGING", False):
                 break
+            length = found.lengths["bridging"]
+            if is_given and length is not None and not length.amount:
+                found.lengths["bridging"] = None  # what a sweep compares others with
         elif cursor.take_word("AT"):
             which = cursor.take()
             if which.upper not in ("LEAST", "MOST"):
