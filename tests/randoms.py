@@ -81,7 +81,7 @@ def sequenced(seed: int, on_spark: bool = False) -> Scenario:
     """A scenario in which many events have one time; a column, or their order, tells them apart."""
     drawn = scenario(seed)
     is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
+    if drawn.clock.kind == "ns" or is_bridged:
         return sequenced(seed + 1_000_003, on_spark)
     rng = Random(f"sequence {seed}")
     beat = drawn.clock.beats(1)

@@ -14,9 +14,17 @@ from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.language.parts import Constraint, Emit, Source, Symbol, Where, part_of
 from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
-from piestream.plan.binding import Binding
+from piestream.language.windows import all_windows
+from piestream.plan.binding import Binding, query_ticks
 
-__all__ = ["PartReach", "RelativeBounds", "fault_of", "part_reach", "relative_bounds"]
+__all__ = [
+    "PartReach",
+    "RelativeBounds",
+    "fault_of",
+    "part_reach",
+    "regions_fault",
+    "relative_bounds",
+]
 
 Fault = tuple[Where | None, str, str | None]
 
@@ -31,7 +39,7 @@ class PartReach:
     is_local: bool
     rows: int = 0
     ticks: int = 0
-    has_gap: bool = False
+    has_deadlines: bool = False  # whether time alone ends what is open
 
 
 def part_reach(binding: Binding) -> PartReach:
@@ -40,15 +48,18 @@ def part_reach(binding: Binding) -> PartReach:
         binding.query,
         streams=tuple(replace(s, archive=False, path=None) for s in binding.query.streams),
     )
-    has_gap = any(stream.max_gap is not None for stream in query.streams)
+    has_deadlines = any(stream.max_gap is not None for stream in query.streams)
+    has_deadlines |= any(symbol.bridging is not None for symbol in query.symbols)
     if query.limits or not _is_known(query, _INSIDE):  # what is given depends on all that was
-        return PartReach(False, has_gap=has_gap)
+        return PartReach(False, has_deadlines=has_deadlines)
     if query.rows is not None:
         return _row_reach(query, query.rows, binding)
     found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())
     if found is None:
-        return PartReach(False, has_gap=has_gap)
-    return PartReach(True, found.rows, found.ticks, has_gap)
+        return PartReach(False, has_deadlines=has_deadlines)
+    bridges = query_ticks(query, binding.time).bridging
+    before = max((bridge for bridge in bridges if bridge is not None), default=0)
+    return PartReach(True, found.rows, found.ticks + before, has_deadlines)
 
 
 def _row_reach(query: Query, rows: RowPattern, binding: Binding) -> PartReach:
@@ -77,7 +88,7 @@ def _items(rows: RowPattern) -> Iterator[RowItem]:
 
 _QUERY = frozenset(
     {"symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
-     "limits", "rows", "origin", "names"}
+     "limits", "rows", "origin", "names", "windows"}
 )  # fmt: skip
 _SYMBOL = frozenset(
     {"name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events"}
@@ -89,6 +100,7 @@ _AROUND: Mapping[type, frozenset[str]] = {
 }  # fmt: skip
 _INSIDE: Mapping[type, frozenset[str]] = {
     **_AROUND,
+    Symbol: _SYMBOL | {"bridging"},
     Source: frozenset({"name", "path", "archive", "order_by", "time_unit", "max_gap"}),
 }
 
@@ -99,8 +111,8 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
     return all(has_only(part, known[type(part)]) for part in parts)
 
 
-def fault_of(query: Query) -> Fault | None:
-    """Why a query cannot be worked on as rows come, part by part; None if it can."""
+def regions_fault(query: Query) -> Fault | None:
+    """Why matches in archives cannot be looked for around live matches; None if they can."""
     live = 0
     for number, stream in enumerate(query.streams):
         where = part_of(number, stream.name, "source")
@@ -122,7 +134,7 @@ def fault_of(query: Query) -> Fault | None:
             return (
                 where,
                 f"the query {stream.name} cannot be worked on where an archive is read as rows come: it has "
-                "BRIDGING, a second column in ORDER BY, or what else depends on more than times",
+                "a second column in ORDER BY, or what else depends on more than times",
                 "query.run() over frames takes it",
             )
         live += not inner.reads_archives
@@ -132,6 +144,27 @@ def fault_of(query: Query) -> Fault | None:
             "this query reads no live stream",
             ("query.run() looks for all matches in an archive; leave ARCHIVE out where rows come"),
         )
+    if not _is_known(query, _AROUND):
+        return (
+            None,
+            "a part of this query cannot be decided beside an archive as rows come",
+            "query.run() over frames takes it",
+        )
+    names = {symbol.name for symbol in query.symbols}
+    if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
+        return (
+            None,
+            "a symbol without a window may lie arbitrarily far back in an archive",
+            "give each symbol a window, as in WITHIN 30 min OF low, 12 h OF fast",
+        )
+    return None
+
+
+def fault_of(query: Query) -> Fault | None:
+    """Why a query cannot be worked on as rows come, part by part; None if it can."""
+    fault = regions_fault(query)
+    if fault is not None:
+        return fault
     if query.limits != NO_LIMITS:
         return (
             None,
@@ -140,18 +173,6 @@ def fault_of(query: Query) -> Fault | None:
                 "may change"
             ),
             "leave them out, or take the first rows of the result",
-        )
-    if query.emit is Emit.BOTH:
-        return (
-            None,
-            "EMIT ON BOTH is not possible beside an archive",
-            ("the intervals of queries in brackets have ended: leave it out"),
-        )
-    if not _is_known(query, _AROUND):
-        return (
-            None,
-            "a part of this query cannot be decided beside an archive as rows come",
-            "query.run() over frames takes it",
         )
     return None
 

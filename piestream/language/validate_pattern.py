@@ -214,7 +214,8 @@ def _clash_of_distances(
         bounds = bounds_of(
             draft.symbols, constraints, within, draft.windows, draft.emit, unit, in_ticks
         )
-        found = clashing_parts([spec.name for spec in draft.symbols], known, bounds)
+        symbols = [spec.name for spec in draft.symbols]
+        found = clashing_parts(symbols, known, bounds, draft.is_sequenced)
         if found is not None:
             return found
     return None

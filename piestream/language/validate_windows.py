@@ -34,8 +34,8 @@ def report_unbounded(validation: Validation, constraints: tuple[Constraint, ...]
         return
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
     kept = kept_after_end(
-        draft.symbols, constraints, NO_WINDOW, draft.windows, draft.emit, unit
-    )  # fmt: skip
+        draft.symbols, constraints, NO_WINDOW, draft.windows, draft.emit, unit, draft.is_sequenced
+    )
     for name, length in kept.items():
         if length is None:
             window = draft.windows[0]

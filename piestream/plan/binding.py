@@ -302,8 +302,9 @@ def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> t
         kept[window.symbol] = Kept(length if had is None else min(length, had.length))
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
     after_ends = kept_after_end(
-        query.symbols, query.constraints, query.within, query.windows, query.emit, unit
-    )
+        query.symbols, query.constraints, query.within, query.windows, query.emit, unit,
+        query.is_sequenced,
+    )  # fmt: skip
     for name, duration in after_ends.items():
         length = _FOREVER if duration is None else of(("within",), duration) or 0
         kept[name] = Kept(length, after_end=True)
