@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs
+from piestream.archives import costs, live_plan, live_stream
 from piestream.language.model import Query
 from tests import stream_oracle
 from tests.truth import binary, column, literal, parsed, previous
@@ -256,10 +256,13 @@ def _no_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", _CASES)
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_each_push_gives_what_all_rows_of_the_archive_and_the_session_give(
-    seed: int, name: str
+    seed: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = Random(f"{name} {seed}")
     case, drawn = _CASES[name], _pushes(rng)
+    monkeypatch.setattr(live_stream, "LEAST_ROWS", 1)
+    monkeypatch.setattr(live_stream, "ROWS_BETWEEN", rng.choice([3, 1000]))
+    monkeypatch.setattr(live_plan, "LEAST_ROWS", rng.choice([2, 1000]))
     emitted = rng.choice(["", "", "EMIT ON COMPLETION", "EMIT ON BOTH"])
     returns = f"{emitted} RETURN l.ts AS lts, l.te AS lte, a.ts AS ats, a.te AS ate, a.n AS n"
     query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, returns))
