@@ -273,13 +273,9 @@ class PairMiss:
 
     constraint: Constraint
     spans: tuple[tuple[int, int], tuple[int, int]]
+    held: Relation  # the relation that they are in
     match: dict[str, Any]
     size: float  # how far an endpoint would have to move, by the shorter interval's length
-
-    @property
-    def held(self) -> Relation:
-        """The relation that they are in."""
-        return relation_of(*self.spans[0], *self.spans[1])
 
     def text(self, target: Target) -> str:
         """The two, and what they would have to be."""
@@ -301,7 +297,8 @@ def pair_misses(target: Target) -> Iterator[PairMiss]:
             spans = target.span(constraint.x, match), target.span(constraint.y, match)
             if spans[0][1] == spans[1][1] == OPEN:
                 continue
-            miss = PairMiss(constraint, spans, match, change(match))
+            x, y = (target.instants(name, match) for name in (constraint.x, constraint.y))
+            miss = PairMiss(constraint, spans, relation_of(*x, *y), match, change(match))
             if not miss.held & constraint.relations:
                 yield miss
 

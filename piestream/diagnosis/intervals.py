@@ -9,7 +9,17 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of, without_bridge
+from piestream.diagnosis.parts import (
+    COUNT,
+    END,
+    END_INSTANT,
+    ID,
+    START,
+    START_INSTANT,
+    ready_made,
+    runs_of,
+    without_bridge,
+)
 from piestream.diagnosis.row_patterns import shown_stretches
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
@@ -85,13 +95,15 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
     so_far = pl.when(lasts).then(pl.max_horizontal("te", _LAST)).otherwise("te")
     return {
-        name: table.with_columns(so_far.alias("te")).drop(_LAST) for name, table in known.items()
+        name: table.with_columns(so_far.alias("te"), so_far.alias("end")).drop(_LAST)
+        for name, table in known.items()
     }
 
 
 def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """All runs of a symbol's predicate: the keys, ``ts`` and ``te`` in ticks, ``events``, ``open``.
 
+    ``start`` and ``end`` are what is compared: the same, or numbers where events have one time.
     Of rows that have an ID, there is that too: ``id``. The ``te`` of a run that is open at the end of
     the rows is where ``at_end="close"`` ends it. With BRIDGING it may be ``interrupted``: it has ended
     there, or goes on.
@@ -130,10 +142,15 @@ def _runs_alone(rows: GivenRows, query: Query, symbol: Symbol) -> pl.DataFrame:
 
 def _as_runs(rows: GivenRows, symbol: Symbol, found: pl.DataFrame, events: pl.Expr) -> pl.DataFrame:
     ids = [name for name in (f"{ID}{symbol.name}",) if name in found.columns]
+    instants = (START_INSTANT, END_INSTANT) if rows.query.is_sequenced else (START, END)
     return found.select(
         *map(pl.col, rows.keys),
         pl.col(f"{START}{symbol.name}").to_physical().cast(pl.Int64).alias("ts"),
         pl.col(f"{END}{symbol.name}").to_physical().cast(pl.Int64).alias("te"),
+        *(
+            pl.col(f"{instant}{symbol.name}").to_physical().cast(pl.Int64).alias(which)
+            for instant, which in zip(instants, ("start", "end"), strict=True)
+        ),
         events.alias("events"),
         pl.col(_OPEN).alias("open"),
         pl.lit(False).alias("interrupted"),
@@ -179,6 +196,7 @@ def bounds_of(rows: GivenRows, symbol: Symbol) -> Bounds:
         ticks.at_most[number],
         symbol.at_least_events,
         symbol.at_most_events,
+        rows.query.is_sequenced,
     )
 
 
@@ -187,13 +205,14 @@ class Bounds:
     """What a run must keep to be an interval of its symbol; None where there is no bound.
 
     Time is dense: an interval that is open at t ends later than t, so it is longer than it has been;
-    unless it is interrupted, and may have ended.
+    unless it is interrupted, and may have ended, or events may have one time.
     """
 
     at_least: int | None
     at_most: int | None
     fewest: int | None
     most: int | None
+    has_equal_times: bool = False
 
     def kept(self, closes: bool = False) -> dict[str, pl.Expr]:
         """Whether runs keep each bound that there is; NULL where what is to come decides.
@@ -211,7 +230,8 @@ class Bounds:
         if self.at_least is not None:
             found["too short"] = _known(length >= self.at_least, ~is_open, pl.lit(True))
         if self.at_most is not None:
-            within = (~lasts & (length <= self.at_most)) | (lasts & (length < self.at_most))
+            longest = self.at_most - (0 if self.has_equal_times else 1)
+            within = (~lasts & (length <= self.at_most)) | (lasts & (length <= longest))
             found["too long"] = _known(within, ~is_open, pl.lit(False))
         if self.fewest is not None:
             found["too few events"] = _known(events >= self.fewest, ~is_open, pl.lit(True))

@@ -193,7 +193,19 @@ class Value:
 
 
 #: What a match gives.
-MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Where an endpoint, or the report, stands among the events of its partition: as a number.
+
+    No query writes it. What looks into rows tells events of one time apart by it.
+    """
+
+    symbol: str
+    which: str  # "start", "end" or "report"
+    alias: str
+
+
+MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value, Instant]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from piestream.language.parts import (
     DurationOf,
     Emit,
     Endpoint,
+    Instant,
     RelationOf,
     Return,
     Source,
@@ -260,6 +261,8 @@ def _text_and_default(item: Return) -> tuple[str, str]:
             return f"{function}({operand})", alias_of(function, symbol, column)
         case Endpoint(symbol, which):
             return f"{name(symbol)}.{which}", f"{symbol}_{which}"
+        case Instant(symbol, which):
+            return f"INSTANT({name(symbol)}.{which})", ""  # no query writes it
         case DurationOf(symbol):
             return f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
         case Value(symbol, column):
