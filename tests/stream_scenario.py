@@ -209,12 +209,25 @@ def combined_scenario(seed: int, kinds: tuple[str, ...] = ("events",)) -> Combin
             continue
         try:
             found = _apart(rng, base, kinds)
+            if not _can_match(found):
+                continue
             if "pattern" in kinds and not found.expected() and rng.random() < 0.9:
                 continue
             if len(found.expected()) <= 400:
                 return found.having(name=f"combined_scenario({seed}, {kinds})")
         except stream_oracle.TooManyMatchesError:
             continue
+
+
+def _can_match(drawn: CombinedScenario) -> bool:
+    """Whether a query can have matches: intervals that are known late may be too late for WITHIN."""
+    try:
+        _ = drawn.query
+    except QueryError as error:
+        if "no intervals can satisfy together" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario:

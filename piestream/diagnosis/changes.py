@@ -56,8 +56,9 @@ __all__ = [
     "with_symbol",
 ]
 
-#: So many of the nearest distances between runs are tried on each side of the one that is bridged.
-_MOST_GAPS = 8
+#: So many of the nearest distances between runs are tried on each side of the one that is bridged, and
+#: where none is.
+_MOST_GAPS, _MOST_FIRST_GAPS = 8, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,8 @@ def bridges(target: Target) -> Iterator[Proposal]:
     """Runs that are one interval at a longer distance, or no longer at a shorter one."""
     for number, symbol in enumerate(target.rows.query.symbols):
         bridge = target.rows.binding.compiled.ticks.bridging[number]
+        if symbol.bridging is None:
+            yield from _first_bridges(target, symbol)
         if symbol.bridging is None or bridge is None:
             continue
         found = unbridged(target.rows, symbol)
@@ -230,6 +233,27 @@ def bridges(target: Target) -> Iterator[Proposal]:
         for some, less in ((longer, 0), (shorter, 1)):
             for end, gap in some.head(_MOST_GAPS).iter_rows():
                 yield _other_bridge(target, symbol, bridge, end, gap, gap - less)
+
+
+def _first_bridges(target: Target, symbol: Symbol) -> Iterator[Proposal]:
+    """BRIDGING where there is none, over distances that are shorter than the runs on either side."""
+    query = target.rows.query
+    if query.is_sequenced or query.streams[symbol.stream].is_ready_made:
+        return
+    runs = unbridged(target.rows, symbol).sort("ts").select("ts", "te")
+    gap, length = pl.col("ts").shift(-1) - pl.col("te"), pl.col("te") - pl.col("ts")
+    shorter = pl.min_horizontal(length, length.shift(-1))
+    gaps = runs.select(pl.col("te").alias("end"), gap.alias("gap"), shorter.alias("shorter"))
+    gaps = gaps.filter(pl.col("gap") < pl.col("shorter")).sort("gap", "end")
+    gaps = gaps.unique("gap", keep="first", maintain_order=True).head(_MOST_FIRST_GAPS)
+    for end, ticks, of_run in gaps.iter_rows():
+        new = duration_of_ticks(ticks, target.rows.time)
+        text = (
+            f"{symbol.name} is interrupted for {cell_text(target.length(ticks))} from "
+            f"{cell_text(target.time(end))}; with BRIDGING {new} it matches"
+        )
+        changed = with_symbol(query, replace(symbol, bridging=new))
+        yield Proposal("bridging", changed, 1 + ticks / of_run, text)
 
 
 def _other_bridge(

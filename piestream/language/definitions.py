@@ -249,6 +249,16 @@ class _Bounds:
     counts: dict[str, int | None] = field(default_factory=dict)
 
 
+def _is_event_count(cursor: Cursor) -> bool:
+    """Whether ``5 EVENTS`` is written where a length belongs, which is reported."""
+    if not cursor.counts_events():
+        return False
+    hint = "write BRIDGING 5 s, or a bare number of an integer time column's ticks"
+    message = "BRIDGING takes a length of time, and no number of events"
+    cursor.report(cursor.peek(), message, hint)
+    return True
+
+
 def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
     """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``; the same ``EVENTS``; ``BRIDGING d``."""
     found = _Bounds()
@@ -279,8 +289,14 @@ def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
             if not (good and bound("at_most", "BETWEEN", counts)):
                 break
         elif cursor.take_word("BRIDGING"):
+            if _is_event_count(cursor):
+                break
+            is_given = cursor.peek().kind is Kind.PARAMETER
             if not bound("bridging", "BRIDGING", False):
                 break
+            length = found.lengths["bridging"]
+            if is_given and length is not None and not length.amount:
+                found.lengths["bridging"] = None  # what a sweep compares others with
         elif cursor.take_word("AT"):
             which = cursor.take()
             if which.upper not in ("LEAST", "MOST"):
