@@ -16,9 +16,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print what each aggregate takes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--rows", type=int, default=10_000_000, help="100 million take a minute or two"
-    )
+    parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--page-rows", type=int, default=1 << 14)
     parser.add_argument("--times", type=int, default=5)
     size = parser.parse_args(arguments)
@@ -60,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             costs = least_cost(ways, size.times)
             table.append(
                 {"aggregate": name}
-                | {f"{way}, ms": f"{1e3 * wall:.1f}" for way, (_, wall) in costs.items()}
+                | {way: f"{1e3 * wall:,.1f} ms" for way, (_, wall) in costs.items()}
             )
         print(f"{lake.rows:,} rows in {len(lake.pages):,} pages")
     print(shown(table))

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(
         shown(
             [
-                {"way": name, "CPU, ms": f"{1e3 * cpu:.1f}", "time, ms": f"{1e3 * wall:.1f}"}
+                {"way": name, "CPU": f"{1e3 * cpu:.1f} ms", "time": f"{1e3 * wall:.1f} ms"}
                 for name, (cpu, wall) in costs.items()
             ]
         )

@@ -88,9 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     {
                         "deviation": _DEVIATIONS[attribute - 1],
                         "symbols": symbols,
-                        "pages that selecting reads": f"{pages / size.queries:.1%}",
-                        "replay, ms": f"{1e3 * replay / size.queries:.0f}",
-                        "archive, ms": f"{1e3 * chosen / size.queries:.0f}",
+                        "pages selected": f"{pages / size.queries:.1%}",
+                        "scan": f"{1e3 * replay / size.queries:.0f} ms",
+                        "archive": f"{1e3 * chosen / size.queries:.0f} ms",
                         "gain": f"{replay / chosen:.1f}",
                     }
                 )

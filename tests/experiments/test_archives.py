@@ -10,6 +10,7 @@ _SIZES = {
     "minimum": "--pages 80 --page-rows 30 --every 40 --tries 1",
     "grid": "--rows 4000 --page-rows 100 --every 20 --windows 20 --times 1",
     "pushdown": "--rows 4000 --page-rows 100 --every 20 --times 1",
+    "appending": "--rows 4000 --page-rows 100 --times 1",
     "aggregates": "--rows 4000 --page-rows 100 --times 1",
     "selectivity": "--rows 4000 --page-rows 100 --symbols 2 --queries 1",
 }
