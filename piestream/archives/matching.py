@@ -40,8 +40,9 @@ def found_in(
     if threads is None:
         threads = (os.cpu_count() or 1) if len(rows) >= CHUNK_ROWS else 1
     stream = open_stream(
-        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated
-    )
+        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated,
+        at_end=options.at_end,
+    )  # fmt: skip
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None
     stream.observe_time(int(times[1].max()))  # a silence may end with the archive
@@ -124,9 +125,10 @@ def _longer(cores: Sequence[Core], waiting: Flags, step: int, window: int) -> li
     for cells in dict.fromkeys(core.cells for core in cores):
         own = np.array([core.cells == cells for core in cores])
         firsts = np.array([core.first for core in cores], np.int64)[own]
+        starts = {core.first: core.start for core in cores if core.cells == cells}
         spans = Spans.of(firsts, lasts[own]).bridged(window)
         found += [
-            Core(cells, int(first), int(last))
+            Core(cells, int(first), int(last), starts[int(first)])
             for first, last in zip(spans.firsts, spans.lasts, strict=True)
         ]
     return found

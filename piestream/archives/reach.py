@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
 from piestream.archives.row_reach import is_bounded
+from piestream.automata.endpoints import endpoint_orders
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
@@ -14,7 +15,16 @@ from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks
 
-__all__ = ["Reach", "has_only", "is_local", "past_of", "reach_of"]
+__all__ = [
+    "KNOWN",
+    "Reach",
+    "earliest_symbols",
+    "has_only",
+    "is_local",
+    "may_close",
+    "past_of",
+    "reach_of",
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,7 @@ class Reach:
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
-_KNOWN: dict[type, frozenset[str]] = {
+KNOWN: dict[type, frozenset[str]] = {
     Query: frozenset({
         "symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
         "rows", "limits", "origin", "names", "windows",
@@ -63,10 +73,12 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     """How far a query looks; None where its matches depend on rows that are far away.
 
     They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
-    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of the rows counts
+    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), mostly where the end of the rows counts
     (``at_end``), and in row patterns without WITHIN.
     """
     once = query if query.limits else replace(query, emit=Emit.TRIGGER)
+    if may_close(query):
+        options = replace(options, at_end="open")
     if query.is_combined or not is_local(once, options):
         return None
     past = past_of([column.node for column in binding.past])
@@ -80,6 +92,35 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     ticks = query_ticks(query, binding.time)
     found = Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
     return found.with_bridges(ticks)
+
+
+def may_close(query: Query) -> bool:
+    """Whether closing what is open at the end counts only in cores that reach the end of a partition."""
+    return (
+        query.emit is not Emit.BOTH
+        and not query.limits
+        and query.rows is None
+        and len(query.partition_by) < 2
+        and all(symbol.bridging is None for symbol in query.symbols)
+    )
+
+
+def earliest_symbols(query: Query) -> list[Symbol]:
+    """Symbols one of which starts first in every match: of the others another one always starts no later.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE a AS x, b AS y, c AS z PATTERN a overlaps b AND c inside b WITHIN 9")
+    >>> [symbol.name for symbol in earliest_symbols(query)]
+    ['a']
+    """
+    place = {symbol.name: number for number, symbol in enumerate(query.symbols)}
+    pairs = [(place[c.x], place[c.y], c.relations) for c in query.constraints]
+    starts = endpoint_orders(len(query.symbols), pairs)[::2, ::2] > 0  # not later
+    return [
+        symbol
+        for x, symbol in enumerate(query.symbols)
+        if not any(starts[y, x] and (y < x or not starts[x, y]) for y in place.values() if y != x)
+    ]
 
 
 def is_local(query: Query, options: RunOptions) -> bool:
@@ -97,7 +138,7 @@ def is_local(query: Query, options: RunOptions) -> bool:
 def _is_known(query: Query) -> bool:
     """Whether there is nothing in a query but what is known here."""
     parts = [query, *query.symbols, *query.streams, *query.constraints]
-    return all(has_only(part, _KNOWN[type(part)]) for part in parts)
+    return all(has_only(part, KNOWN[type(part)]) for part in parts)
 
 
 def has_only(part: object, known: frozenset[str]) -> bool:

@@ -1,6 +1,7 @@
 """Reading the rows that matches can be made of: those of the cores, and what these need before them.
 
-A core is worked on as if it were all there is: from the window before its first report to its last one.
+A core is worked on as if it were all there is: from where intervals of its matches can start, the window
+before its first report or later, to its last one.
 Whether a run began before is told by the last row of its partition before. So where a predicate holds
 at the first row of a partition, that last row is looked for on the pages that may have it; with
 predicates that read earlier rows, these are too. A run that began before the window is in no match.
@@ -19,6 +20,8 @@ from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
 from piestream.archives.reach import Reach
+from piestream.archives.statistics import KEYS
+from piestream.compiled.constants import INT64_MIN
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import KEY, PREDICATE, RAW, TIME
@@ -46,6 +49,7 @@ class _Stretches:
     firsts: Words
     ends: Words
     needs: Needs
+    partitions: Words | None  # of all rows, if there is more than one
 
 
 class Selection:
@@ -75,7 +79,7 @@ class Selection:
         for core in sorted(cores, key=lambda core: core.first):
             by_cells.setdefault(core.cells, []).append(core)
         for cells, own in by_cells.items():  # cores of the same cells lie apart
-            starts = later(np.array([core.first for core in own], np.int64), -self.reach.window)
+            starts = np.array([core.start for core in own], np.int64)
             ends = np.array([core.last for core in own], np.int64)
             next_core = np.searchsorted(ends, self.firsts)
             there = next_core < len(own)
@@ -89,11 +93,38 @@ class Selection:
         They are projected rows of the query whose first key is that number.
         """
         found, order = self._with_needs(cores)
-        counts = found.ends - found.leads
+        return self._apart(found, order, np.ones(len(found.cores), np.bool_))
+
+    def read_ends(self, cores: Sequence[Core]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `read`: the rows of cores in which their partitions go on behind the core, and of the others."""
+        found, order = self._with_needs(cores)
+        goes_on = self._goes_on(cores, found, order)
+        return self._apart(found, order, goes_on), self._apart(found, order, ~goes_on)
+
+    def _apart(self, found: _Stretches, order: Words | None, wanted: Flags) -> pl.DataFrame:
+        """The rows of some stretches, each with the number of its core."""
+        leads, counts = found.leads[wanted], (found.ends - found.leads)[wanted]
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        places += np.repeat(found.leads, counts)
+        places += np.repeat(leads, counts)
         rows = self._chosen(places, order)
-        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
+        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores[wanted], counts)))
+
+    def _goes_on(self, cores: Sequence[Core], found: _Stretches, order: Words | None) -> Flags:
+        """Whether the partition of each stretch has rows behind its core: read ones, or on later pages."""
+        ends = np.array([core.last for core in cores], np.int64)[found.cores]
+        if self.decoder.key is None:
+            return np.asarray(ends < self.lasts.max())
+        table = self.pages.table.select(key=KEYS + self.decoder.key, first=pl.Series(self.firsts))
+        latest = table.explode("key").group_by("key").agg(pl.col("first").max())
+        at = found.firsts if order is None else order[found.firsts]
+        keys = pl.DataFrame({"key": self.rows[SEEN].gather(at)})
+        on_pages = keys.join(latest, on="key", how="left", nulls_equal=True, maintain_order="left")
+        following = np.minimum(found.ends, len(self.rows) - 1)
+        is_read = found.ends < len(self.rows)
+        if found.partitions is not None:
+            is_read &= found.partitions[following] == found.partitions[found.firsts]
+        found_later: Flags = on_pages["first"].fill_null(INT64_MIN).to_numpy() > ends
+        return is_read | found_later
 
     def read_together(self, cores: Sequence[Core], ties: Ties) -> pl.DataFrame:
         """The rows of some cores with what they need, each once: projected rows of the query.
@@ -209,7 +240,7 @@ class Selection:
 
     def _core_of_rows(self, cores: Sequence[Core], times: Words, order: Words | None) -> Words:
         """The number of the core that each row is of, or -1."""
-        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)
+        starts = np.array([core.start for core in cores], np.int64)
         ends = np.array([core.last for core in cores], np.int64)
         groups, row_groups = np.zeros(len(cores), np.int64), np.zeros(len(times), np.int64)
         if self.ranges is not None:
@@ -244,9 +275,7 @@ class Selection:
         inside = of_row[firsts] >= 0 if len(firsts) else np.zeros(0, np.bool_)
         firsts, ends = firsts[inside], ends[inside]
         found = of_row[firsts]
-        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)[
-            found
-        ]
+        starts = np.array([core.start for core in cores], np.int64)[found]
         shown = self.rows[firsts if order is None else order[firsts]]
         is_needed = np.ones(len(firsts), np.bool_)
         if not (self.reach.reads_the_past or self.reach.is_bridged) and len(firsts):
@@ -272,7 +301,8 @@ class Selection:
             starts=starts[chosen],
             bounds=bounds[chosen],
         )
-        return _Stretches(found, np.where(is_needed, leads, firsts), firsts, ends, needs)
+        leads = np.where(is_needed, leads, firsts)
+        return _Stretches(found, leads, firsts, ends, needs, partitions)
 
     def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words]:
         """Where what is needed before rows begins, and from which time on all of it is needed.
