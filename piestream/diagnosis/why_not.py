@@ -31,9 +31,10 @@ __all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
 class NearMiss:
     """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, bridging, window, relation, distance, endpoint or limits, of a row
-    pattern threshold, quantifier, window or skip; ``size`` says how large the change is, 0 being none,
-    by which near misses are ranked; ``query`` is the changed query, which matches. Where a row of intervals would have to begin or end elsewhere, the query is as it was, and
+    ``kind`` is threshold, duration, bridging, silence, window, relation, distance, endpoint or limits,
+    of a row pattern threshold, quantifier, window or skip; ``size`` says how large the change is, 0 being
+    none, by which near misses are ranked; ``query`` is the changed query, which matches. Where a row of
+    intervals would have to begin or end elsewhere, the query is as it was, and
     ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
     """
 
