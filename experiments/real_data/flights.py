@@ -17,6 +17,7 @@ import piestream as ps
 from examples.flights import messages
 from experiments.real_data.plain import (
     Run,
+    Ties,
     averages,
     before_in_row,
     bridged,
@@ -155,7 +156,7 @@ class Case:
     text: str
     plain: Callable[[pl.DataFrame], _Rows]
     by_flight: bool = True
-    ties: str = "error"
+    ties: Ties = "error"
 
 
 _LOW = (

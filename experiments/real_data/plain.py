@@ -6,11 +6,15 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
-__all__ = ["Run", "averages", "before_in_row", "bridged", "by_flight", "runs", "until"]
+__all__ = ["Run", "Ties", "averages", "before_in_row", "bridged", "by_flight", "runs", "until"]
+
+
+#: What becomes of events of one time.
+Ties = Literal["error", "first", "last"]
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import polars as pl
 
 import piestream as ps
 from examples.sources import file_of
-from experiments.real_data.plain import before_in_row, runs
+from experiments.real_data.plain import Ties, before_in_row, runs
 
 __all__ = ["compared", "main", "trades"]
 
@@ -20,7 +20,7 @@ _RISES = (
     "WITHIN 7 d EMIT ON COMPLETION RETURN rise.ts, rise.te, COUNT(rise) AS n"
 )
 #: By how trades of one time are told apart: what the query says, and what becomes of them.
-ORDERS = {
+ORDERS: dict[str, tuple[str, Ties]] = {
     "ORDER BY time, ROW": (f"FROM trades ORDER BY time, ROW {_RISES}", "error"),
     "ORDER BY time, seq": (f"FROM trades ORDER BY time, seq {_RISES}", "error"),
     "ties='first'": (f"FROM trades ORDER BY time {_RISES}", "first"),
