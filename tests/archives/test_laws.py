@@ -70,7 +70,7 @@ def _tiled(drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
 def _drawn(seed: int, rng: Random) -> Scenario:
     """A scenario, of some of which only changes of predicates count."""
     drawn = scenario(seed)
-    if rng.random() < 0.6:
+    if rng.random() < 0.4:
         return drawn
     plain_ones = tuple(Definition(d.name, d.predicate) for d in drawn.definitions)
     drawn = drawn.having(definitions=plain_ones, max_gap=None)
@@ -127,7 +127,7 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
         drawn = _drawn(seed, rng)
         frame = _frame(drawn, _tiled(drawn, rng))
         query = parse(drawn.text())
-        at_end: Literal["open", "close"] = rng.choice(["open", "close"])
+        at_end: Literal["open", "close"] = "close" if rng.random() < 0.2 else "open"
         try:
             expected = query.run(frame, ties=drawn.ties, at_end=at_end)
         except ps.TieError:
