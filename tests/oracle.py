@@ -305,14 +305,15 @@ class _Partition:
                 at = self.moments[end].time + ticks
                 if following is not None and self.moments[following].time <= at:
                     continue
-                if all(moment.time != at for moment in self.moments) and (
-                    until > at or self.moments[-1].time > at
-                ):
+                there = [moment for moment in self.moments if moment.time == at]
+                if self.query.is_sequenced:  # of one time another event may come
+                    there = [moment for moment in there if moment.row is None]
+                if not there and (until > at or self.moments[-1].time > at):
                     yield at
 
     def _add_moment(self, at: int) -> None:
         """A moment at which the predicates are as before."""
-        place = sum(moment.time < at for moment in self.moments)
+        place = sum(moment.time <= at for moment in self.moments)
         self.moments = [*self.moments[:place], Moment(at, None), *self.moments[place:]]
         for holds in self.holds.values():
             holds.insert(place, holds[place - 1])
@@ -345,10 +346,16 @@ class _Partition:
             (
                 k
                 for k in range(end, len(self.moments))
-                if self.moments[k].time >= at or self.moments[k].at is not None
+                if self.moments[k].time > at
+                or (self.moments[k].time == at and not self._may_go_on(k))
+                or self.moments[k].at is not None
             ),
             len(self.moments),
         )
+
+    def _may_go_on(self, position: int) -> bool:
+        """Whether a moment is an event, and another one of its time may come."""
+        return self.query.is_sequenced and self.moments[position].row is not None
 
     def _close(self) -> None:
         """End what is open (SPEC 2.2): at the last event, or a tick after where it began with it.
@@ -582,7 +589,8 @@ class _Partition:
         if not self.query.streams[0].is_sequenced:
             return time
         before = self.moments[position - 1] if position else None
-        closes = self.moments[position].row is None and before is not None and before.time == time
+        closes = self.moments[position].at is not None and before is not None
+        closes = closes and before is not None and before.time == time
         return time, position - closes
 
     def _passes(self, match: Match, at: int) -> bool:

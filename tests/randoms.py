@@ -77,12 +77,12 @@ def scenario(seed: int) -> Scenario:
     return random_scenario(Random(seed), name=f"seed {seed}")
 
 
-def sequenced(seed: int, on_spark: bool = False) -> Scenario:
+def sequenced(seed: int, on_spark: bool = False, bridged: bool = True) -> Scenario:
     """A scenario in which many events have one time; a column, or their order, tells them apart."""
     drawn = scenario(seed)
     is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    if drawn.clock.kind == "ns" or is_bridged:
-        return sequenced(seed + 1_000_003, on_spark)
+    if drawn.clock.kind == "ns" or (is_bridged and not bridged):
+        return sequenced(seed + 1_000_003, on_spark, bridged)
     rng = Random(f"sequence {seed}")
     beat = drawn.clock.beats(1)
     coarse = beat * rng.choice((2, 3, 5, 10**6))

@@ -26,6 +26,7 @@ from piestream.diagnosis.parts import (
     with_window,
 )
 from piestream.diagnosis.rows import GivenRows
+from piestream.joins.records import EVENT_PLACES, Place
 from piestream.language.distances import distance_texts
 from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, RelationOf
@@ -34,6 +35,8 @@ from piestream.relations import names, relation_of
 __all__ = ["Decision", "History", "MatchInterval"]
 
 _OPEN = 1 << 62
+#: How far behind the last event an instant lies at which the input ends.
+_CLOSED_BEHIND = Place.BETWEEN - Place.EVENT + EVENT_PLACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +288,7 @@ class History:
         """
         end = self._end(name)
         closes = self.rows.query.is_sequenced and self.rows.closes and self.spans[name]["open"]
-        return end - 1 if closes and end % 2 == 0 else end
+        return end - _CLOSED_BEHIND if closes and end % EVENT_PLACES == Place.BETWEEN else end
 
     def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
         both = constraint.x, constraint.y

@@ -39,6 +39,7 @@ from piestream.joins.records import (
     Item,
     KnownRow,
     Paused,
+    Place,
     PoolHeader,
     Program,
     ResultRow,
@@ -115,6 +116,7 @@ _CURSORS, _AGGREGATED, _TAILS, _ITEMS, _EVENT = (
 )
 _OUTPUTS = ResultRow.offset("outputs")
 _POOL_WORDS = PoolHeader.size
+_AT_SILENCE, _BETWEEN, _AT_EVENT = map(int, (Place.SILENCE, Place.BETWEEN, Place.EVENT))
 # the arrays that may have to grow, in the list that holds them
 _POOL, _WAITING, _MATCHES, _RESULTS = range(4)
 
@@ -239,12 +241,14 @@ def _next_instant(
     end = cursor.row_end
     if found and cursor.time <= due:
         return True
-    if not found and (cursor.row_begin == end or rows.times[end - 1] < due):
+    # where several events have one time, it is over with the last of them
+    first = plus(due, partition.program.is_sequenced)
+    if not found and (cursor.row_begin == end or rows.times[end - 1] < first):
         return False
     cursor.stage = stage
     cursor.row = row
     cursor.change = change
-    at = first_row_at(rows.times, row, end, due)
+    at = first_row_at(rows.times, row, end, first)
     cursor.row = at
     cursor.time = due
     cursor.mask = held_before(partition)
@@ -455,7 +459,7 @@ def detect(
                 mask = cursor.mask
                 holds = mask
                 if bridged:
-                    mask = lasting(partition, holds, time, scratch.closing != 0)
+                    mask = lasting(partition, holds, time, cursor.is_row, scratch.closing != 0)
                 started = mask & ~partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
@@ -464,7 +468,10 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     event = scratch.event_origin + cursor.row
-                    scratch.instant = partition.instant_of(event, cursor.is_row)
+                    at = _AT_EVENT if cursor.is_row else _AT_SILENCE
+                    if scratch.closing or scratch.waits:
+                        at = _BETWEEN
+                    scratch.instant = partition.instant_of(event, at)
                     scratch.instant += scratch.closing == Closing.TICK_LATER
                 if bridged:
                     ended = apply_bridged(

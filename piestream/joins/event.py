@@ -194,8 +194,10 @@ def end_interrupted(partition: Partition, ended: int, time: int) -> int:
         ended &= ended - 1
         slot = partition.ring(s).latest()
         bridged = BridgedSlot(slot)
+        slot[partition.program.end_instant] = bridged.since_instant
         slot.end = bridged.since
         bridged.since = OPEN
+        bridged.since_instant = OPEN
         if _fits_as_interrupted(partition.program.symbols[s], slot, slot.end):
             kept |= 1 << s
         else:

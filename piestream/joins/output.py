@@ -14,10 +14,12 @@ from piestream.joins.matches import Matches
 from piestream.joins.orders import BY_END
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    EVENT_PLACES,
     NO_MATCH,
     Closing,
     OutputKind,
     Phase,
+    Place,
     Program,
     ResultRow,
     Scratch,
@@ -81,11 +83,16 @@ def _write_outputs(
                 column[k] = words[(matches[places[k] + s] & last) * width]
 
 
+#: How far before the end of the input the last event lies, and the end of a silence behind it.
+_TO_EVENT = int(Place.BETWEEN) - int(Place.EVENT) + EVENT_PLACES
+_TO_SILENCE = int(Place.BETWEEN) - int(Place.SILENCE)
+
+
 @kernel
-def _shown_instant(program: Program, scratch: Scratch) -> int:
+def _shown_instant(partition: Partition, scratch: Scratch, time: int) -> int:
     """The instant of a report as it is shown: what ends at the last event is reported with it."""
-    if program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
-        return scratch.instant - 1
+    if partition.program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
+        return scratch.instant - (_TO_EVENT if time == partition.last_time else _TO_SILENCE)
     return scratch.instant
 
 
@@ -220,7 +227,7 @@ def report(
     """
     program = partition.program
     first = scratch.n_rows
-    instant = _shown_instant(program, scratch)
+    instant = _shown_instant(partition, scratch, time)
     places = _sorted_matches(partition, matches, scratch.n_matches)
     if program.judges:
         places = _given(partition, matches, places, time, instant)

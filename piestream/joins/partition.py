@@ -8,6 +8,7 @@ from piestream.compiled.records import Carried, Record, Rows, Words, method
 from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import (
+    EVENT_PLACES,
     MOST_EVENTS,
     NO_MATCH,
     BridgedSlot,
@@ -112,12 +113,12 @@ class Partition(Record):
         return slot.end - 1
 
     @method
-    def instant_of(self, event: int, is_row: int) -> int:
-        """The instant of the event of this number, or of the end of a silence before it.
+    def instant_of(self, event: int, place: int) -> int:
+        """The instant of the event of this number, or of what comes before it (`Place`).
 
         So where instants are numbers (`Program.is_sequenced`).
         """
-        return 2 * event + is_row
+        return EVENT_PLACES * event + place
 
     @method
     def sequence(self) -> Sequence:
@@ -154,7 +155,7 @@ class Partition(Record):
         """Where a run ends if no other is bridged to it; OPEN if its predicate holds."""
         slot = self.ring(s).slot(slot_id)
         if slot.end == OPEN and self.program.bridged >> s & 1:
-            return BridgedSlot(slot).since
+            return BridgedSlot(slot).since_instant
         return slot[self.program.end_instant]
 
     @method

@@ -66,6 +66,18 @@ class Phase(IntEnum):
     COMPLETION = 1
 
 
+#: So many instants belong to each event.
+EVENT_PLACES = 4
+
+
+class Place(IntEnum):
+    """Where an instant lies that is a number, of those that belong to one event."""
+
+    SILENCE = 1  # the end of a silence before it
+    BETWEEN = 2  # a deadline before it, or that the input ends
+    EVENT = 3  # itself; or a tick behind the last
+
+
 class Closing(IntEnum):
     """Which of the instants behind the last event of a partition that is closed a row reports.
 
@@ -105,6 +117,8 @@ class BridgedSlot(Slot):
     since: int  # since when the predicate has not held, if it may still go on; else OPEN
     ceased: int  # when the predicate last ceased to hold
     events: int  # the number of the first event from then on
+    since_instant: int  # the instants of both
+    ceased_instant: int
 
 
 class Held(IntEnum):

@@ -169,10 +169,15 @@ def _bridge_is_sound(partition: Partition, s: int, slot_id: int, last_end: int) 
     slot = BridgedSlot(ring.slot(slot_id))
     is_interrupted = partition.bridges().interrupted >> s & 1 and slot_id == ring.tail - 1
     if not is_interrupted:
-        return slot.since == OPEN
+        return slot.since == OPEN and slot.since_instant == OPEN
     if not 0 <= slot.events <= MOST_EVENTS or slot.ceased != slot.since:
         return False
-    if not slot.start < slot.since <= last_end:
+    if not slot.start <= slot.since <= last_end:
+        return False
+    program = partition.program
+    if not slot[program.start_instant] < slot.since_instant == slot.ceased_instant < OPEN:
+        return False
+    if not program.is_sequenced and slot.since_instant != slot.since:
         return False
     bridging = partition.program.symbols[s].bridging
     return partition.bridges().due <= plus(slot.since, bridging)

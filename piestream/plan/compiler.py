@@ -152,7 +152,10 @@ class _Compiler:
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
-        self.slots = SlotLayout([self._slot_record(n).size for n in range(len(self.symbols))])
+        sizes = [self._slot_record(n).size for n in range(len(self.symbols))]
+        if query.is_sequenced:  # the instants lie at one place in all
+            sizes = [max(sizes)] * len(sizes)
+        self.slots = SlotLayout(sizes)
         #: The words of the instants of starts and ends, which lie at the same place in all slots.
         self.instants = Slot.offset("start"), Slot.offset("end")
         if query.is_sequenced:
@@ -533,7 +536,7 @@ class _Compiler:
                 "start": self.instants[0],
                 "end": self.instants[1],
                 "number": RowSlot.offset("number"),
-                "since": BridgedSlot.offset("since"),
+                "since": BridgedSlot.offset("since_instant"),
                 "report": 0,
             }[word.what]
             if word.what == "report":
