@@ -302,6 +302,39 @@ def test_a_gap_is_measured_in_time_and_is_over_with_the_last_event_of_its_deadli
     assert query.run(run, at_end="close").rows() == [("a", 3, 1, 1)]
 
 
+PATTERNS = (
+    "b.ts - a.te BETWEEN 0 AND 2 AND a before; meets b",
+    "a.te - b.te > 1 AND a overlaps; contains; finished-by b",
+    "a.te - b.ts >= 2",
+)
+
+
+@pytest.mark.parametrize("bridging", ["", " BRIDGING 1"])
+def test_two_streams_of_the_same_instants_are_as_one(bridging: str) -> None:
+    rng = Random(bridging)
+    given = 0
+    for pattern in PATTERNS:
+        define = f"DEFINE a AS {{}}x{bridging}, b AS {{}}y PATTERN {pattern} WITHIN 9 EMIT ON BOTH"
+        one = ps.query("FROM s ORDER BY t, q " + define.format("", ""))
+        two = ps.query("FROM s ORDER BY t, q WITH o ORDER BY t, q " + define.format("s.", "o."))
+        for _ in range(6):
+            times = sorted(rng.choices(range(8), k=16))
+            frame = pl.DataFrame(
+                {
+                    "t": times,
+                    "q": range(16),
+                    "x": [rng.random() < 0.5 for _ in times],
+                    "y": [rng.random() < 0.5 for _ in times],
+                }
+            )
+            changes = frame.filter(pl.col("y").ne_missing(pl.col("y").shift()))
+            expected = one.run(frame)
+            found = two.run({"s": frame, "o": changes})
+            assert found.rows() == expected.rows(), f"{one}\n{frame.rows()}"
+            given += len(expected)
+    assert given > 30
+
+
 def test_what_is_apart_from_a_bridged_run_is_told_by_instants() -> None:
     query = ps.query(
         "FROM s ORDER BY t, q DEFINE a AS x = 1 BRIDGING 1, b AS x = 2 "
