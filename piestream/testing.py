@@ -175,10 +175,13 @@ def assert_survives_restoring(query: Query, frame: pl.DataFrame, seed: int = 0) 
 def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None:
     """Each partition has the matches that it has alone.
 
-    It does not hold for queries with MAX GAP: events of other partitions end silences.
+    It does not hold for queries with MAX GAP or SILENCE: by events of other partitions it is known that
+    time has passed.
     """
-    if query.streams[0].max_gap is not None or not query.partition_by:
-        raise ValueError("this law is about queries with PARTITION BY and without MAX GAP")
+    if query.streams[0].max_gap is not None or query.has_silences or not query.partition_by:
+        raise ValueError(
+            "this law is about queries with PARTITION BY, and without MAX GAP and SILENCE"
+        )
     alone = [query.run(part) for part in frame.partition_by(query.partition_by)]
     _check(query, query.run(frame), alone, "each partition alone")
 
@@ -191,8 +194,12 @@ def _pieces(frame: pl.DataFrame, rng: Random) -> list[pl.DataFrame]:
 
 def _time(query: Query, frame: pl.DataFrame) -> TimeColumn:
     from piestream.adapters.binding import bound
+    from piestream.adapters.inputs import Inputs, bound_inputs
 
-    return bound(query, frame.schema).time
+    if not query.is_combined:
+        return bound(query, frame.schema).time
+    key = Inputs(query).name_of(None)
+    return bound_inputs(query, {key: frame.schema}).binding.parts[0].binding.time
 
 
 def _in_order(query: Query, frame: pl.DataFrame) -> pl.DataFrame:

@@ -32,7 +32,12 @@ def telling_apart(query: Query) -> list[str]:
     """
     later = END, END_INSTANT, REPORT_INSTANT
     known = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].is_ready_made}
-    twice = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].id is not None}
+    twice = {
+        f"{END}{symbol.name}"
+        for symbol in query.symbols
+        for source in [query.streams[symbol.stream]]
+        if source.id is not None or source.silence is not None
+    }
     return [
         item.alias
         for item in identity(query)

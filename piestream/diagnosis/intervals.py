@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,22 +82,33 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     """The `runs` of each symbol.
 
     Where several streams are read, the end of a silence that ends a run of one is an instant of its
-    partition, up to which those of the others are open at least.
+    partition, up to which those of the others are open at least; and so is one at which a silence
+    becomes known.
     """
     found = {symbol.name: runs(rows, symbol) for symbol in rows.query.symbols}
-    if not any(stream.max_gap for stream in rows.query.streams) or not rows.query.is_combined:
-        return found
-    of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
-    if not of_events:
-        return found
     lasts = pl.col("open") & ~pl.col("interrupted")
-    ends = pl.concat([t.filter(~lasts).select(*rows.keys, "te") for t in of_events])
+    instants = list(_deadlines(rows, found))
+    if any(stream.max_gap for stream in rows.query.streams) and rows.query.is_combined:
+        of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
+        instants += [t.filter(~lasts).select(*rows.keys, "te") for t in of_events]
+    if not instants:
+        return found
+    ends = pl.concat(instants)
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
     so_far = pl.when(lasts).then(pl.max_horizontal("te", _LAST)).otherwise("te")
     return {
         name: table.with_columns(so_far.alias("te"), so_far.alias("end")).drop(_LAST)
         for name, table in known.items()
     }
+
+
+def _deadlines(rows: GivenRows, found: dict[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The instants at which silences become known, as ``te``."""
+    for name, table in found.items():
+        part = rows.query.symbol(name).stream
+        if rows.query.streams[part].silence is not None:
+            known = pl.col("ts") + rows.binding.parts[part].silence_ticks
+            yield table.select(*rows.keys, known.alias("te"))
 
 
 def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
