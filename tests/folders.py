@@ -77,7 +77,8 @@ def read(folder: Path) -> Case:
 
 _BOUNDS = re.compile(
     r"(?:\s+AT\s+(?:LEAST|MOST)\s+\d+(?:\s+[a-z]+)?"
-    r"|\s+BETWEEN\s+\d+(?:\s+[a-z]+)?\s+AND\s+\d+(?:\s+[a-z]+)?)+$",
+    r"|\s+BETWEEN\s+\d+(?:\s+[a-z]+)?\s+AND\s+\d+(?:\s+[a-z]+)?"
+    r"|\s+BRIDGING\s+\d+(?:\s+[a-z]+)?)+$",
     re.IGNORECASE | re.DOTALL,
 )
 

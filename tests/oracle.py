@@ -69,18 +69,32 @@ class TooManyMatchesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An event, or the all-false one that MAX GAP puts at the end of a silence (row is None)."""
+    """An event, or the all-false one that MAX GAP puts at the end of a silence (row is None).
+
+    What is bridged ends for certain at a moment at which the predicates stay as they were. What ends
+    with the input is known to, at a moment behind the last event, and ends with that (``at``).
+    """
 
     time: int
     row: Row | None
+    at: int | None = None
+
+    @property
+    def endpoint(self) -> int:
+        """The time of an interval's end at this moment."""
+        return self.time if self.at is None else self.at
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A run: the positions of its first event and of the first event after it, if there is one."""
+    """A run: the positions of its first event and of the first event after it, if there is one.
+
+    Of a bridged one, the end is known later: once no run can follow in time any more.
+    """
 
     start: int
     end: int | None
+    known: int | None  # position of the moment from which the end is known
     valid: int  # position of the event from which it counts
 
 
@@ -139,7 +153,7 @@ def matches(
         max_gap = query.streams[0].max_gap
         gap = None if max_gap is None else clock.ticks(max_gap)
         moments = _moments(_untied(query, members, time, ties), time, gap, until)
-        partition = _Partition(query, clock, moments, truth, at_end, where)
+        partition = _Partition(query, clock, moments, truth, at_end, where, until)
         prefix = dict(zip(query.partition_by, key, strict=True))
         out += [prefix | row for row in partition.rows(most)]
     return out
@@ -228,10 +242,19 @@ class _Partition:
         truth: Mapping[str, Expression],
         at_end: str = "open",
         where: tuple[Expression, Sequence[Return]] | None = None,
+        until: int = 0,
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
         self.where = where
-        self.true = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
+        self.bridging = {
+            symbol.name: None if symbol.bridging is None else clock.ticks(symbol.bridging)
+            for symbol in query.symbols
+        }
+        #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
+        self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
+        for at in sorted(set(self._deadlines(until))):
+            self._add_moment(at)
+        self.true = {name: self._with_bridges(name) for name in self.holds}
         if at_end == "close" and moments:
             self._close()
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
@@ -265,24 +288,92 @@ class _Partition:
             count += moment.row is not None
         return truths
 
+    # Bridging
+
+    def _gaps(self, name: str) -> Iterator[tuple[int, int | None]]:
+        """The positions where runs of a symbol's predicate end, and where the next one begins."""
+        holds = self.holds[name]
+        for k in range(1, len(holds)):
+            if holds[k - 1] and not holds[k]:
+                yield k, next((j for j in range(k, len(holds)) if holds[j]), None)
+
+    def _deadlines(self, until: int) -> Iterator[int]:
+        """When it is known that no run follows in time, without an event at that very time."""
+        for name, ticks in self.bridging.items():
+            for end, following in self._gaps(name) if ticks is not None else ():
+                at = self.moments[end].time + ticks
+                if following is not None and self.moments[following].time <= at:
+                    continue
+                if all(moment.time != at for moment in self.moments) and (
+                    until > at or self.moments[-1].time > at
+                ):
+                    yield at
+
+    def _add_moment(self, at: int) -> None:
+        """A moment at which the predicates are as before."""
+        place = sum(moment.time < at for moment in self.moments)
+        self.moments = [*self.moments[:place], Moment(at, None), *self.moments[place:]]
+        for holds in self.holds.values():
+            holds.insert(place, holds[place - 1])
+
+    def _with_bridges(self, name: str) -> list[bool]:
+        """Whether an interval of a symbol lasts at each moment."""
+        ticks, lasts = self.bridging[name], list(self.holds[name])
+        for end, following in self._gaps(name) if ticks is not None else ():
+            if following is None:
+                continue
+            if self.moments[following].time - self.moments[end].time <= ticks:
+                lasts[end:following] = [True] * (following - end)
+        return lasts
+
+    def _interrupted(self, name: str, now: int) -> int | None:
+        """Where the predicate of a symbol ceased to hold whose run may go on as far as is known."""
+        ticks, holds = self.bridging[name], self.holds[name]
+        if ticks is None or holds[now] or not any(holds[:now]):
+            return None
+        end = max(k for k in range(now) if holds[k]) + 1
+        return None if self._end_known(name, end) <= now else end
+
+    def _end_known(self, name: str, end: int) -> int:
+        """The position from which it is known that a run has ended; behind the last: not yet."""
+        ticks = self.bridging[name]
+        if ticks is None:
+            return end
+        at = self.moments[end].time + ticks
+        return next(
+            (
+                k
+                for k in range(end, len(self.moments))
+                if self.moments[k].time >= at or self.moments[k].at is not None
+            ),
+            len(self.moments),
+        )
+
     def _close(self) -> None:
         """End what is open (SPEC 2.2): at the last event, or a tick after where it began with it.
 
-        These are moments of their own behind the last event, though the first has its time.
+        These are moments of their own behind the last event, though the first has its time, or that
+        at which MAX GAP ended what may be bridged.
         """
-        ends = {"at once": False, "a tick later": False}
-        for true in self.true.values():
-            if true[-1]:
-                ends["a tick later" if true[-2:-1] in ([], [False]) else "at once"] = True
-        now = self.moments[-1].time
-        if ends["at once"]:
-            self.moments = [*self.moments, Moment(now, None)]
-            for true in self.true.values():
-                true.append(true[-1] and true[-2:-1] in ([], [False]))
-        if ends["a tick later"]:
-            self.moments = [*self.moments, Moment(now + 1, None)]
-            for true in self.true.values():
+        last = max(k for k, moment in enumerate(self.moments) if moment.row is not None)
+        at = self.moments[last].time
+        interrupted = [self._interrupted(name, len(self.moments) - 1) for name in self.true]
+        now = max([at, *(self.moments[end].time for end in interrupted if end is not None)])
+        begun = {
+            name: true[-1] and true[last] and not (last and true[last - 1])
+            for name, true in self.true.items()
+        }
+        at_once = any(true[-1] and not begun[name] for name, true in self.true.items())
+        if at_once or any(end is not None for end in interrupted):
+            self.moments = [*self.moments, Moment(now, None, at)]
+            for name, true in self.true.items():
+                true.append(begun[name])
+                self.holds[name].append(begun[name])
+        if any(begun.values()):
+            self.moments = [*self.moments, Moment(at + 1, None, at + 1)]
+            for name, true in self.true.items():
                 true.append(False)
+                self.holds[name].append(False)
 
     def _intervals(self, symbol: Symbol) -> Iterator[Interval]:
         """The longest runs that keep the symbol's duration constraint, so far as is known."""
@@ -290,30 +381,55 @@ class _Partition:
         for start, holds in enumerate(true):
             if holds and (start == 0 or not true[start - 1]):
                 end = next((k for k in range(start, len(true)) if not true[k]), None)
-                valid = self._valid(symbol, start, end)
+                known = None if end is None else self._end_known(symbol.name, end)
+                if known == len(self.moments):
+                    end = known = None  # it may still go on
+                valid = self._valid(symbol, start, end, known)
                 if valid is not None:
-                    yield Interval(start, end, valid)
+                    yield Interval(start, end, known, valid)
 
-    def _valid(self, symbol: Symbol, start: int, end: int | None) -> int | None:
+    def _so_far(self, name: str, start: int, now: int) -> tuple[int, int]:
+        """How long an interval is known to be at a moment, and of how many events."""
+        ended = self._interrupted(name, now)
+        if ended is None and not self.true[name][now]:
+            ended = next(k for k in range(start, now + 1) if not self.true[name][k])
+        until = self.moments[now].time if ended is None else self.moments[ended].endpoint
+        # The ends of silences and of the input are no events.
+        last = now if ended is None else ended - 1
+        events = sum(self.moments[k].row is not None for k in range(start, last + 1))
+        return until - self.moments[start].time, events
+
+    def _valid(self, symbol: Symbol, start: int, end: int | None, known: int | None) -> int | None:
         """The event from which an interval counts (SPEC 4, first rule), if there is one."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
         fewest = symbol.at_least_events or 0
-        lengths = [moment.time - self.moments[start].time for moment in self.moments]
-        # The ends of silences and of the input are no events.
-        inside = [k for k in range(start, len(self.moments)) if end is None or k < end]
-        events = [k for k in inside if self.moments[k].row is not None]
-        counts = [sum(event <= k for event in events) for k in range(len(self.moments))]
-        last = len(lengths) - 1 if end is None else end
-        reached = (k for k in range(start, last + 1) if lengths[k] >= least and counts[k] >= fewest)
+        last = len(self.moments) - 1 if known is None else known
         if symbol.at_most is None and symbol.at_most_events is None:
-            return next(reached, None)
-        if end is None or end not in reached:
+            for now in range(start, last + 1):
+                length, events = self._so_far(symbol.name, start, now)
+                comes = self._is_event(now) or now == known
+                if comes and length >= least and events >= fewest:
+                    return now
             return None
-        if symbol.at_most is not None and lengths[end] > self.clock.ticks(symbol.at_most):
+        if known is None:
             return None
-        if symbol.at_most_events is not None and counts[end] > symbol.at_most_events:
+        length, events = self._so_far(symbol.name, start, known)
+        if length < least or events < fewest:
             return None
-        return end
+        if symbol.at_most is not None and length > self.clock.ticks(symbol.at_most):
+            return None
+        if symbol.at_most_events is not None and events > symbol.at_most_events:
+            return None
+        return known
+
+    def _is_event(self, now: int) -> bool:
+        """Whether something comes at a moment, or ends; else time only passes."""
+        moment = self.moments[now]
+        return (
+            moment.row is not None
+            or not now
+            or any(holds[now - 1] != holds[now] for holds in self.holds.values())
+        )
 
     # Pairs
 
@@ -321,27 +437,50 @@ class _Partition:
         self, x: str, y: str, xi: Interval, yi: Interval, now: int
     ) -> Iterator[tuple[frozenset[str], Endpoints]]:
         """For everything that can come after an event: the relations that then hold, and the ends."""
-        past = list(zip(self.true[x][: now + 1], self.true[y][: now + 1], strict=True))
-        times: list[Time] = [moment.time for moment in self.moments[: now + 1]]
-        if xi.end is not None and yi.end is not None and max(xi.end, yi.end) <= now:
+        times: list[Time] = [moment.endpoint for moment in self.moments[: now + 1]]
+        x_known, y_known = xi.known, yi.known
+        if x_known is not None and y_known is not None and max(x_known, y_known) <= now:
+            assert xi.end is not None
+            assert yi.end is not None
+            past = zip(self.true[x][: now + 1], self.true[y][: now + 1], strict=True)
             ends = times[xi.start], times[xi.end], times[yi.start], times[yi.end]
-            yield _holding(past, xi.start, xi.end, yi.start, yi.end), ends
+            yield _holding(list(past), xi.start, xi.end, yi.start, yi.end), ends
             return  # nothing can change it
         letters = _LETTERS
-        if self.truth[x] == self.truth[y]:
+        if self._same(x, y):
             letters = tuple(letter for letter in _LETTERS if letter[0] == letter[1])
         timed = bool(self.distances.get((x, y)))
         gaps = list(product((_SOON, _FAR), repeat=_FUTURE)) if timed else [(_SOON,) * _FUTURE]
-        for future in product(letters, repeat=_FUTURE):
-            word = [*past, *future]
-            x_end = _end([letter[0] for letter in word], xi.start)
-            y_end = _end([letter[1] for letter in word], yi.start)
-            if x_end is None or y_end is None:
+        latest = self.moments[now].time
+        for (x_past, x_next), (y_past, y_next) in product(self._pasts(x, now), self._pasts(y, now)):
+            past = list(zip(x_past, y_past, strict=True))
+            if self._same(x, y) and x_past != y_past:
                 continue
-            holding = _holding(word, xi.start, x_end, yi.start, y_end)
-            for passing in gaps:
-                at = [*times, *(times[-1] + sum(passing[: k + 1]) for k in range(_FUTURE))]
-                yield holding, (at[xi.start], at[x_end], at[yi.start], at[y_end])
+            for future in product(letters, repeat=_FUTURE):
+                if (x_next and not future[0][0]) or (y_next and not future[0][1]):
+                    continue
+                word = [*past, *future]
+                x_end = _end([letter[0] for letter in word], xi.start)
+                y_end = _end([letter[1] for letter in word], yi.start)
+                if x_end is None or y_end is None:
+                    continue
+                holding = _holding(word, xi.start, x_end, yi.start, y_end)
+                for passing in gaps:
+                    at = [*times, *(latest + sum(passing[: k + 1]) for k in range(_FUTURE))]
+                    yield holding, (at[xi.start], at[x_end], at[yi.start], at[y_end])
+
+    def _pasts(self, name: str, now: int) -> Iterator[tuple[list[bool], bool]]:
+        """What a symbol's intervals may have been up to a moment; and whether one must go on."""
+        true, end = self.true[name][: now + 1], self._interrupted(name, now)
+        if end is None:
+            yield true, False
+            return
+        yield true[:end] + [False] * (now + 1 - end), False
+        yield true[:end] + [True] * (now + 1 - end), True
+
+    def _same(self, x: str, y: str) -> bool:
+        """Whether two symbols have the same intervals."""
+        return self.truth[x] == self.truth[y] and self.bridging[x] == self.bridging[y]
 
     def _fits(self, x: str, y: str, outlook: tuple[frozenset[str], Endpoints]) -> bool:
         """Whether a pair keeps its constraint if this comes: its relations, and its distances."""
@@ -360,10 +499,14 @@ class _Partition:
         if key not in self._decided:
             self._decided[key] = None
             for now in range(max(xi.start, yi.start), len(self.moments)):
+                comes = self._is_event(now) or self.moments[now].at is not None
+                if not comes and now not in (xi.known, yi.known):
+                    continue  # distances are decided at events
                 if all(self._fits(x, y, one) for one in self._outlooks(x, y, xi, yi, now)):
                     self._decided[key] = now
                     break
-                if xi.end is not None and yi.end is not None and now >= max(xi.end, yi.end):
+                ends = xi.known, yi.known
+                if None not in ends and now >= max(end for end in ends if end is not None):
                     break  # both have ended: nothing changes any more
         return self._decided[key]
 
@@ -381,7 +524,7 @@ class _Partition:
         """All combinations: one interval for each symbol, every constraint met (SPEC 1)."""
         if not rest:
             decisions = [self.decided(x, y, bound[x], bound[y]) for x, y in self.allowed if x < y]
-            ends = [interval.end for interval in bound.values()]
+            ends = [interval.known for interval in bound.values()]
             trigger = max(*(i.valid for i in bound.values()), *(d or 0 for d in decisions), 0)
             known = [end for end in ends if end is not None]
             yield Match(bound, trigger, max(known) if len(known) == len(ends) else None)
@@ -394,7 +537,7 @@ class _Partition:
                 yield from self._bindings(bound | {name: interval}, left)
 
     def _agree(self, x: str, xi: Interval, y: str, yi: Interval) -> bool:
-        if self.truth[x] == self.truth[y] and xi.start == yi.start:
+        if self._same(x, y) and xi.start == yi.start:
             return False  # equal predicates never bind the same interval (SPEC 3)
         return (x, y) not in self.allowed or self.decided(x, y, xi, yi) is not None
 
@@ -413,8 +556,8 @@ class _Partition:
             else:
                 at = match.trigger
             starts = {n: self.moments[i.start].time for n, i in match.intervals.items()}
-            is_in_time = in_windows(self.query, self.clock, starts, self.moments[at].time)
-            if is_in_time and self._passes(match, at):
+            now = max(moment.time for moment in self.moments[: at + 1])
+            if in_windows(self.query, self.clock, starts, now) and self._passes(match, at):
                 found.append((at, [match.intervals[name].start for name in names], match))
         found.sort(key=lambda one: one[:2])
         reported = []
@@ -464,8 +607,8 @@ class _Partition:
         interval = match.intervals[item.symbol]
         start = self.moments[interval.start].time
         end = None
-        if interval.end is not None and interval.end <= at:
-            end = self.moments[interval.end].time
+        if interval.end is not None and interval.known is not None and interval.known <= at:
+            end = self.moments[interval.end].endpoint
         if isinstance(item, Endpoint):
             return start if item.which == "ts" else end
         if isinstance(item, DurationOf):
@@ -475,6 +618,9 @@ class _Partition:
 
     def _aggregate(self, item: Aggregate, interval: Interval, at: int) -> Any:
         last = at if interval.end is None else min(at, interval.end - 1)
+        interrupted = self._interrupted(item.symbol, at)
+        if interrupted is not None and interrupted <= last and interval.start < interrupted:
+            last = interrupted - 1
         rows = [self.moments[k].row for k in range(interval.start, last + 1)]
         events = [row for row in rows if row is not None]
         if item.column is None:

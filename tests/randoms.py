@@ -114,6 +114,7 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
     if rng.random() < 0.3:
         drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
     drawn = drawn.having(limits=_limits(copy(rng), drawn))
+    drawn = drawn.having(definitions=_bridged(copy(rng), definitions))
     drawn = drawn.having(clauses=_with_distances(copy(rng), drawn, planted))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
@@ -124,14 +125,28 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
     while True:
         rows = _rows(rng, drawn, planted, length)
         try:
-            drawn.having(rows=rows).expected(most=_MOST * (10 if length > 40 else 1))
+            found = drawn.having(rows=rows).expected(most=_MOST * (10 if length > 40 else 1))
         except TooManyMatchesError:
             length = length * 2 // 3
             continue
+        if not found and definitions != drawn.definitions:
+            return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
         return drawn.having(rows=rows)
 
 
 # The query
+
+
+def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    """The definitions, now and then with runs that are bridged."""
+    rng = Random(f"{rng.random()} bridged")  # whatever else chance decides by the same draws
+    if rng.random() < 0.7:
+        return definitions
+    lengths = {d.predicate.text: rng.choice((None, 1, 1, 2, 3, 5)) for d in definitions}
+    return tuple(
+        replace(d, bridging=lengths[d.predicate.text] if rng.random() < 0.9 else None)
+        for d in definitions
+    )
 
 
 def _with_distances(

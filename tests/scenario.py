@@ -68,6 +68,7 @@ class Definition:
     at_most: int | None = None
     at_least_events: int | None = None
     at_most_events: int | None = None
+    bridging: int | None = None
 
     def text(self, clock: Clock) -> str:
         """The definition as a query writes it."""
@@ -81,7 +82,10 @@ class Definition:
             bounds = f" AT LEAST {clock.text(self.at_least)}"
         elif self.at_most is not None:
             bounds = f" AT MOST {clock.text(self.at_most)}"
-        return f"{self.name} AS {self.predicate.written(clock)}{bounds}{self._event_bounds()}"
+        return f"{self.name} AS {self.predicate.written(clock)}{bounds}{self._event_bounds()}{self._bridge(clock)}"
+
+    def _bridge(self, clock: Clock) -> str:
+        return "" if self.bridging is None else f" BRIDGING {clock.text(self.bridging)}"
 
     @property
     def counts_events(self) -> bool:
@@ -334,6 +338,7 @@ class Scenario:
                     most,
                     at_least_events=one.at_least_events,
                     at_most_events=one.at_most_events,
+                    bridging=None if one.bridging is None else self.clock.duration(one.bridging),
                 )
             )
         default = (

@@ -79,7 +79,7 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
             fewer = replace(clause, names=tuple(n for n in clause.names if n != name))
             yield drawn.having(clauses=(*drawn.clauses[:k], fewer, *drawn.clauses[k + 1 :]))
     for k, one in enumerate(drawn.definitions):
-        for bound in ("at_least", "at_most", "at_least_events", "at_most_events"):
+        for bound in ("at_least", "at_most", "at_least_events", "at_most_events", "bridging"):
             fewer_bounds = replace(one, **{bound: None})  # type: ignore[arg-type]
             if fewer_bounds != one:
                 definitions = (*drawn.definitions[:k], fewer_bounds, *drawn.definitions[k + 1 :])

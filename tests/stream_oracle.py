@@ -58,6 +58,13 @@ class Known:
     number: int  # rows of one number are of one interval
     values: Row | None = None  # of a row of intervals
     valid: Time | None = None  # counts from this instant on
+    #: Where a bridged run's predicate does not hold: since when, and from when on it goes on, or it
+    #: is known that it does not; None: not yet.
+    gaps: tuple[tuple[int, Time | None], ...] = ()
+
+    def ceased_at(self, now: Time) -> int | None:
+        """Where it has ended if it does not go on, of which nothing is known at an instant."""
+        return next((c for c, over in self.gaps if c <= now and (over is None or now < over)), None)
 
     def end_at(self, now: Time) -> Time | None:
         """Its end, if that is known at an instant."""
@@ -75,11 +82,6 @@ class Inputs:
     until: int = 0
     most: int = 100_000
     at_end: str = "open"  # "close": what is open ends behind the last instant of its partition
-
-
-def _shown(time: Time) -> int:
-    """An instant as it is shown: what ends behind the last one of a partition has its time."""
-    return math.floor(time)
 
 
 def matches(query: Query, inputs: Inputs) -> list[dict[str, Any]]:
@@ -177,6 +179,8 @@ class _Partition:
                 for known in self.ready[number]:
                     instants |= {known.since}
                     instants |= {known.end} if known.end is not None else set()
+        #: What ends behind the last instant of the partition is shown with that.
+        self.shown: dict[Time, int] = {}
         self.truths = {
             symbol.name: self._truths(symbol.stream, truth[symbol.name])
             for symbol in query.symbols
@@ -186,8 +190,11 @@ class _Partition:
         for silences in self.silences.values():
             instants |= set(silences)
         self.all = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
+        #: The instants at which something comes; at the others only time passes.
+        self.coming = frozenset(instants)
+        instants |= self._deadlines()
         if inputs.at_end == "close" and instants:
-            instants |= self._close(int(max(instants)))
+            instants |= self._close(int(max(self.coming)), int(max(instants)))
         self.instants = sorted(instants)
         self.valid = {
             symbol.name: [
@@ -249,28 +256,83 @@ class _Partition:
         truths = dict(self.truths[symbol.name])
         for time in self.silences[symbol.stream]:
             truths.setdefault(time, False)
-        start = None
+        runs: list[list[Any]] = []
         for time, holds in sorted(truths.items()):
-            if holds and start is None:
-                start = time
-            elif not holds and start is not None:
-                yield Known(start, time, start, time, start)
-                start = None
-        if start is not None:
-            yield Known(start, None, start, None, start)
+            is_open = bool(runs) and runs[-1][1] is None
+            if holds and not is_open:
+                runs.append([time, None])
+            elif not holds and is_open:
+                runs[-1][1] = time
+        yield from self._bridged(runs, symbol.bridging)
 
-    def _close(self, last: int) -> set[Time]:
+    def _bridged(self, runs: list[list[Any]], bridging: Any) -> Iterator[Known]:
+        """The intervals of runs, of which some lie so close together that they are one."""
+        if bridging is None:
+            for start, end in runs:
+                yield Known(start, end, start, end, start)
+            return
+        ticks = self.clock.ticks(bridging)
+        gaps: list[tuple[int, Time | None]] = []
+        first = None
+        for (start, end), following in zip(runs, [*runs[1:], [None, None]], strict=False):
+            first = start if first is None else first
+            if end is not None and following[0] is not None and following[0] - end <= ticks:
+                gaps.append((end, following[0]))
+                continue
+            known = None if end is None or not self._passes(end + ticks) else end + ticks
+            if end is not None:
+                gaps.append((end, known))
+            yield Known(
+                first, None if known is None else end, first, known, first, gaps=tuple(gaps)
+            )
+            first, gaps = None, []
+
+    def _passes(self, time: int) -> bool:
+        """Whether it is known that this time has passed: by what comes then, or later, or elsewhere."""
+        here = [t for events in self.events.values() for t in events]
+        here += [silence for silences in self.silences.values() for silence in silences]
+        for rows in self.ready.values():
+            here += [t for known in rows for t in (known.since, known.end) if t is not None]
+        return time < self.inputs.until or any(time <= t for t in here)
+
+    def _deadlines(self) -> set[Time]:
+        """When it is known that runs do not go on."""
+        return {
+            known.end_since
+            for intervals in self.all.values()
+            for known in intervals
+            if known.gaps and known.end_since is not None
+        }
+
+    def _shown(self, time: Time) -> int:
+        """An instant as it is shown."""
+        return self.shown.get(time, math.floor(time))
+
+    def _taken(self, time: Time) -> int:
+        """The time to which the window counts: that which has passed."""
+        passed = [t for t in self.instants if t <= time and t not in self.shown]
+        return max(self._shown(time), *map(math.floor, passed))
+
+    def _close(self, last: int, passed: int) -> set[Time]:
         """End what is open (SPEC 2.2), behind the last instant or a tick later; gives the instants.
 
-        All that began before ends together, behind everything that ended or began with that instant.
+        All that began before ends together, behind everything that ended or began with that instant,
+        and behind what time has brought since.
         """
         ends: set[Time] = set()
         for name, intervals in self.all.items():
             for at, known in enumerate(intervals):
                 if known.end is None:
-                    end: Time = last + 1 if known.start == last else last + Fraction(1, 2)
-                    ends |= {end}
-                    self.all[name][at] = replace(known, end=end, end_since=end)
+                    ceased = known.ceased_at(passed)
+                    alone = known.start == last and ceased is None
+                    since: Time = passed + 1 if alone else passed + Fraction(1, 2)
+                    self.shown[since] = last + alone
+                    ends |= {since}
+                    gaps = known.gaps[:-1] if ceased is not None else known.gaps
+                    if ceased is not None:
+                        gaps = (*gaps, (ceased, since))
+                    end: Time = since if ceased is None else ceased
+                    self.all[name][at] = replace(known, end=end, end_since=since, gaps=gaps)
         return ends
 
     # What is known when
@@ -286,12 +348,15 @@ class _Partition:
                 continue
             end = known.end_at(now)
             if end is not None:
-                length = _shown(end) - known.start
+                length = self._shown(end) - known.start
                 fits = least <= length and (most is None or length <= most)
                 count = self._count(symbol.stream, known, now)
                 fits = fits and fewest <= count and (largest is None or count <= largest)
                 return replace(known, valid=now) if fits else None
-            if ends_late or _shown(now) - known.start < least:
+            ceased = known.ceased_at(now)
+            if ends_late or now not in self.coming:
+                continue
+            if (self._shown(now) if ceased is None else ceased) - known.start < least:
                 continue
             if self._count(symbol.stream, known, now) >= fewest:
                 return replace(known, valid=now)
@@ -299,18 +364,27 @@ class _Partition:
 
     def _count(self, stream: int, known: Known, now: Time) -> int:
         """How many events of its own stream an interval has up to an instant; of rows there are none."""
-        times = self.events.get(stream, {})
-        return sum(
-            known.start <= time <= now and (known.end is None or time < known.end) for time in times
-        )
+        return len(self._events_of(stream, known, now))
+
+    def _events_of(self, stream: int, known: Known, now: Time) -> list[Row]:
+        """The events of its own stream that an interval has up to an instant."""
+        ends = [end for end in (known.end_at(now), known.ceased_at(now)) if end is not None]
+        if known.end is not None and not ends:
+            ends = [known.end]
+        return [
+            row
+            for time, row in self.events.get(stream, {}).items()
+            if known.start <= time <= now and all(time < end for end in ends)
+        ]
 
     def _outlooks(
         self, x: str, y: str, xi: Known, yi: Known, now: Time
     ) -> Iterator[tuple[frozenset[str], tuple[Time, Time]]]:
         """For everything that may come after an instant: the relations that then hold, and the ends."""
-        quiet = bool(self.allowed.get((x, y), frozenset()) & _PRECISE) and self._quiet(x, y, xi, yi)
+        precise = bool(self.allowed.get((x, y), frozenset()) & _PRECISE)
         timed = bool(self.distances.get((x, y)))
         for xe, ye in product(*(self._ends(one, (xi, yi), now, timed) for one in (xi, yi))):
+            quiet = precise and self._quiet(x, y, xi, yi, xe if xi.start <= yi.start else ye)
             yield _holding(xi.start, xe, yi.start, ye, quiet), (xe, ye)
 
     def _fits(
@@ -331,7 +405,7 @@ class _Partition:
         )
 
     def _shown_end(self, one: Known, end: Time) -> Time:
-        return _shown(end) if end == one.end else end
+        return self._shown(end) if end == one.end else end
 
     @staticmethod
     def _ends(one: Known, both: tuple[Known, Known], now: Time, timed: bool) -> list[Time]:
@@ -348,18 +422,19 @@ class _Partition:
             found += [low + step, low + 2 * step]
         if timed:  # a difference is least and greatest if an end comes soon, or late
             found += [now + Fraction(1, 16), now + Fraction(1, 8), now + 10**18, now + 10**19]
-        return found
+        ceased = one.ceased_at(now)
+        return found if ceased is None else [*found, ceased]
 
-    def _quiet(self, x: str, y: str, xi: Known, yi: Known) -> bool:
-        """Whether no interval of either symbol that is known by then touches the gap between two."""
+    def _quiet(self, x: str, y: str, xi: Known, yi: Known, end: Time) -> bool:
+        """Whether the first of two has this end, and no interval of either symbol that is known by then touches the gap between two."""
         now = max(xi.since, yi.since)
         first, later = (xi, yi) if xi.start <= yi.start else (yi, xi)
-        if first.end is None or first.end >= later.start:
+        if end >= later.start:
             return False
         return not any(
             other.since <= now
             and other.start < later.start
-            and (other.end is None or other.end > first.end)
+            and (other.end is None or other.end > end)
             for name in (x, y)
             for other in self.all[name]
             if other not in (first,)
@@ -376,6 +451,9 @@ class _Partition:
         for now in self.instants:
             if now < max(xi.since, yi.since):
                 continue
+            comes = now in self.coming or now in self.shown
+            if not comes and now not in (xi.end_since, yi.end_since):
+                continue  # distances are decided at events
             if all(self._fits(x, y, xi, yi, one) for one in self._outlooks(x, y, xi, yi, now)):
                 return now
         return None
@@ -413,7 +491,8 @@ class _Partition:
         one, other = self.query.symbol(x), self.query.symbol(y)
         if one.stream != other.stream or xi.number != yi.number:
             return False
-        return one.stream in self.ready or self.truth[x] == self.truth[y]
+        same = self.truth[x] == self.truth[y] and one.bridging == other.bridging
+        return one.stream in self.ready or same
 
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.symbols)
@@ -423,15 +502,15 @@ class _Partition:
             if count >= self.inputs.most:
                 raise TooManyMatchesError("too many matches in one partition")
             began = {name: known.start for name, known in bound.items()}
-            ends = [known.end for known in bound.values()]
+            ends = [e for known in bound.values() for e in (known.end, known.end_since)]
             completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)
             starts = [bound[name].start for name in names]
             if emit is Emit.COMPLETION:
                 if completion is not None and in_windows(
-                    self.query, self.clock, began, _shown(completion)
+                    self.query, self.clock, began, self._taken(completion)
                 ):
                     reports.append((completion, 1, starts, bound))
-            elif in_windows(self.query, self.clock, began, _shown(trigger)):
+            elif in_windows(self.query, self.clock, began, self._taken(trigger)):
                 reports.append((trigger, 0, starts, bound))
                 if emit is Emit.BOTH and completion is not None:
                     reports.append((completion, 1, starts, bound))
@@ -440,7 +519,7 @@ class _Partition:
             (
                 self._row(bound, at, phase),
                 min(starts),
-                max((_shown(k.end) for k in bound.values() if k.end is not None), default=0),
+                max((self._shown(k.end) for k in bound.values() if k.end is not None), default=0),
             )
             for at, phase, starts, bound in reports
         ]
@@ -448,7 +527,7 @@ class _Partition:
     def _row(self, bound: dict[str, Known], at: Time, phase: int) -> dict[str, Any]:
         emit = self.query.emit
         column = "completed_at" if emit is Emit.COMPLETION else "detected_at"
-        row: dict[str, Any] = {column: _shown(at)}
+        row: dict[str, Any] = {column: self._shown(at)}
         if emit is Emit.BOTH:
             row["phase"] = ("trigger", "completion")[phase]
         for item in self.query.returns:
@@ -457,7 +536,7 @@ class _Partition:
                 continue
             known = bound[item.symbol]
             known_end = known.end_at(at)
-            end = None if known_end is None else _shown(known_end)
+            end = None if known_end is None else self._shown(known_end)
             if isinstance(item, Endpoint):
                 row[item.alias] = known.start if item.which == "ts" else end
             elif isinstance(item, DurationOf):
@@ -471,11 +550,7 @@ class _Partition:
             rows: list[Row] = [known.values]
         else:
             stream = self.query.symbol(item.symbol).stream
-            rows = [
-                row
-                for time, row in self.events[stream].items()
-                if known.start <= time <= at and (known.end is None or time < known.end)
-            ]
+            rows = self._events_of(stream, known, at)
         if item.column is None:
             return len(rows)
         function = item.function if isinstance(item, Aggregate) else "FIRST"

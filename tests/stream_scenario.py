@@ -286,8 +286,8 @@ def counting_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
 
 
 def _uncounted(definition: Definition) -> Definition:
-    """A definition without bounds on the number of events, of which rows of intervals have none."""
-    return replace(definition, at_least_events=None, at_most_events=None)
+    """A definition without what only runs have: bounds on the number of events, and bridges."""
+    return replace(definition, at_least_events=None, at_most_events=None, bridging=None)
 
 
 #: Kinds of streams whose rows may come at their ends only.

@@ -24,7 +24,8 @@ def sequenced(seed: int) -> Scenario:
     """The scenario of a seed, in which many events have one time; something tells them apart."""
     drawn = scenario(seed)
     rng = Random(f"sequence {seed}")
-    if drawn.clock.kind == "ns" or any(clause.distance for clause in drawn.clauses):
+    is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
+    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
         return sequenced(seed + 1_000_003)
     beat = drawn.clock.beats(1)
     coarse = beat * rng.choice((2, 3, 5, 10**6))
@@ -265,6 +266,10 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
         (
             "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
             "distances between endpoints cannot be combined yet",
+        ),
+        (
+            "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
+            "BRIDGING cannot be combined yet",
         ),
     ],
 )

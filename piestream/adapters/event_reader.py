@@ -27,7 +27,8 @@ from piestream.engine.stream import MaskOf, Stream
 from piestream.expressions.predicate import compile_mask
 from piestream.language.inputs import Event
 from piestream.plan.binding import Binding
-from piestream.plan.columns import CODE, FLOAT
+from piestream.plan.calculated import CalculatedColumn
+from piestream.plan.columns import CODE, FLOAT, Attribute
 
 #: A single event as `Stream.process_event` takes it: its time in ticks, the key of its partition, the
 #: mask of the symbols, or what gives it where earlier events matter, the values that RETURN
@@ -51,9 +52,12 @@ class EventReader:
             self.sequence = binding.sequence.name
             self.order_of = ticks_of(binding.sequence.dtype)
         # The time is converted besides only where a predicate or an aggregate reads it.
+        types = binding.attribute_types
+        calculated = {column.name: column for column in binding.calculated}
         read = {
             *binding.predicate_columns,
             *(a.name for a in binding.attributes),
+            *(name for column in binding.calculated for name in column.columns),
         }
         columns = [n for n in binding.columns if n != self.time or n in read]
         exact = [(name, exact_types(schema[name])) for name in columns]
@@ -70,7 +74,7 @@ class EventReader:
         self.masks: dict[int, int] = {}
         self.keys = tuple((name, key_of(schema[name])) for name in query.partition_by)
         self.attributes = tuple(
-            (number, a.name, _word_of(schema[a.name], a.form))
+            (number, _value_of(a, calculated), _word_of(types[a.name], a.form))
             for number, a in enumerate(binding.attributes)
         )
         #: The values of an event that are read of it, flat: so many may be kept at no cost to Python's
@@ -86,6 +90,7 @@ class EventReader:
             and len(self.checks) + len(self.conversions) == len(columns)
             and all(convert is not None for _, convert in self.keys)
             and all(word is not None for _, _, word in self.attributes)
+            and all(column.reader is not None for column in binding.calculated)
         )
 
     def event_of(self, values: Sequence[Any]) -> Event:
@@ -159,8 +164,8 @@ class EventReader:
     def _words(self, event: Mapping[str, Any], stream: Stream) -> Sequence[Any]:
         """The values that RETURN aggregates, in the form in which they are kept."""
         words = []
-        for number, name, word in self.attributes:
-            value = event[name]
+        for number, read, word in self.attributes:
+            value = event[read] if isinstance(read, str) else read(event, None)  # type: ignore[misc]
             if value is not None:
                 if word is _code:
                     value = stream.code_of(number, value)
@@ -178,6 +183,14 @@ class EventReader:
         for symbol, bit in enumerate(self.binding.bit_of_symbol):
             mask |= (bits >> bit & 1) << symbol
         return mask - (1 << 64) if mask >> 63 else mask
+
+
+def _value_of(
+    attribute: Attribute, calculated: Mapping[str, CalculatedColumn]
+) -> str | Callable[..., Any] | None:
+    """The column of an attribute, or the function that gives its value."""
+    column = calculated.get(attribute.name)
+    return attribute.name if column is None else column.reader
 
 
 def _code(value: Any) -> Any:

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from glob import glob, has_magic
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import polars as pl
@@ -96,7 +97,7 @@ def open_source(
     _check_text(kind, options)
     label = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     if kind == "parquet":
-        return ScanSource(label, pl.scan_parquet([*remote, *files]))
+        return ScanSource(label, _scanned(remote, files))
     if remote:
         raise ValueError(
             f"{remote[0]} is remote, and of remote files only Parquet is read; text comes from the "
@@ -107,6 +108,21 @@ def open_source(
         if os.path.isdir(name):
             raise ValueError(f"{name} is a directory: name its files, for example {name}/*.{kind}")
     return _text(list(map(TextFile, files)), kind, options)
+
+
+def _scanned(remote: Sequence[str], files: Sequence[str]) -> pl.LazyFrame:
+    """Parquet files, the remote ones first; the names of those on the disk are no patterns any more."""
+    for name in filter(os.path.isdir, files):
+        inside = [path for path in Path(name).rglob("*") if path.is_file()]
+        if not inside or any(path.suffix != ".parquet" for path in inside):
+            raise ValueError(
+                f"{name} is a directory, and not of Parquet files alone: name its files, for example "
+                f"{name}/*.parquet"
+            )
+    scans = [pl.scan_parquet(list(remote))] if remote else []
+    if files:
+        scans.append(pl.scan_parquet(list(files), glob=False))
+    return scans[0] if len(scans) == 1 else pl.concat(scans)
 
 
 def _standard_input(

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.archives.durable import missing_files_told
 from piestream.archives.incoming import as_frame, fitting
 from piestream.archives.manifest import BatchId, Manifest
 from piestream.archives.on_spark import SparkArchive
@@ -300,7 +301,8 @@ class Archive:
             return aggregation_of(self.pages, time, aggregates, every, where, between).result()
         except FileNotFoundError:  # others have replaced files since
             self.refresh()
-        return aggregation_of(self.pages, time, aggregates, every, where, between).result()
+        with missing_files_told(self.path):
+            return aggregation_of(self.pages, time, aggregates, every, where, between).result()
 
     def _time_column(self) -> str:
         if self.time is not None:

@@ -223,6 +223,8 @@ def _values_read(query: Query, verdicts: Sequence[Verdict]) -> dict[str | None, 
     for item in query.items:
         if isinstance(item, Aggregate | Value):
             pages = verdicts[number_of[item.symbol]].can_hold
+            if query.symbol(item.symbol).bridging is not None:
+                pages = np.ones_like(pages)  # what lies between two runs counts too
             known = found.get(item.column)
             found[item.column] = pages if known is None else known | pages
     return found

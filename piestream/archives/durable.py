@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from piestream.errors import ArchiveError
+
 __all__ = [
-    "checksum", "flush_directory", "make_directory", "place", "replace_text", "write_pending",
+    "checksum", "flush_directory", "make_directory", "missing_files_told", "place", "replace_text",
+    "write_pending",
 ]  # fmt: skip
 
 _BLOCK = 1 << 20
+
+
+@contextmanager
+def missing_files_told(path: Path) -> Iterator[None]:
+    """Where a file is not there that an archive names: ArchiveError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        message = (
+            f"a file of the archive {path} is missing: {error}; its verify() tells all that are"
+        )
+        raise ArchiveError(message) from None
 
 
 def write_pending(path: Path, write: Callable[[Path], object]) -> int:

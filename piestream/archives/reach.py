@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
 from piestream.archives.row_reach import is_bounded
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
@@ -11,6 +11,7 @@ from piestream.language.model import Constraint, Emit, Query, Source, Symbol
 from piestream.language.options import RunOptions
 from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
+from piestream.plan.program import Ticks
 
 __all__ = ["Reach", "has_only", "is_local", "past_of", "reach_of"]
 
@@ -19,13 +20,24 @@ __all__ = ["Reach", "has_only", "is_local", "past_of", "reach_of"]
 class Reach:
     """What a match and its report depend on, apart from the rows between its start and its report."""
 
-    window: int  # from the earliest start to the report, at most
+    #: From the earliest start to the report, at most, and back to a run that may be bridged to the first.
+    window: int
     rows: (
         int  # rows of the partition before its start: the last one, and those that predicates read
     )
     ticks: int  # and those of so long before these
-    max_gap: int | None
+    max_gap: int | None  # longer silences end all, also what is bridged
     reads_the_past: bool
+    is_bridged: bool = False
+
+    def with_bridges(self, ticks: Ticks) -> Reach:
+        """The same of intervals that may go on with runs which ended before."""
+        bridges = [bridge for bridge in ticks.bridging if bridge is not None]
+        if not bridges:
+            return self
+        longest = max(bridges)
+        gap = None if self.max_gap is None else self.max_gap + longest
+        return replace(self, window=self.window + longest, max_gap=gap, is_bridged=True)
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
@@ -36,6 +48,7 @@ _KNOWN: dict[type, frozenset[str]] = {
     }),
     Symbol: frozenset({
         "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
+        "bridging",
     }),
     Source: frozenset({
         "name", "path", "order_by", "time_unit", "max_gap", "start", "end", "id", "known_at_start",
@@ -63,7 +76,8 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
         window = query.ticks(("within",), query.within, time.nanoseconds_per_tick, time.needs_units)
         return Reach(window, rows, length, None, bool(binding.past))
     ticks = query_ticks(query, binding.time)
-    return Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
+    found = Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
+    return found.with_bridges(ticks)
 
 
 def is_local(query: Query, options: RunOptions) -> bool:

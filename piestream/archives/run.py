@@ -17,6 +17,7 @@ from piestream.adapters.limits import Limit
 from piestream.adapters.run import run
 from piestream.archives.archive import Archive
 from piestream.archives.cores import Core
+from piestream.archives.durable import missing_files_told
 from piestream.archives.planning import ArchivePlan
 from piestream.archives.selection import CORE
 from piestream.archives.source import ArchiveSource, directory_archive, source_of
@@ -161,7 +162,8 @@ def run_archive(query: Query, archive: Archive, options: FileOptions) -> pl.Data
             return _run(query, archive, options)
         except FileNotFoundError:
             archive.refresh()
-    return _run(query, archive, options)
+    with missing_files_told(archive.path):
+        return _run(query, archive, options)
 
 
 def run_directory(query: Query, path: str, options: FileOptions) -> pl.DataFrame | None:

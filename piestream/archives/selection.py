@@ -240,7 +240,7 @@ class Selection:
         ]
         shown = self.rows[firsts if order is None else order[firsts]]
         is_needed = np.ones(len(firsts), np.bool_)
-        if not self.reach.reads_the_past and len(firsts):
+        if not (self.reach.reads_the_past or self.reach.is_bridged) and len(firsts):
             bits = [name for name in shown.columns if name.startswith(PREDICATE)]
             is_needed = shown.select(pl.any_horizontal(bits).fill_null(False)).to_series()
             is_needed = is_needed.to_numpy().copy()

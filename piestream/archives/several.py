@@ -151,8 +151,8 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
         Core((NULL_CELL, INT64_MAX), int(first) // part.ticks, -(-int(last) // part.ticks))
         for first, last in zip(spans.firsts, spans.lasts, strict=True)
     ]
-    gap = query_ticks(binding.query, binding.time).max_gap
-    reach = Reach(own_window, 1, 0, gap, False)
+    ticks = query_ticks(binding.query, binding.time)
+    reach = Reach(own_window, 1, 0, ticks.max_gap, False).with_bridges(ticks)
     decoder = Decoder(pages, binding, part.verdicts, keeps_rows=True)
     selection = Selection(decoder, None, reach)
     wanted = np.zeros(len(pages), np.bool_)

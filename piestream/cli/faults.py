@@ -46,6 +46,11 @@ def reported(context: typer.Context) -> Iterator[None]:
         fail(f"{error}\n  = --sort reads everything and sorts it; --lateness 10s keeps streaming")
     except (QueryError, StreamError) as error:
         fail(str(error))
+    except FileNotFoundError as error:
+        fail(
+            f"a file is missing: {str(error).strip()}\n"
+            "  = of an archive, ps.archive(path).verify() tells all that are"
+        )
     except (PolarsError, OSError) as error:
         fail(str(error).strip())
     except MemoryError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.diagnosis.intervals import bounds_of
+from piestream.diagnosis.intervals import bounds_of, unbridged
 from piestream.diagnosis.parts import (
     START,
     duration_of_ticks,
@@ -42,6 +42,7 @@ __all__ = [
     "MovedEndpoint",
     "PairMiss",
     "Proposal",
+    "bridges",
     "durations",
     "limits",
     "pair_misses",
@@ -51,6 +52,9 @@ __all__ = [
     "with_relations",
     "with_symbol",
 ]
+
+#: So many of the nearest distances between runs are tried on each side of the one that is bridged.
+_MOST_GAPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,37 @@ def _other_bound(
         text = f"{name} {has} from {at} ({was}); with {word} {new}{events} it matches"
         changed = with_symbol(query, replace(symbol, **{attribute: new}))
         yield Proposal("duration", changed, abs(reached - bound) / max(bound, 1), text)
+
+
+def bridges(target: Target) -> Iterator[Proposal]:
+    """Runs that are one interval at a longer distance, or no longer at a shorter one."""
+    for number, symbol in enumerate(target.rows.query.symbols):
+        bridge = target.rows.binding.compiled.ticks.bridging[number]
+        if symbol.bridging is None or bridge is None:
+            continue
+        found = unbridged(target.rows, symbol)
+        ends = found.sort("ts").select(
+            pl.col("te").alias("end"), (pl.col("ts").shift(-1) - pl.col("te")).alias("gap")
+        )
+        gaps = ends.drop_nulls().sort("gap", "end").unique("gap", keep="first", maintain_order=True)
+        longer = gaps.filter(pl.col("gap") > bridge)
+        shorter = gaps.filter(pl.col("gap") <= bridge, pl.col("gap") > 1).reverse()
+        for some, less in ((longer, 0), (shorter, 1)):
+            for end, gap in some.head(_MOST_GAPS).iter_rows():
+                yield _other_bridge(target, symbol, bridge, end, gap, gap - less)
+
+
+def _other_bridge(
+    target: Target, symbol: Symbol, bridge: int, end: int, gap: int, ticks: int
+) -> Proposal:
+    new = duration_of_ticks(ticks, target.rows.time)
+    length, at = cell_text(target.length(gap)), cell_text(target.time(end))
+    text = (
+        f"{symbol.name} is interrupted for {length} from {at} (BRIDGING {symbol.bridging}); "
+        f"with BRIDGING {new} it matches"
+    )
+    changed = with_symbol(target.rows.query, replace(symbol, bridging=new))
+    return Proposal("bridging", changed, abs(ticks - bridge) / bridge, text)
 
 
 @dataclass(frozen=True)

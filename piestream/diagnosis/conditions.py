@@ -83,6 +83,7 @@ def _in_brackets(target: Target) -> Iterator[Proposal]:
 CONDITIONS = (
     ConditionKind("threshold", changes=thresholds),
     ConditionKind("duration", changes=changes.durations),
+    ConditionKind("bridging", changes=changes.bridges),
     ConditionKind("relation", decided=_pairs, changes=changes.relations),
     ConditionKind("distance", changes=changes.distances),
     ConditionKind("endpoint", changes=moved_endpoints),

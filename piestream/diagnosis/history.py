@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import polars as pl
 
 from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.conditions import CONDITIONS, Condition
-from piestream.diagnosis.intervals import bounds_of, runs
+from piestream.diagnosis.intervals import bounds_of, unbridged
 from piestream.diagnosis.partition import plain, stretch
 from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted, with_window
 from piestream.diagnosis.rows import GivenRows
@@ -43,7 +44,8 @@ class Decision:
     """A pair of a match: the relation that holds, when and by which endpoints it was decided.
 
     ``letters`` are what the pair read up to then, each with its time: O neither, Z only x, I only y,
-    E both. A pair with an interval that comes ready-made reads none: its endpoints are compared.
+    E both. A pair with an interval that comes ready-made, or whose runs are bridged, reads none: its
+    endpoints are compared.
     ``relation`` is None if both intervals are open at the end.
     """
 
@@ -61,7 +63,7 @@ class History:
 
     rows: GivenRows
     found: Mapping[str, Any]  # its intervals, as results tell them apart, and its report
-    tables: Mapping[str, pl.DataFrame]  # the runs of symbols over events
+    tables: Mapping[str, pl.DataFrame]  # the runs of predicates over events, not bridged
     spans: Mapping[str, Mapping[str, Any]]  # the intervals of the match
 
     @classmethod
@@ -70,15 +72,18 @@ class History:
         found = _found(rows, row)
         symbols = rows.query.symbols
         first = min(found[f"{START}{symbol.name}"] for symbol in symbols)
+        bridges = [b for b in rows.binding.compiled.ticks.bridging if b is not None]
+        first -= max(bridges, default=0)  # so far back a run may lie that one of these continues
         later = stretch(rows, first, _OPEN)
         intervals = BoundIntervals(later)
         spans = {symbol.name: intervals.of(symbol.name, found) for symbol in symbols}
         tables = {
-            s.name: runs(later, s)
+            s.name: unbridged(later, s)
             for s in symbols
             if not rows.query.stream_of(s.name).is_ready_made
         }
         last = max(found["report"], *(span["te"] for span in spans.values()))
+        last += max(bridges, default=0)  # then their ends are known
         return cls(stretch(rows, first, last), found, tables, spans)
 
     @property
@@ -113,6 +118,11 @@ class History:
         if self.found["is_complete"] and ended:  # else its last interval was known after its end
             yield from ended
             return
+        if self.found["is_complete"]:
+            late = [n for n in self.spans if self._end(n) != _OPEN and self._known(n) == report]
+            yield from (f"{n} to have ended" for n in late)
+            if late:
+                return
         for condition, at in self._decided:
             if at == report:
                 by = " = ".join(self._decided_by(condition.constraint, at))
@@ -124,12 +134,29 @@ class History:
     def _how_valid(self, name: str, at: int) -> str:
         if at == self.spans[name]["ts"]:
             return "to start"
+        if at == self._known(name) != self._end(name):
+            return "to have ended"
         if not self._is_ready_made(name):
             return "to be valid"
         return "to end" if at == self._end(name) else "to be known"
 
     def _is_ready_made(self, name: str) -> bool:
         return self.rows.query.stream_of(name).is_ready_made
+
+    def _bridge(self, name: str) -> int | None:
+        """How far apart runs of a symbol may lie to be one interval; None without BRIDGING."""
+        number = [s.name for s in self.rows.query.symbols].index(name)
+        return self.rows.binding.compiled.ticks.bridging[number]
+
+    def _known(self, name: str) -> int:
+        """When it is known where an interval ended that has ended."""
+        span = self.spans[name]
+        bridge = self._bridge(name)
+        if bridge is None:
+            return self._end(name)
+        if span["open"]:  # it ends with the rows
+            return int(self.found["report"])
+        return int(span["te"]) + bridge
 
     def _time(self, ticks: int | None) -> Any:
         return self.rows.time.as_times(pl.Series([ticks], dtype=pl.Int64))[0]
@@ -180,7 +207,14 @@ class History:
         from_then = max(least, self._report_of(replace(part, symbols=any_time)))
         ended = (table.filter(~pl.col("open"))["te"] for table in self.tables.values())
         earlier: list[int] = [end for ends in ended for end in ends if from_then <= end < at]
-        return min([at, *earlier])
+        return min([at, *(end for end in earlier if self._lasts(name, end))])
+
+    def _lasts(self, name: str, at: int) -> bool:
+        """Whether the predicate of a symbol holds at an instant, or ceases to."""
+        if self._is_ready_made(name):
+            return True
+        until = pl.col("open") | (at <= pl.col("te"))
+        return len(self.tables[name].filter((pl.col("ts") <= at) & until)) > 0
 
     def _relation(self, condition: Condition) -> str | None:
         x, y = condition.constraint.x, condition.constraint.y
@@ -189,11 +223,18 @@ class History:
         known = self._rows_of(pair)["relation"]
         if known[-1] is not None:
             return str(known[-1])
-        ends = self._end(x), self._end(y)
-        if ends == (_OPEN, _OPEN):
-            return None
-        # what is open ends later than all that has ended
-        return names(relation_of(self.spans[x]["ts"], ends[0], self.spans[y]["ts"], ends[1]))[0]
+        possible = {
+            # what is open ends later than all that has ended
+            None if ends == (_OPEN, _OPEN)
+            else names(relation_of(self.spans[x]["ts"], ends[0], self.spans[y]["ts"], ends[1]))[0]
+            for ends in product(self._possible_ends(x), self._possible_ends(y))
+        }  # fmt: skip
+        return possible.pop() if len(possible) == 1 else None
+
+    def _possible_ends(self, name: str) -> tuple[int, ...]:
+        """The end of an interval; of one that has ended or goes on, both."""
+        end, span = self._end(name), self.spans[name]
+        return (end, int(span["te"])) if end == _OPEN and span["interrupted"] else (end,)
 
     # -- what its endpoints say -------------------------------------------------------------------
 
@@ -212,13 +253,26 @@ class History:
         # else by time: what is open had been so for long enough
         by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
         late = tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
-        return endpoints or by_time or late
+        bridged = tuple(text for n in both for text in self._of_bridge(n, at))
+        return endpoints or bridged or by_time or late
+
+    def _of_bridge(self, name: str, at: int) -> Iterator[str]:
+        """What becomes known of a bridged interval at an instant that is not one of its endpoints."""
+        if self._bridge(name) is None:
+            return
+        if self._end(name) != _OPEN and self._known(name) == at:
+            yield f"{name} having ended"
+        runs = self.tables[name]
+        if at in runs["ts"]:
+            yield f"{name} going on"
+        if at in runs.filter(~pl.col("open"))["te"]:
+            yield f"{name} being interrupted"
 
     def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
         """What the pair read from its first start to its decision, where it changed."""
         both = constraint.x, constraint.y
-        if any(map(self._is_ready_made, both)):
-            return
+        if any(self._is_ready_made(n) or self._bridge(n) is not None for n in both):
+            return  # their endpoints are compared
         first = min(self.spans[name]["ts"] for name in both)
         instants = {first} | {
             at

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of
+from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of, without_bridge
 from piestream.diagnosis.row_patterns import shown_stretches
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
@@ -17,11 +17,11 @@ from piestream.expressions.columns import column_named
 from piestream.language.model import Query, Symbol
 from piestream.language.options import BoundedOptions
 
-__all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "intervals_of", "runs"]
+__all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "intervals_of", "runs", "unbridged"]
 
 #: Columns of tables that nobody sees; no column of a user's is called so.
 _OPEN, _BEGUN, _ENDED = "is open", "rows that began", "rows that ended"
-_LAST = "last end"
+_LAST, _HOLDS = "last end", "still holds"
 #: The columns of the result beside those of PARTITION BY.
 _COLUMNS = ("symbol", "ts", "te", "duration", "valid", "events")
 
@@ -79,9 +79,10 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
     if not of_events:
         return found
-    ends = pl.concat([t.filter(~pl.col("open")).select(*rows.keys, "te") for t in of_events])
+    lasts = pl.col("open") & ~pl.col("interrupted")
+    ends = pl.concat([t.filter(~lasts).select(*rows.keys, "te") for t in of_events])
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
-    so_far = pl.when("open").then(pl.max_horizontal("te", _LAST)).otherwise("te")
+    so_far = pl.when(lasts).then(pl.max_horizontal("te", _LAST)).otherwise("te")
     return {
         name: table.with_columns(so_far.alias("te")).drop(_LAST) for name, table in known.items()
     }
@@ -91,11 +92,34 @@ def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """All runs of a symbol's predicate: the keys, ``ts`` and ``te`` in ticks, ``events``, ``open``.
 
     Of rows that have an ID, there is that too: ``id``. The ``te`` of a run that is open at the end of
-    the rows is where ``at_end="close"`` ends it.
+    the rows is where ``at_end="close"`` ends it. With BRIDGING it may be ``interrupted``: it has ended
+    there, or goes on.
     """
     if rows.query.stream_of(symbol.name).is_ready_made:
         return _ready_made(rows, symbol)
-    ended, still_open = rows.ends(runs_of(rows.query, symbol.name))
+    found = _runs_alone(rows, runs_of(rows.query, symbol.name), symbol)
+    if symbol.bridging is None:
+        return found
+    holding = unbridged(rows, symbol).filter("open")
+    if rows.keys:
+        holding = holding.select(rows.keys).with_columns(pl.lit(True).alias(_HOLDS))
+        found = found.join(
+            holding, on=rows.keys, how="left", nulls_equal=True, maintain_order="left"
+        )
+    else:
+        found = found.with_columns(pl.lit(len(holding) > 0).alias(_HOLDS))
+    has_ceased = ~pl.col(_HOLDS).fill_null(False)
+    return found.with_columns((pl.col("open") & has_ceased).alias("interrupted")).drop(_HOLDS)
+
+
+def unbridged(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
+    """All runs of a symbol's predicate, without BRIDGING, with the columns of `runs`."""
+    return _runs_alone(rows, runs_of(without_bridge(rows.query, symbol.name), symbol.name), symbol)
+
+
+def _runs_alone(rows: GivenRows, query: Query, symbol: Symbol) -> pl.DataFrame:
+    """What a query of `runs_of` gives: what has ended, and what is open at the end of the rows."""
+    ended, still_open = rows.ends(query)
     parts = [
         found.filter(pl.col("phase") == "completion").with_columns(pl.lit(is_open).alias(_OPEN))
         for found, is_open in ((ended, False), (still_open, True))
@@ -111,6 +135,7 @@ def _as_runs(rows: GivenRows, symbol: Symbol, found: pl.DataFrame, events: pl.Ex
         pl.col(f"{END}{symbol.name}").to_physical().cast(pl.Int64).alias("te"),
         events.alias("events"),
         pl.col(_OPEN).alias("open"),
+        pl.lit(False).alias("interrupted"),
         *(pl.col(name).alias("id") for name in ids),
     )
 
@@ -160,7 +185,8 @@ def bounds_of(rows: GivenRows, symbol: Symbol) -> Bounds:
 class Bounds:
     """What a run must keep to be an interval of its symbol; None where there is no bound.
 
-    Time is dense: an interval that is open at t ends later than t, so it is longer than it has been.
+    Time is dense: an interval that is open at t ends later than t, so it is longer than it has been;
+    unless it is interrupted, and may have ended.
     """
 
     at_least: int | None
@@ -174,16 +200,17 @@ class Bounds:
         With ``closes``, what is open has ended at its ``te``.
         """
         is_open = pl.lit(False) if closes else pl.col("open")
+        lasts = is_open & ~pl.col("interrupted")
         length = pl.col("te") - pl.col("ts")
         # a run of the last event alone ends one tick later if it is closed; so far it lasts 0
-        last_alone = is_open & (pl.col("events") == 1) & (length <= 1)
+        last_alone = lasts & (pl.col("events") == 1) & (length <= 1)
         length = pl.when(last_alone).then(0).otherwise(length)
         events = pl.col("events")
         found: dict[str, pl.Expr] = {}
         if self.at_least is not None:
             found["too short"] = _known(length >= self.at_least, ~is_open, pl.lit(True))
         if self.at_most is not None:
-            within = (~is_open & (length <= self.at_most)) | (is_open & (length < self.at_most))
+            within = (~lasts & (length <= self.at_most)) | (lasts & (length < self.at_most))
             found["too long"] = _known(within, ~is_open, pl.lit(False))
         if self.fewest is not None:
             found["too few events"] = _known(events >= self.fewest, ~is_open, pl.lit(True))

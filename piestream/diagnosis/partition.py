@@ -7,14 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.diagnosis.rows import GivenRows, in_partition
 from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named
 from piestream.plan.combined import input_readers
+from piestream.show.table import cell_text
 
 __all__ = ["of_partition", "plain", "stretch"]
+
+#: So many of the partitions that there are are named where another one is asked for.
+_MOST_NAMED = 5
 
 
 def plain(value: Any) -> Any:
@@ -38,6 +43,7 @@ def of_partition(rows: GivenRows, keys: Mapping[str, Any], needs: str) -> GivenR
             f"{needs} needs the partition, {{{wanted}}}: {', '.join(missing)} is missing"
         )
     partition = {name: plain(keys[name]) for name in rows.keys}
+    _check_partition(rows, partition)
     found = {}
     for key, frame in rows.inputs.items():
         chosen = in_partition(frame.schema, partition)
@@ -47,6 +53,33 @@ def of_partition(rows: GivenRows, keys: Mapping[str, Any], needs: str) -> GivenR
         others = frame[sorted(row for row in latest if row is not None)].filter(~chosen)
         found[key] = pl.concat([mine, others])
     return replace(rows.with_inputs(found), partition=partition)
+
+
+def _check_partition(rows: GivenRows, partition: Mapping[str, Any]) -> None:
+    """ValueError if no input has rows of a partition: some that there are are named."""
+    times = rows.times
+    for name, value in partition.items():
+        known = times.schema[name]
+        if value is not None and not _is_like(value, known):
+            raise ValueError(f"{name} is a column of {known}, and {value!r} is none of its values")
+    if not partition or len(times.filter(in_partition(times.schema, partition))):
+        return
+    shown = ", ".join(f"{name} = {cell_text(value)}" for name, value in partition.items())
+    keys = times.select(map(column_named, partition)).unique(maintain_order=True)
+    named = [", ".join(cell_text(value) for value in key) for key in keys.head(_MOST_NAMED).rows()]
+    one = " and ".join(partition)
+    there = f"{one} is {' or '.join(named)}" if named else "there are no rows at all"
+    more = f", or one of {len(keys) - len(named):,} more" * (len(keys) > len(named))
+    raise ValueError(f"there are no rows of the partition {shown}: {there}{more}")
+
+
+def _is_like(value: Any, dtype: pl.DataType) -> bool:
+    """Whether a value can be one of a column."""
+    try:
+        pl.select(pl.lit(None, dtype).eq_missing(pl.lit(value)))
+    except PolarsError:
+        return False
+    return True
 
 
 def stretch(rows: GivenRows, first: int, last: int) -> GivenRows:

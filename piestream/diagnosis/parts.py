@@ -36,6 +36,7 @@ __all__ = [
     "runs_of",
     "with_inner",
     "with_window",
+    "without_bridge",
     "without_limits",
 ]
 
@@ -64,7 +65,7 @@ def with_window(query: Query, length: Duration) -> Query:
 
 
 def any_length(symbol: Symbol) -> Symbol:
-    """A symbol whose intervals are all runs of its predicate."""
+    """A symbol whose intervals are all runs of its predicate, bridged as they are."""
     return replace(
         symbol, at_least=None, at_most=None, at_least_events=None, at_most_events=None
     )  # fmt: skip
@@ -96,6 +97,14 @@ def runs_of(query: Query, name: str) -> Query:
     """
     count = Aggregate("COUNT", name, None, f"{COUNT}{name}")
     return _alone(query, name, Duration(0, in_ticks=True), (count,))
+
+
+def without_bridge(query: Query, name: str) -> Query:
+    """A query in which a symbol has the runs of its predicate, none of them bridged."""
+    return replace(
+        query,
+        symbols=tuple(replace(s, bridging=None) if s.name == name else s for s in query.symbols),
+    )
 
 
 def ready_made(query: Query, name: str, time: TimeColumn) -> Query:

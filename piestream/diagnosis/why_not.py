@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.diagnosis.changes import MovedEndpoint, Proposal
@@ -30,7 +31,7 @@ __all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
 class NearMiss:
     """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, window, relation, distance, endpoint or limits; ``size`` says how large the
+    ``kind`` is threshold, duration, bridging, window, relation, distance, endpoint or limits; ``size`` says how large the
     change is, 0 being none, by which near misses are ranked; ``query`` is the changed query, which
     matches. Where a row of intervals would have to begin or end elsewhere, the query is as it was, and
     ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
@@ -99,7 +100,7 @@ class RowWhyNot(WhyNot):
     >>> print(query.why_not(pl.DataFrame({"t": [1, 2, 3], "x": [1, 4, 0]}), between=(1, 1)))
     the pattern came to A at 1; complete: A
     2 is not B (x > 5): x 4
-    1. B: x is 4 at 2 (x > 5); with x >= 4 it matches
+    1. B: x is 4 at 2 (needs x > 5); with x >= 4 it matches
     2. B needs to be B?; with PATTERN (A B?) it matches
     """
 
@@ -177,8 +178,14 @@ def _ticks(rows: GivenRows, given: Sequence[Any], what: str) -> tuple[int, int]:
         raise ValueError(f"{what} is two times: from when, and until when")
     dtype = rows.time.dtype
     times = pl.Series(list(given))
+    of_calendar = times.dtype.is_temporal() or times.dtype == pl.String
+    if of_calendar == dtype.is_integer():
+        asked = "whole numbers" if dtype.is_integer() else "dates and times: give these, or texts"
+        raise ValueError(
+            f"{what} is {given[0]!r} and {given[1]!r}, but the times in {rows.time.name} are {asked}"
+        )
     if times.dtype == pl.String:
-        times = times.str.to_datetime() if dtype != pl.Date else times.str.to_date()
+        times = _read_times(times, dtype, what)
     if (
         isinstance(dtype, pl.Datetime)
         and dtype.time_zone
@@ -191,6 +198,14 @@ def _ticks(rows: GivenRows, given: Sequence[Any], what: str) -> tuple[int, int]:
     return start, end
 
 
+def _read_times(texts: pl.Series, dtype: pl.DataType, what: str) -> pl.Series:
+    try:
+        return texts.str.to_date() if dtype == pl.Date else texts.str.to_datetime()
+    except PolarsError:
+        shown = " and ".join(map(repr, texts))
+        raise ValueError(f"{what} is {shown}: write times as in '2026-01-31 12:30:00'") from None
+
+
 def _around(
     rows: GivenRows, first: int, last: int, near: Mapping[str, tuple[int, int]]
 ) -> GivenRows:
@@ -201,7 +216,8 @@ def _around(
     if first == INT64_MIN and last == INT64_MAX:
         return rows
     ticks = rows.binding.compiled.ticks
-    room = 3 * ticks.within + 1
+    bridges = [bridge for bridge in ticks.bridging if bridge is not None]
+    room = 3 * ticks.within + max(bridges, default=0) + 1
     # what limits leave out depends on all that was given before
     reads_all = bool(rows.query.limits) or ticks.looks_back is None
     first = INT64_MIN if reads_all else max(first - room, INT64_MIN)

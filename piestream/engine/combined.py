@@ -229,7 +229,7 @@ class CombinedStream(Stream):
                 inner = [self._buffer.drain(), *inner]
             rows = _all_of(inner, self._union.schema)
             yield self._detect_until(rows, self.latest)
-            if self.lateness is not None and self._buffer.latest != INT64_MIN:
+            if self._buffer.latest != INT64_MIN and not self._whole:
                 yield self._advance_watermark(self._buffer.latest)
             if not self._whole:
                 yield from self._closed(at_end, most_rows)

@@ -25,7 +25,7 @@ from piestream.engine.batches import Batch, Changes, SingleEventBatch
 from piestream.engine.calls import Call, LoopState, StoppedError, Workroom, result_rows
 from piestream.engine.many_rows import RowCount
 from piestream.engine.state import DetectorState
-from piestream.engine.timers import InactivityTimers
+from piestream.engine.timers import DeadlineTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
@@ -105,7 +105,9 @@ class Detector:
         self.partitions = PartitionTable(self.program)
         self.pool = _empty_pool(_POOL_WORDS)
         self.waiting = self._no_waiting_matches()
-        self.timers = InactivityTimers(self.gap % (1 << 64), self.partitions)
+        self.timers = DeadlineTimers(self.gap, self.partitions)
+        #: Time alone may bring something: a silence ends, or no run follows in time.
+        self.waits = self.gap != NONE or self.partitions.has_deadlines
         self.work = Work()
         self._expected = 0  # result rows of a call
         self._event = SingleEventBatch(0)
@@ -159,7 +161,7 @@ class Detector:
         batch = batch.with_intervals()
         yield from self._portions(batch, self._changes(batch), INT64_MIN, most_rows)
         self._adapt(batch.partitions)
-        if self.gap != NONE and len(batch.partitions):
+        if self.waits and len(batch.partitions):
             self.timers.touch(batch.partitions)
 
     def detect_event(
@@ -193,7 +195,8 @@ class Detector:
         if n_rows:
             rows = rows.copy()  # the room is used for the next event
         self._adapt(event.partitions)
-        if self.gap != NONE and self.timers.needs_touch(partition, time) and mask:
+        is_open = mask != 0 or partitions.has_deadlines
+        if self.waits and is_open and self.timers.needs_touch(partition, time):
             self.timers.touch(event.partitions)
         return rows if n_rows else None
 
@@ -228,13 +231,13 @@ class Detector:
 
     @property
     def next_timeout(self) -> int:
-        """MAX GAP ends nothing before or at this time."""
+        """Time alone brings nothing before or at this time."""
         return self.timers.earliest
 
     def advance(self, now: int) -> Words:
-        """Time is ``now`` in all partitions: end what MAX GAP ends."""
+        """Time is ``now`` in all partitions: end what MAX GAP ends, and what nothing can continue."""
         nothing = np.empty((0, self.result_columns), np.int64)
-        if self.gap == NONE or now <= self.next_timeout:
+        if not self.waits or now <= self.next_timeout:
             return nothing
         expired = self.timers.expired(now)
         self.work.deadlines = self.timers.examined
@@ -242,7 +245,9 @@ class Detector:
             return nothing
         batch = Batch.without_rows(expired)
         changes = (batch.times, batch.times, batch.row_offsets)
-        return self._together(self._portions(batch, changes, now))
+        found = self._together(self._portions(batch, changes, now))
+        self.timers.touch(expired)  # more may be due later
+        return found
 
     def close(self, most_rows: int = INT64_MAX) -> Iterator[Words]:
         """No more events come: end what is open at the last event of its partition (SPEC 2.2).

@@ -67,8 +67,11 @@ class Projection:
             sequence = binding.sequence.as_words(column_named(binding.sequence.name))
             columns.append(sequence.alias(SEQUENCE))
         columns += [binding.predicates[i].alias(f"{PREDICATE}{i}") for i in self.row_predicates]
+        calculated = {column.name: column.expression for column in binding.calculated}
         for number, attribute in enumerate(binding.attributes):
-            value = column_named(attribute.name) if attribute.name != ROW else pl.lit(1)
+            value = calculated.get(attribute.name)
+            if value is None:
+                value = column_named(attribute.name) if attribute.name != ROW else pl.lit(1)
             if attribute.form == FLOAT:
                 value = value.cast(pl.Float64).fill_nan(None)
             elif attribute.form != CODE:
@@ -90,7 +93,7 @@ class Projection:
             types[f"{ATTRIBUTE}{number}"] = (
                 pl.Float64()
                 if attribute.form == FLOAT
-                else binding.schema[attribute.name]
+                else binding.attribute_types[attribute.name]
                 if attribute.form == CODE
                 else pl.Int64()
             )

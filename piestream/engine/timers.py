@@ -1,4 +1,8 @@
-"""MAX GAP: when partitions have been inactive for too long, of any number of partitions."""
+"""When time alone brings something to partitions without events, of any number of partitions.
+
+MAX GAP ends what is open once a partition has been inactive for too long. With BRIDGING it is known
+after some time that no run follows another one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.copies import Copied
 from piestream.joins.partition_table import PartitionTable
 
@@ -22,17 +26,17 @@ def _unsigned(times: Words) -> NDArray[np.uint64]:
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-class InactivityTimers(Copied):
-    """The deadlines at which open partitions, unless an event comes, have been inactive too long.
+class DeadlineTimers(Copied):
+    """The deadlines of partitions: when, unless an event comes, something happens to them.
 
-    Each open partition is queued once, at a deadline that was right when it was queued and is too
-    early since: only then is it looked at again. So time costs what is due, not what there is. What
+    Each partition that waits for one is queued at a deadline that was right when it was queued, or is
+    too early since: only then is it looked at again. If it has an earlier one, it is queued anew. So time costs what is due, not what there is. What
     comes together is sorted once and queued as one group. Until the first deadline may have passed
     nothing is queued at all, because a bound of all deadlines is enough.
     """
 
-    def __init__(self, timeout: int, partitions: PartitionTable) -> None:
-        self.timeout = timeout
+    def __init__(self, gap: int, partitions: PartitionTable) -> None:
+        self._gap = None if gap == NONE else np.uint64(gap % (1 << 64))
         #: No deadline is before or at this time.
         self.earliest = INT64_MAX
         self.examined = 0  # partitions whose deadline came
@@ -47,15 +51,17 @@ class InactivityTimers(Copied):
         if self._queues:
             self._queue(partitions)
         else:
-            times = self._partitions.column("last_time")[partitions]
-            first = int(times.min(initial=INT64_MAX))
-            self.earliest = min(self.earliest, first + self.timeout)
+            first = int(self._next(partitions).min(initial=_LATEST))
+            self.earliest = min(self.earliest, first + INT64_MIN)
 
     def needs_touch(self, partition: int, time: int) -> bool:
         """Whether a partition that has an event at this time must be touched if it is open."""
+        if self._partitions.has_deadlines:
+            return True
         if self._queues:
             return partition >= self._deadlines.size or bool(self._deadlines[partition] == _LATEST)
-        self.earliest = min(self.earliest, time + self.timeout)
+        assert self._gap is not None
+        self.earliest = min(self.earliest, time + int(self._gap))
         return False
 
     def cancel(self, partitions: Words) -> None:
@@ -69,27 +75,33 @@ class InactivityTimers(Copied):
             self._queue(np.flatnonzero(self._partitions.column("used")))
         due = self._due(now)
         self.examined += due.size
-        used, mask, times = (self._partitions.column(f) for f in ("used", "mask", "last_time"))
-        due = due[(used[due] != 0) & (mask[due] != 0)]
-        last = times[due]
-        passed = np.array(now).astype(np.uint64) - last.astype(np.uint64)  # without sign
-        over = (last < now) & (passed > np.uint64(self.timeout))
+        due = due[self._partitions.column("used")[due] != 0]
+        over = self._next(due) < np.uint64(now - INT64_MIN)
         self._queue(due[~over])
         expired: Words = due[over]
         return expired
 
+    def _next(self, partitions: Words) -> NDArray[np.uint64]:
+        """The deadlines of partitions as they are now."""
+        deadlines = np.full(partitions.size, _LATEST, np.uint64)
+        if self._gap is not None:
+            last = _unsigned(self._partitions.column("last_time")[partitions])
+            comes = self._partitions.held_before(partitions) != 0
+            comes &= last + self._gap >= last  # time may end before
+            deadlines[comes] = last[comes] + self._gap
+        if self._partitions.has_deadlines:
+            deadlines = np.minimum(deadlines, _unsigned(self._partitions.deadlines(partitions)))
+        return deadlines
+
     def _queue(self, partitions: Words) -> None:
-        """Queue those of the partitions that are open and not queued."""
+        """Queue those of the partitions that have a deadline, and not one as early in the queue."""
         most = int(partitions.max(initial=-1)) + 1
         if most > self._deadlines.size:
             more = np.full(most, _LATEST, np.uint64)
             self._deadlines = np.concatenate([self._deadlines, more])
-        is_open = self._partitions.column("mask")[partitions] != 0
-        partitions = partitions[is_open & (self._deadlines[partitions] == np.uint64(_LATEST))]
-        last = _unsigned(self._partitions.column("last_time")[partitions])
-        deadlines = last + np.uint64(self.timeout)
-        comes = (deadlines >= last) & (deadlines != np.uint64(_LATEST))  # time may end before
-        partitions, deadlines = partitions[comes], deadlines[comes]
+        deadlines = self._next(partitions)
+        earlier = deadlines < self._deadlines[partitions]
+        partitions, deadlines = partitions[earlier], deadlines[earlier]
         self._deadlines[partitions] = deadlines
         order = np.argsort(deadlines, kind="stable")
         self._push(deadlines[order], partitions[order])

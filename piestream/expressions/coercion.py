@@ -83,6 +83,8 @@ def common_type(
     """
     kinds = {e.type.kind for e in expressions} - {Kind.NULL, Kind.UNKNOWN}
     type = next((e.type for e in expressions if e.type.kind in kinds), Type(Kind.NULL))
+    if not kinds and any(e.type.kind is Kind.UNKNOWN for e in expressions):
+        return expressions, None  # there is no schema, and nothing says of what type they are
     if kinds & {Kind.DATE, Kind.DATETIME} and kinds <= _TIMES:
         return _common_time(expressions, nodes, timed=Kind.DATETIME in kinds)
     if kinds and kinds <= set(NUMERIC):

@@ -11,7 +11,10 @@ from typing import Union
 from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
 
 __all__ = [
+    "BY_CALENDAR",
+    "CALENDAR",
     "NANOSECONDS",
+    "UNITS",
     "UNIT_SPELLINGS",
     "Duration",
     "DurationLike",
@@ -24,6 +27,12 @@ __all__ = [
     "tick_unit",
     "unit_named",
 ]
+
+#: Units that a calendar has and time has not.
+CALENDAR = frozenset(["month", "months", "mon", "quarter", "quarters", "year", "years", "y", "yr"])
+#: What is said where a unit is not known, and of those of a calendar.
+UNITS = "the units are ns, us, ms, s, min, h, d, w"
+BY_CALENDAR = "how long that is depends on the calendar: write days"
 
 #: Nanoseconds in each unit of time, from the canonical name.
 NANOSECONDS = {
@@ -298,8 +307,10 @@ def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
         raise QueryError(f"{what} is not a duration: {value!r} (write it {like} {written!r})")
     number, unit = match.groups()
     if unit is not None and unit_named(unit) is None:
-        near = did_you_mean(unit, UNIT_SPELLINGS)
-        raise QueryError(f"{what} has an unknown unit: {unit}" + (f" ({near})" if near else ""))
+        near = did_you_mean(unit, UNIT_SPELLINGS) or UNITS
+        if unit.lower() in CALENDAR:
+            near = f"{BY_CALENDAR}; {UNITS}"
+        raise QueryError(f"{what} has an unknown unit: {unit} ({near})")
     duration = duration_of(number, unit)
     if isinstance(duration, str):
         raise QueryError(f"{what}: {duration}")

@@ -54,7 +54,8 @@ class Predicate:
     source: str | None = field(default=None, compare=False, repr=False)
     offset: int = field(default=0, compare=False, repr=False)  # of the predicate in its source
     _columns: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    of_match: bool = field(default=False, compare=False, repr=False)  # else, of an event
+    #: Of a condition on matches; else it is one on events.
+    clause: str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(
@@ -84,26 +85,27 @@ class Predicate:
         names: Names | None = None,
         parameters: Mapping[str, Any] | None = None,
         leaves: Sequence[Token] | None = None,
+        clause: str = "WHERE",
     ) -> tuple[Predicate | None, list[Diagnostic]]:
         """As `parse`, for a text at ``offset`` in a query's source.
 
         Gives the predicate, or None and what is wrong, with places in the source. ``names`` are what
-        it may mention besides columns. With ``leaves``, in the text, it is a condition on a match,
-        and they are what it knows of that.
+        it may mention besides columns. With ``leaves``, in the text, it is a condition on a match
+        in a ``clause``, and they are what it knows of that.
         """
-        of_match = leaves is not None
+        of = None if leaves is None else clause
         tree, diagnostics = read_predicate(text, names or Names(), parameters, leaves, offset)
         canonical = ""
         try:
             if tree is not None:
-                diagnostics, canonical = _checked(tree, of_match)
+                diagnostics, canonical = _checked(tree, of)
         except RecursionError:
             diagnostics = [Diagnostic(None, TOO_DEEP)]
         diagnostics = [replace(d, span=d.span or Span(0, len(text))) for d in diagnostics]
         if tree is None or diagnostics:
             return None, [diagnostic.moved(offset) for diagnostic in diagnostics]
         columns = tuple(dict.fromkeys(column.name for column in columns_of(tree)))
-        return cls(canonical, None, tree, source, offset, columns, of_match), []
+        return cls(canonical, None, tree, source, offset, columns, of), []
 
     @classmethod
     def from_polars(cls, expression: pl.Expr) -> Predicate:
@@ -211,7 +213,7 @@ class Predicate:
     def typed(self, schema: Mapping[str, Any] | None, ticks: TicksOf | None = None) -> Expression:
         """The typed form over a schema; ``ticks`` gives lengths of windows in those of a time column."""
         assert self.tree is not None
-        expression, diagnostics = lowered(self.tree, schema, of_match=self.of_match, ticks=ticks)
+        expression, diagnostics = lowered(self.tree, schema, clause=self.clause, ticks=ticks)
         if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)
@@ -222,11 +224,11 @@ class Predicate:
 EVERY_INTERVAL = Predicate("TRUE", tree=Literal(True), source="TRUE")
 
 
-def _checked(tree: Node, of_match: bool) -> tuple[list[Diagnostic], str]:
+def _checked(tree: Node, clause: str | None) -> tuple[list[Diagnostic], str]:
     """What is wrong with a tree before there is a schema, and its canonical text."""
     if is_too_large(tree, children):
         return [Diagnostic(None, TOO_LARGE)], ""
-    _, diagnostics = lowered(tree, None, of_match=of_match)
+    _, diagnostics = lowered(tree, None, clause=clause)
     if diagnostics:
         return diagnostics, ""
     canonical = canonical_text(tree)

@@ -70,18 +70,18 @@ def lowered(
     node: syntax.Node,
     schema: Mapping[str, Any] | None,
     *,
-    of_match: bool = False,
+    clause: str | None = None,
     ticks: TicksOf | None = None,
 ) -> tuple[Expression, list[Diagnostic]]:
     """The typed form of a predicate over a schema, and what is wrong with it.
 
-    Without a schema the types of columns are guessed from their use. A condition ``of_match`` may
-    subtract dates and timestamps besides. ``ticks`` tells how many ticks a duration has; without it
+    Without a schema the types of columns are guessed from their use. In a ``clause`` on matches dates
+    and timestamps may be subtracted. ``ticks`` tells how many ticks a duration has; without it
     the lengths of windows are not known.
     """
-    lowering = _Lowering(schema, "WHERE" if of_match else None, ticks)
+    lowering = _Lowering(schema, clause, ticks)
     expression = lowering.lower(node)
-    what = "WHERE" if of_match else "a predicate"
+    what = clause or "a predicate"
     expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))

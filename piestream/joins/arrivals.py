@@ -37,6 +37,7 @@ from piestream.joins.records import (
     Validity,
 )
 from piestream.joins.rings import grow_ring
+from piestream.joins.uncertain import find_uncertain
 
 _PAIR_WORDS = Pair.size
 
@@ -254,6 +255,8 @@ def _begin_row(
     slot.number = row.number
     slot.held = Held.PENDING
     slot.announced = row.end != OPEN and row.end > row.time
+    if symbol.known != NONE:
+        slot[symbol.known] = row.time
     for order in range(2):
         slot.orders[order].count = 0
     for word in range(symbol.bound, symbol.range_bound_end):
@@ -305,7 +308,11 @@ def _find(
             )
             pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
             partition = Partition(place, program, pointer(pool_array))
-        if passed:
+        if constraint.uncertain:
+            scratch.visits += find_uncertain(
+                partition, scratch, constraint, incident.side, slot_id, passed
+            )
+        elif passed:
             scratch.visits += find_passed(
                 partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
             )
@@ -343,7 +350,7 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
 def _find_of_runs(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, symbols: int, passed: bool
 ) -> Array:
-    """Find the listed pairs of the runs of symbols (as bits) that end or start now."""
+    """Find the listed pairs of the runs of symbols (as bits) that end or start now, or go on."""
     while symbols:
         s = trailing_zeros(symbols)
         symbols &= symbols - 1
@@ -524,11 +531,13 @@ def apply_rows(
         _close_rows(partition, scratch)
         if program.progress_at != NONE:
             partition.progress().closed = partition.last_time
-    if program.progress_at != NONE:
+    if program.progress_at != NONE and not scratch.waits:
         pool_array = _find_reached(place, program, pool_array, scratch)
     pool_array = _find_of_passing(place, program, pool_array, scratch)
     runs = ~program.rows
-    pool_array = _find_of_runs(place, program, pool_array, scratch, kept & runs, True)
+    scratch.changed = kept | scratch.resumed
+    scratch.begun = started
+    pool_array = _find_of_runs(place, program, pool_array, scratch, scratch.changed & runs, True)
     pool_array = _find_of_runs(place, program, pool_array, scratch, started & runs, False)
     for at in range(first, end):
         row = rows[at]
@@ -545,7 +554,8 @@ def apply_rows(
                 gone_until[0] = max(gone_until[0], row.end)
     partition = Partition(place, program, pointer(pool_array))
     _enqueue_many(partition, scratch)
-    if not scratch.closing:  # what is open then ends before it has another length
+    # what is open at the end of the input ends before it has another length
+    if not scratch.closing and not scratch.waits:
         _reach_lengths(partition, scratch, time)
         if program.progress_at != NONE:
             partition.progress().seen = time

@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import (
     Array,
@@ -24,6 +24,7 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.arrivals import apply_rows
+from piestream.joins.bridges import apply_bridged, held_before, lasting, latest_ceased
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
@@ -72,7 +73,8 @@ class _Stage(IntEnum):
     SILENCE = 0  # a silence before the next change that exceeds MAX GAP
     CHANGE = 1  # the change
     DUE = 2  # until the change after it, events at which an interval reaches a minimum
-    NOW = 3  # behind the rows: a silence up to now
+    NOW = 3  # behind the rows: what time brings up to now
+    PAST = 4  # the same, once the rows are finished
 
 
 class _EventCursor(Record):
@@ -87,6 +89,7 @@ class _EventCursor(Record):
     time: int
     mask: int  # which predicates hold
     is_row: int  # 0: it is the end of a silence, 1: a row
+    interrupted: int  # symbols (as bits) whose intervals may go on though they do not hold
 
 
 class _IntervalRows(Record):
@@ -149,7 +152,7 @@ def _pass_silence(cursor: _EventCursor, rows: _BatchRows, partition: Partition) 
     row = rows.change_rows[cursor.change]
     cursor.row = row
     gap = partition.program.gap
-    if gap == NONE or not partition.mask:
+    if gap == NONE or not partition.mask & ~cursor.interrupted:
         return False
     last = rows.times[row - 1] if row > cursor.row_begin else partition.last_time
     if np.uint64(rows.times[row]) - np.uint64(last) <= np.uint64(gap):
@@ -170,7 +173,7 @@ def _take_change(
     cursor.mask = rows.change_masks[cursor.change]
     cursor.is_row = 1
     cursor.change += 1
-    if cursor.mask != partition.mask or partition.due <= cursor.time:
+    if cursor.mask != partition.mask & ~cursor.interrupted or partition.due <= cursor.time:
         return True
     if partition.due_event <= scratch.event_origin + cursor.row:
         row = cursor.row
@@ -189,15 +192,16 @@ def _find_due(
         following = rows.change_rows[cursor.change]
     row = following
     if partition.due <= rows.times[following - 1]:
-        row = first_row_at(rows.times, cursor.row + 1, following, partition.due)
+        row = first_row_at(rows.times, cursor.row + cursor.is_row, following, partition.due)
     if partition.due_event < scratch.event_origin + row:
-        first = max(cursor.row + 1, partition.due_event - scratch.event_origin)
+        first = max(cursor.row + cursor.is_row, partition.due_event - scratch.event_origin)
         row = first_row_of_due_count(partition, columns, first, row)
     cursor.row = row
     if row == following:
         cursor.stage = _Stage.SILENCE
         return False
     cursor.time = rows.times[row]
+    cursor.is_row = 1
     return True
 
 
@@ -205,8 +209,8 @@ def _find_due(
 def _next_event(
     cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
-    """Go to the next event among the rows; False behind the last."""
-    while cursor.stage != _Stage.NOW:
+    """Go to the next event among the rows that does something; False behind the last."""
+    while cursor.stage < _Stage.NOW:
         if cursor.stage == _Stage.SILENCE:
             found = _pass_silence(cursor, rows, partition)
         elif cursor.stage == _Stage.CHANGE:
@@ -216,6 +220,37 @@ def _next_event(
         if found:
             return True
     return False
+
+
+@kernel
+def _next_instant(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
+) -> bool:
+    """Go to the next event among the rows, or to the deadline of a bridge that comes before it."""
+    cursor.interrupted = partition.bridges().interrupted
+    scratch.waits = 0
+    if partition.bridges().due == INT64_MAX:
+        return _next_event(cursor, rows, partition, columns, scratch)
+    stage = cursor.stage
+    row = cursor.row
+    change = cursor.change
+    found = _next_event(cursor, rows, partition, columns, scratch)
+    due = partition.bridges().due
+    end = cursor.row_end
+    if found and cursor.time <= due:
+        return True
+    if not found and (cursor.row_begin == end or rows.times[end - 1] < due):
+        return False
+    cursor.stage = stage
+    cursor.row = row
+    cursor.change = change
+    at = first_row_at(rows.times, row, end, due)
+    cursor.row = at
+    cursor.time = due
+    cursor.mask = held_before(partition)
+    cursor.is_row = int(at < end and rows.times[at] == due)
+    scratch.waits = 1 - cursor.is_row
+    return True
 
 
 @kernel
@@ -234,13 +269,24 @@ def _finish_rows(
 
 
 @kernel
-def _end_silence(cursor: _EventCursor, partition: Partition, now: int) -> bool:
-    """Go to the end of the silence behind the last row; False if it is not before ``now``."""
+def _pass_time(cursor: _EventCursor, partition: Partition, scratch: Scratch, now: int) -> bool:
+    """Go to what time brings behind the last row; False if it is not before ``now``.
+
+    A silence ends, or it is known that no run follows another one in time.
+    """
     gap = partition.program.gap
-    if gap == NONE or not partition.mask or plus(partition.last_time, gap) >= now:
+    holds = held_before(partition)
+    ends = INT64_MAX
+    if gap != NONE and holds:
+        ends = plus(partition.last_time, gap)
+    due = INT64_MAX
+    if partition.program.bridged:
+        due = partition.bridges().due
+    if min(ends, due) >= now:
         return False
-    cursor.time = partition.last_time + gap
-    cursor.mask = 0
+    scratch.waits = int(due < ends)
+    cursor.time = min(ends, due)
+    cursor.mask = holds if scratch.waits else 0
     cursor.is_row = 0
     cursor.row = cursor.row_end
     return True
@@ -254,11 +300,12 @@ def _close_intervals(cursor: _EventCursor, partition: Partition, scratch: Scratc
     tick later.
     """
     last = partition.last_time
+    scratch.waits = 0
     if not partition.mask and not any_open_row_before(partition, last + 1):
         return False
     began = runs_of_last_event(partition)
     scratch.closing = Closing.LAST_EVENT
-    cursor.time = last
+    cursor.time = latest_ceased(partition)
     cursor.mask = began
     if began == partition.mask and not any_open_row_before(partition, last):
         scratch.closing = Closing.TICK_LATER
@@ -290,6 +337,11 @@ def _start_partition(
 ) -> None:  # fmt: skip
     """Put the cursor before the rows of the g-th partition."""
     cursor.stage = _Stage.SILENCE
+    cursor.is_row = 0
+    cursor.interrupted = 0
+    scratch.waits = 0
+    scratch.ended_earlier = 0
+    scratch.resumed = 0
     cursor.row = row_offsets[g]
     cursor.row_begin = row_offsets[g]
     cursor.row_end = row_offsets[g + 1]
@@ -331,6 +383,7 @@ def detect(
     scratch_array, matches_array, results_array = room
     program = Program(pointer(program_array))
     n = program.n_symbols
+    bridged = program.bridged
     n_columns = _OUTPUTS + program.n_outputs
     rows = _BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
@@ -385,15 +438,25 @@ def detect(
                     break
                 left -= 1
                 resumes = Paused.NO
-                if not _next_event(cursor, rows, partition, columns, scratch):
-                    _finish_rows(cursor, rows, partition, columns, scratch)
-                    ends = _end_silence(cursor, partition, now)
+                if bridged:
+                    found = _next_instant(cursor, rows, partition, columns, scratch)
+                else:
+                    found = _next_event(cursor, rows, partition, columns, scratch)
+                if not found:
+                    if cursor.stage == _Stage.NOW:
+                        _finish_rows(cursor, rows, partition, columns, scratch)
+                        cursor.stage = _Stage.PAST
+                    ends = _pass_time(cursor, partition, scratch, now)
                     if not ends and closes:
                         ends = _close_intervals(cursor, partition, scratch)
                     if not ends:
                         break
                 time = cursor.time
-                started = cursor.mask & ~partition.mask
+                mask = cursor.mask
+                holds = mask
+                if bridged:
+                    mask = lasting(partition, holds, time, scratch.closing != 0)
+                started = mask & ~partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
@@ -403,14 +466,21 @@ def detect(
                     event = scratch.event_origin + cursor.row
                     scratch.instant = partition.instant_of(event, cursor.is_row)
                     scratch.instant += scratch.closing == Closing.TICK_LATER
-                ended = apply_event(partition, scratch, columns, time, cursor.mask, cursor.row)
+                if bridged:
+                    ended = apply_bridged(
+                        partition, scratch, columns, time, mask, cursor.row, holds
+                    )
+                else:
+                    ended = apply_event(
+                        partition, scratch, columns, time, mask, cursor.row, mask, 0
+                    )
                 if scratch.closing:
-                    delay_ends(partition, ended)
+                    delay_ends(partition, ended & ~scratch.ended_earlier)
                 if program.has_lists:
                     scratch.time = time
                     if scratch.closing:
                         scratch.time += 1  # where the instant lies: see `Closing`
-                    scratch.floor = minus(time, program.shortest)
+                    scratch.floor = partition.floor_at(time)
                     growing[_POOL] = apply_rows(
                         place, program, growing[_POOL], scratch, columns, interval_rows, started,
                         ended,
@@ -427,7 +497,7 @@ def detect(
                 if begins:
                     scratch.item = 0
                     scratch.depth = DONE
-                floor = minus(time, program.shortest)
+                floor = partition.floor_at(time) if bridged else minus(time, program.shortest)
                 if program.judges:
                     floor = earliest_given(partition, floor)
                     scratch.barred = is_barred(partition, time)
@@ -445,8 +515,9 @@ def detect(
                 n_rows += partition.waiting + scratch.n_matches
             if not n_rows:
                 continue
-            if program.has_cells and cursor.is_row and scratch.n_matches:
-                update_aggregates(partition, columns, partition.mask, cursor.row + 1, scratch)
+            if program.has_cells and (cursor.is_row or scratch.waits) and scratch.n_matches:
+                behind = cursor.row + cursor.is_row
+                update_aggregates(partition, columns, partition.mask, behind, scratch)
             if program.emit_both or scratch.n_rows + n_rows > results.length:
                 _room_for_results(growing, partition, scratch, n_rows)
                 waiting = WaitingStore(pointer(growing[_WAITING]), program)

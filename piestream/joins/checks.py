@@ -10,6 +10,7 @@ from piestream.joins.listed import is_listed
 from piestream.joins.pairs import is_pair
 from piestream.joins.partition import Partition
 from piestream.joins.records import Bound, Check, Join, Slot, Step
+from piestream.joins.uncertain import is_apart
 
 __all__ = ["passes"]
 
@@ -21,9 +22,11 @@ def _is_listed_pair(
     """Whether two intervals that have been inserted are a pair of a listed constraint."""
     constraint = partition.program.constraints[check.constraint]
     mine = constraint.sides[check.side]
-    if mine.allows_earlier and other.end < slot.start:
+    s = constraint.symbols[check.side]
+    s_other = constraint.symbols[1 - check.side]
+    if mine.allows_earlier and is_apart(partition, s_other, other, s, slot):
         return True
-    if mine.allows_later and slot.end < other.start:
+    if mine.allows_later and is_apart(partition, s, slot, s_other, other):
         return True
     if check.side == 0:
         return is_listed(partition, constraint, slot_id, other_id)

@@ -6,6 +6,7 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.joins.boxes import box_in
+from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import NO_MATCH
@@ -18,7 +19,7 @@ def runs_of_last_event(partition: Partition) -> int:
     if partition.program.is_sequenced:
         last = partition.instant_of(partition.events - 1, 1)
     began = 0
-    rest = partition.mask
+    rest = held_before(partition)
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1

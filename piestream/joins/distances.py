@@ -19,7 +19,7 @@ from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, discard, is_held, lists_of, pair_at
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Constraint, Distance, Slot
+from piestream.joins.records import NO_MATCH, BridgedSlot, Constraint, Distance, Slot
 from piestream.joins.rings import Ring
 
 #: How far ends of a closed input lie behind where they are shown, at most.
@@ -34,6 +34,7 @@ class Judged(IntEnum):
     CERTAIN = 2
 
 
+_UNCERTAIN = int(Judged.UNCERTAIN)
 _CERTAIN = int(Judged.CERTAIN)
 
 
@@ -68,15 +69,47 @@ def _judge_one(distance: Distance, end: int, other: int, now: int) -> int:
 
 
 @kernel
+def _ceased(partition: Partition, s: int, slot: Slot) -> int:
+    """Where an interval has ended unless it goes on, of which nothing is known; else OPEN."""
+    if slot.end == OPEN and partition.program.bridged >> s & 1:
+        return BridgedSlot(slot).since
+    return OPEN
+
+
+@kernel
 def judge(
     partition: Partition, constraint: Constraint, side: int, slot: Slot, other: Slot, now: int
 ) -> int:
     """What is known of the distances of an interval on one side and one on the other."""
-    judged = _CERTAIN
     if partition.progress().closed != NO_MATCH:
         now -= 1  # as it is shown
-    end = partition.shown_end(constraint.symbols[side], slot)
-    other_end = partition.shown_end(constraint.symbols[1 - side], other)
+    s = constraint.symbols[side]
+    s_other = constraint.symbols[1 - side]
+    end = partition.shown_end(s, slot)
+    other_end = partition.shown_end(s_other, other)
+    judged = _judge_ends(partition, constraint, side, slot, end, other, other_end, now)
+    if not constraint.uncertain:
+        return judged
+    ceased = _ceased(partition, s, slot)
+    other_ceased = _ceased(partition, s_other, other)
+    for which in range(1, 4):
+        if (which & 1 and ceased == OPEN) or (which & 2 and other_ceased == OPEN):
+            continue
+        this = ceased if which & 1 else end
+        that = other_ceased if which & 2 else other_end
+        outlook = _judge_ends(partition, constraint, side, slot, this, other, that, now)
+        if outlook != judged:
+            judged = _UNCERTAIN
+    return judged
+
+
+@kernel
+def _judge_ends(
+    partition: Partition, constraint: Constraint, side: int, slot: Slot, end: int, other: Slot,
+    other_end: int, now: int,
+) -> int:  # fmt: skip
+    """What is known of the distances of two intervals that have these ends."""
+    judged = _CERTAIN
     for number in range(constraint.distance, constraint.distance_end):
         distance = partition.program.distances[number]
         mine = 0 if distance.side == side else 1

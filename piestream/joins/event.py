@@ -27,6 +27,7 @@ from piestream.joins.range_bounds import bound_by_ended, note_given
 from piestream.joins.records import (
     MOST_EVENTS,
     NO_MATCH,
+    BridgedSlot,
     Constraint,
     Held,
     Item,
@@ -137,6 +138,12 @@ def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: 
         return True
     if symbol.counter != NONE:
         event = partition[partition.program.counters[symbol.counter].before]
+    return _is_allowed_count(symbol, slot, event)
+
+
+@kernel
+def _is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+    """The same, where ``event`` is the number of one of the symbol's own events."""
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
     return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
@@ -162,8 +169,51 @@ def _end_intervals(partition: Partition, ended: int, time: int, instant: int, ev
         ):
             kept |= 1 << s
         else:
-            drop_interval(partition, s)
+            drop_interval(partition, s, time)
     return kept
+
+
+@kernel
+def _fits_as_interrupted(symbol: Symbol, slot: Slot, end: int) -> bool:
+    """Whether an interrupted interval fulfils its constraints if it has ended when it was."""
+    if not _has_allowed_length(symbol, slot.start, end):
+        return False
+    return symbol.first_event == NONE or _is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+
+
+@kernel
+def end_interrupted(partition: Partition, ended: int, time: int) -> int:
+    """End intervals of symbols (as bits) that are known by now to have ended when they were interrupted.
+
+    Gives those that fulfil their constraints.
+    """
+    kept = 0
+    partition.mask &= ~ended
+    while ended:
+        s = trailing_zeros(ended)
+        ended &= ended - 1
+        slot = partition.ring(s).latest()
+        bridged = BridgedSlot(slot)
+        slot.end = bridged.since
+        bridged.since = OPEN
+        if _fits_as_interrupted(partition.program.symbols[s], slot, slot.end):
+            kept |= 1 << s
+        else:
+            drop_interval(partition, s, time)
+    return kept
+
+
+@kernel
+def enqueue_interrupted(partition: Partition, scratch: Scratch, symbols: int, time: int) -> None:
+    """Queue the intervals of symbols (as bits) that are interrupted now if they have their minimum."""
+    symbols &= ~partition.valid & partition.program.valid_at_length
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        slot = partition.ring(s).latest()
+        since = BridgedSlot(slot).since
+        if since == time and _fits_as_interrupted(partition.program.symbols[s], slot, time):
+            scratch.enqueue(ItemKind.INTERVAL).symbol = s
 
 
 @kernel
@@ -201,12 +251,15 @@ def _reach_lengths(partition: Partition, mask: int, time: int, event: int) -> in
 
 @kernel
 def apply_event(
-    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int
-) -> int:
+    partition: Partition, scratch: Scratch, columns: Columns, time: int, mask: int, row: int,
+    holds: int, ended_before: int,
+) -> int:  # fmt: skip
     """Apply the event at ``time``: its ends and starts, and a step of the automata they touch.
 
     ``row`` is its own; of the end of a silence or of the input, the row behind it. What becomes
     known is queued. Gives the symbols (as bits) whose intervals have ended as their bounds allow.
+    ``mask`` has the symbols whose intervals last, ``holds`` those whose predicates hold. Those that
+    ``ended_before`` are known now to have.
     """
     program = partition.program
     scratch.n_items = 0
@@ -214,13 +267,13 @@ def apply_event(
     changed = partition.mask ^ mask
     ended = partition.mask & changed
     started = mask & changed
-    partition.mask = mask
 
     # ends, before starts: an interval that starts now is met by those that end now
     if program.has_cells:
         update_aggregates(partition, columns, ended, row, scratch)
         note_counts(partition, scratch, columns, row)
-    kept = _end_intervals(partition, ended, time, scratch.instant, event)
+    partition.mask = mask
+    kept = _end_intervals(partition, ended, time, scratch.instant, event) | ended_before
     rest = started
     while rest:
         s = trailing_zeros(rest)
@@ -245,13 +298,26 @@ def apply_event(
 
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
-    rest = kept & ~partition.valid | _reach_lengths(partition, mask, time, latest)
+    rest = kept & ~partition.valid | _reach_lengths(partition, holds, time, latest)
     if program.n_symbols == 1:
         rest |= started & partition.valid
     while rest:
         scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)
         rest &= rest - 1
     return kept
+
+
+@kernel
+def apply_deadline(partition: Partition, scratch: Scratch, kept: int) -> None:
+    """Queue what becomes known between events, of intervals (as bits) that are known to have ended."""
+    scratch.n_items = 0
+    ranges = kept & partition.program.in_ranges
+    if ranges:
+        _enqueue_ranges(partition, scratch, ranges, partition.mask, kept)
+    rest = kept & ~partition.valid
+    while rest:
+        scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)
+        rest &= rest - 1
 
 
 @kernel

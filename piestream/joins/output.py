@@ -176,7 +176,10 @@ def _await_completion(
         if program.rows:
             match.numbers()[s] = partition.row_number(s, ids[s])
         end = slot[program.end_instant]
-        if end > now or (end == now and ended >> s & 1):
+        ends_now = ended >> s & 1 and end == now
+        if (ended & program.bridged) >> s & 1:  # it has ended before, and that is known since now
+            ends_now = ids[s] == partition.rings[s].tail - 1
+        if end > now or ends_now:
             n_open += 1
             word = program.symbols[s].waiting_list
             match.links()[s] = slot[word]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
+from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import (
     MOST_EVENTS,
     NO_MATCH,
+    BridgedSlot,
+    Bridges,
     Constraint,
     Given,
     Held,
@@ -29,6 +32,9 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
+_INTERRUPTED, _BRIDGES_DUE, _PASSED = (
+    Bridges.offset(field) for field in ("interrupted", "due", "passed")
+)
 
 
 class Partition(Record):
@@ -129,6 +135,29 @@ class Partition(Record):
         return Ring(self.rings[self.program.given_ring], self.pool, self.program.given_width)
 
     @method
+    def bridges(self) -> Bridges:
+        """What is known of symbols with BRIDGING, where there are any."""
+        return Bridges(at_word(self, self.program.bridges_at))
+
+    @method
+    def floor_at(self, time: int) -> int:
+        """The floor of what is reported at a time: see `Symbol.expiry`.
+
+        What is closed is reported with the last event, though time may have passed since.
+        """
+        if self.program.bridged:
+            time = max(time, self.bridges().passed)
+        return minus(time, self.program.shortest)
+
+    @method
+    def end_so_far(self, s: int, slot_id: int) -> int:
+        """Where a run ends if no other is bridged to it; OPEN if its predicate holds."""
+        slot = self.ring(s).slot(slot_id)
+        if slot.end == OPEN and self.program.bridged >> s & 1:
+            return BridgedSlot(slot).since
+        return slot.end
+
+    @method
     def latest_end_before(self, s: int, start: int) -> int:
         """The last end of the symbol's intervals that began before; OPEN if one has not ended."""
         latest = self[self.program.symbols[s].gone_until]
@@ -139,7 +168,7 @@ class Partition(Record):
         while slot_id >= max(0, ring.tail - ring.capacity):
             slot = ring.slot(slot_id)
             if slot.start < start:
-                return max(latest, slot.end)
+                return max(latest, self.end_so_far(s, slot_id))
             slot_id -= 1
         return latest
 
@@ -158,6 +187,10 @@ class Partition(Record):
                 self[rows + _PENDING] = 0
         if self.program.given_at != NONE:
             self[self.program.given_at + _GIVEN] = 0
+        if self.program.bridges_at != NONE:
+            self[self.program.bridges_at + _INTERRUPTED] = 0
+            self[self.program.bridges_at + _BRIDGES_DUE] = INT64_MAX
+            self[self.program.bridges_at + _PASSED] = INT64_MIN
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.arrays import with_room
+from piestream.compiled.constants import NONE
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Program, RingHeader, Sequence
+from piestream.joins.records import Bridges, Program, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 
 _LAST_TIME, _MASK, _DUE, _RINGS = (
     Partition.offset(field) for field in ("last_time", "mask", "due", "rings")
 )
+_INTERRUPTED = Bridges.offset("interrupted")
 
 
 class PartitionTable:
@@ -31,6 +33,7 @@ class PartitionTable:
         self.width = header.partition_words
         self._sequence = header.sequence_at + Sequence.offset("last")
         self._rings = header.n_symbols * RingHeader.size
+        self._bridges = header.bridges_at
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
         self._free: list[int] = []
@@ -81,6 +84,23 @@ class PartitionTable:
         rings = self.rows[:, _RINGS : _RINGS + self._rings]
         return rings[:, RingHeader.offset(field) :: RingHeader.size]
 
+    @property
+    def has_deadlines(self) -> bool:
+        """Whether time alone brings something to partitions, besides the end of a silence."""
+        return self._bridges != NONE
+
+    def deadlines(self, numbers: Words) -> Words:
+        """When time brings something to these partitions, if there are such deadlines."""
+        due: Words = self.rows[numbers, self._bridges + Bridges.offset("due")]
+        return due
+
+    def held_before(self, numbers: Words) -> Words:
+        """The symbols of these partitions (as bits) whose predicates held at the last event."""
+        held = self.column("mask")[numbers]
+        if self._bridges != NONE:
+            held = held & ~self.rows[numbers, self._bridges + Bridges.offset("interrupted")]
+        return held
+
     # -- one partition, for single events ---------------------------------------------------------
 
     def last_time(self, number: int) -> int:
@@ -100,6 +120,8 @@ class PartitionTable:
         view = self._view
         first = number * self.width
         if view[first + _MASK] != mask or view[first + _DUE] <= time:
+            return False
+        if self._bridges != NONE and view[first + self._bridges + _INTERRUPTED]:
             return False
         view[first + _LAST_TIME] = time
         return True

@@ -100,6 +100,14 @@ class Slot(Record):
         return Partners(at_word(self, word))
 
 
+class BridgedSlot(Slot):
+    """An interval of a symbol with BRIDGING: it may go on after its predicate has ceased to hold."""
+
+    since: int  # since when the predicate has not held, if it may still go on; else OPEN
+    ceased: int  # when the predicate last ceased to hold
+    events: int  # the number of the first event from then on
+
+
 class Held(IntEnum):
     """What an interval that came as a row is to its symbol."""
 
@@ -211,6 +219,9 @@ class Symbol(Record):
     rows: int  # word of the partition's RowsHeader; NONE: its intervals are runs
     at_passing: int  # 1: no interval is valid before its end has passed
     has_lists: int  # 1: some of its constraints are listed
+    bridging: int  # ticks: runs so far apart are one interval; NONE: no run goes on
+    bridge_cell: int  # first of the cells that go on where its predicate does not hold
+    known: int  # of rows: word of the time from which it is known, or NONE
     # of rows, words with what a subtree of the order by end says of bounds (range_bounds.py):
     given: int  # first of the best that it gives: without that in the words from `bound` on
     given_end: int
@@ -304,6 +315,8 @@ class Constraint(Record):
     #: distances, else NONE.
     listed: int
     checked: int  # 1: its pairs are looked up by their ids
+    uncertain: int  # 1: listed, with a symbol whose endpoints become known later than they are
+    same: int  # 1: its symbols have the same runs
     number: int  # of the constraint itself
     seed: int  # of a decided pair
     distance: int  # first of its distances
@@ -424,6 +437,8 @@ class Program(Record):
     checks: Table[Check]  # of each two symbols: of the first one with all, then of the second
     outputs: Table[Output]
     sort_order: WordTable  # symbols in the order in which their starts sort result rows
+    bridged: int  # symbols (as bits) with BRIDGING
+    bridges_at: int  # the partition's words of Bridges; NONE without BRIDGING
     cells: Table[Cell]
     has_cells: int  # whether anything is kept of rows: aggregates, or numbers of events
     counts_events: int  # whether a symbol bounds the number of its intervals' events
@@ -463,6 +478,14 @@ class Program(Record):
     sequence_at: int  # the partition's words of Sequence, or NONE
     start_instant: int  # words of each slot; without numbers those of the times
     end_instant: int
+
+
+class Bridges(Record):
+    """What a partition knows of its symbols with BRIDGING."""
+
+    interrupted: int  # the symbols (as bits) whose interval may go on, though it does not hold
+    due: int  # when it is known of the first of them that no run follows in time
+    passed: int  # the latest instant that has been worked on
 
 
 class Given(Record):
@@ -585,6 +608,13 @@ class Scratch(Record):
     instant: int  # the event's, as slots have it: its number, if times do not tell events apart
     floor: int  # the time of the event without the shortest time: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
+    begun: int  # symbols (as bits) whose runs started at this event
+    changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on
+    resumed: int  # symbols (as bits) whose runs are known to go on since this event
+    ended_earlier: (
+        int  # symbols (as bits) of which it is known since this event that they ended before
+    )
+    waits: int  # 1: nothing happens at this event but that time passes
     known: int  # the next row of an interval, and the first behind those of the partition
     known_end: int
     first_column: int  # the columns' row of the first interval

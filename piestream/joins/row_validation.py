@@ -11,7 +11,6 @@ import numpy as np
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import keep_alive, pointer
 from piestream.compiled.records import Words, kernel
-from piestream.intervals.ticks import minus
 from piestream.joins.listed import ListKind, bucket_of, is_held, lists_of
 from piestream.joins.orders import BY_END, BY_START, Order
 from piestream.joins.partition import Partition
@@ -163,7 +162,7 @@ def _buckets_are_sound(ring: Ring) -> bool:
 def pairs_are_sound(partition: Partition, constraint: Constraint) -> bool:
     """Whether the pairs of a listed constraint are in the lists and buckets that they belong to."""
     ring = partition.pairs(constraint)
-    floor = minus(partition.last_time, partition.program.shortest)
+    floor = partition.floor_at(partition.last_time)
     met_array = np.zeros(2 * (ring.tail - ring.head) + 1, np.int64)
     met = pointer(met_array)
     sound = True

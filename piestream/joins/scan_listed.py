@@ -13,6 +13,7 @@ from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import Join, PairLists, ScanCursor, ScanRange, Scratch, Slot, Step
+from piestream.joins.uncertain import first_start_apart, is_apart, last_end_apart
 
 __all__ = ["scan_listed"]
 
@@ -33,12 +34,14 @@ def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: Sca
             if not join.allows_earlier:
                 continue
             if not of_rows:
+                last_end = last_end_apart(partition, target, join.source, source)
                 cursor.next = ring.head
-                cursor.last = ring.first_ending_from(source.start) - 1
+                cursor.last = ring.first_ending_from(last_end + 1) - 1
         elif not join.allows_later or source.end == OPEN:
             continue
         elif not of_rows:
-            cursor.next = ring.first_starting_from(source.end + 1)
+            first_start = first_start_apart(partition, join.source, source)
+            cursor.next = ring.first_starting_from(first_start)
             cursor.last = ring.tail - 1
             latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:
@@ -72,9 +75,9 @@ def _next_listed_with_key(
         if not of_rows:
             is_there = candidate <= cursor.last
         elif cursor.range == ScanRange.EARLIER:
-            is_there = slot.end < source.start
+            is_there = is_apart(partition, target, slot, join.source, source)
         else:
-            is_there = slot.start > source.end
+            is_there = is_apart(partition, join.source, source, target, slot)
         if is_there and can_complete(partition, target, candidate, floor):
             return candidate
     cursor.next = NONE
@@ -140,6 +143,7 @@ def _scan_rows(
     source = Slot(at_word(partition.pool, bound[join.source].place))
     box = _rows_in_range(partition, join, source, cursor, floor)
     has_checks = step.checked | step.keyed != 0
+    ends_late = cursor.range == ScanRange.LATER and partition.program.bridged >> join.source & 1
     candidate = cursor.next
     steps = 0
     outcome = Scanned.EXHAUSTED
@@ -148,10 +152,11 @@ def _scan_rows(
         steps += looked
         if candidate == NONE:
             break
-        if has_checks:
-            slot = box.ring.slot(candidate)
-            if not passes(partition, join, step, slot, candidate, bound):
-                continue
+        slot = box.ring.slot(candidate)
+        if ends_late and not is_apart(partition, join.source, source, target, slot):
+            continue
+        if has_checks and not passes(partition, join, step, slot, candidate, bound):
+            continue
         bound[target].slot_id = candidate
         if not is_last:
             bound[target].place = box.ring.place(candidate)

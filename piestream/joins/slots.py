@@ -6,25 +6,27 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
-from piestream.intervals.ticks import minus
 from piestream.joins.keys import drop_keys, index_keys
 from piestream.joins.listed import drop_pairs
 from piestream.joins.pairs import drop_partner
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, UNBOUNDED, Scratch, Validity
+from piestream.joins.records import NO_MATCH, UNBOUNDED, BridgedSlot, Scratch, Validity
 from piestream.joins.rings import grow_ring
 
 
 @kernel
-def drop_interval(partition: Partition, s: int) -> None:
-    """Take back an ended interval whose duration is not allowed, with its pairs."""
+def drop_interval(partition: Partition, s: int, time: int) -> None:
+    """Take back an interval that is known since ``time`` to have ended, and whose duration is not allowed.
+
+    Its pairs go with it.
+    """
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
-    floor = minus(slot.end, program.shortest)
-    if symbol.has_lists and symbol.expiry(slot) < floor:
+    floor = partition.floor_at(time)
+    if symbol.has_lists and slot.start < symbol.first_start(floor):
         # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
         partition.valid |= 1 << s
         return
@@ -106,6 +108,10 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
     slot[program.end_instant] = OPEN
     slot.start = time
     slot.end = OPEN
+    if symbol.bridging != NONE:
+        bridged = BridgedSlot(slot)
+        bridged.since = OPEN
+        bridged.ceased = OPEN
     if symbol.first_event != NONE:
         if symbol.counter != NONE:
             event = partition[program.counters[symbol.counter].before]
@@ -146,7 +152,12 @@ def update_aggregates(
         if row >= row_end or symbol.cell == symbol.cell_end:
             continue
         slot = partition.ring(s).latest()
-        for number in range(symbol.cell, symbol.cell_end):
+        first = symbol.cell
+        end = symbol.bridge_cell
+        if end != symbol.cell_end and partition.bridges().interrupted >> s & 1:
+            first = end
+            end = symbol.cell_end
+        for number in range(first, end):
             cell = program.cells[number]
             add_rows(cell, at_word(slot, cell.word), columns, row, row_end)
         scratch.aggregated[s] = row_end

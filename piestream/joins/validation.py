@@ -18,7 +18,16 @@ from piestream.compiled.records import Array, Record, Table, Words, WordTable, k
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind
 from piestream.intervals.ticks import plus
 from piestream.joins.partition import Partition
-from piestream.joins.records import MOST_EVENTS, Held, PoolHeader, Program, RowSlot, Side, Slot
+from piestream.joins.records import (
+    MOST_EVENTS,
+    BridgedSlot,
+    Held,
+    PoolHeader,
+    Program,
+    RowSlot,
+    Side,
+    Slot,
+)
 from piestream.joins.rings import SMALLEST, Ring, ring_words
 from piestream.joins.row_validation import orders_are_sound, pairs_are_sound, row_is_sound
 from piestream.joins.waiting import WaitingStore
@@ -76,6 +85,9 @@ def _flags_are_sound(partition: Partition) -> bool:
     bits = partition.mask | partition.valid | partition.dropped | partition.previous_dropped
     n = partition.program.n_symbols
     if partition.mask & partition.program.rows:
+        return False
+    bridged = partition.program.bridged
+    if bridged and partition.bridges().interrupted & ~(partition.mask & bridged):
         return False
     return partition.used == 1 and (n == 64 or bits >> n == 0)
 
@@ -151,6 +163,22 @@ def _holds_values(partition: Partition, s: int, slot: Slot, limits: Limits) -> b
 
 
 @kernel
+def _bridge_is_sound(partition: Partition, s: int, slot_id: int, last_end: int) -> bool:
+    """Whether an interval is interrupted if, and since when, it can be."""
+    ring = partition.ring(s)
+    slot = BridgedSlot(ring.slot(slot_id))
+    is_interrupted = partition.bridges().interrupted >> s & 1 and slot_id == ring.tail - 1
+    if not is_interrupted:
+        return slot.since == OPEN
+    if not 0 <= slot.events <= MOST_EVENTS or slot.ceased != slot.since:
+        return False
+    if not slot.start < slot.since <= last_end:
+        return False
+    bridging = partition.program.symbols[s].bridging
+    return partition.bridges().due <= plus(slot.since, bridging)
+
+
+@kernel
 def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
     """Check the live intervals of a symbol, and the latest if it is open."""
     program = partition.program
@@ -172,6 +200,8 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
         elif not slot.start <= slot.end <= last_end or slot.end == OPEN:
             return Damage.INTERVAL
         earliest = slot.end
+        if program.bridged >> s & 1 and not _bridge_is_sound(partition, s, slot_id, last_end):
+            return Damage.INTERVAL
         if program.is_sequenced:
             if not earliest_instant <= slot[program.start_instant] <= slot[program.end_instant]:
                 return Damage.INTERVAL

@@ -345,6 +345,7 @@ class QueryBuilder:
                     stream=streams.index(one.stream or self._first),
                     at_least_events=one.at_least_events,
                     at_most_events=one.at_most_events,
+                    bridging=one.bridging,
                 )
                 for one in symbols
             ],

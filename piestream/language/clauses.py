@@ -130,6 +130,9 @@ def _misspelt(tokens: list[Token], keyword: _Keyword) -> Diagnostic:
     written = " ".join(token.text for token in tokens[keyword.start : keyword.stop])
     meant = f"did you mean {keyword.name}?"
     hint = meant if keyword.name in CLAUSES else _FOREIGN[keyword.name]
+    behind = tokens[keyword.stop :]
+    if keyword.name == "SELECT" and any(token.upper == "MATCH_RECOGNIZE" for token in behind):
+        hint = "leave it out: MEASURES in the brackets says what a row of the result holds"
     return Diagnostic(keyword.span(tokens), f"there is no clause {written}", hint)
 
 

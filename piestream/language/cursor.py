@@ -9,8 +9,11 @@ from typing import Any, TypeVar
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, did_you_mean
 from piestream.expressions.durations import (
+    BY_CALENDAR,
+    CALENDAR,
     MOST_EVENTS,
     UNIT_SPELLINGS,
+    UNITS,
     Duration,
     as_duration,
     duration_of,
@@ -25,12 +28,10 @@ __all__ = ["Cursor"]
 T = TypeVar("T")
 
 #: Words that may follow a duration and are therefore never taken for a misspelt unit.
-_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "AS", "OF"})
+_AFTER_DURATION = frozenset({"AND", "OR", "AT", "BETWEEN", "BRIDGING", "AS", "OF"})
 
 #: What a bound on the number of events is written with.
 _EVENTS = ("EVENTS", "EVENT")
-#: Units that a calendar has and time has not.
-_CALENDAR = frozenset(["month", "months", "mon", "quarter", "quarters", "year", "years", "y", "yr"])
 
 #: What others call events.
 _ROWS = ("row", "rows", "tick", "ticks", "times", "points", "samples", "records")
@@ -123,11 +124,9 @@ class Cursor:
                 near = did_you_mean(unit, (*UNIT_SPELLINGS, *_EVENTS))
                 if unit.lower() in _ROWS:
                     near = f"write {what} {number.text} EVENTS"
-                if unit.lower() in _CALENDAR:
-                    near = (
-                        f"how long that is depends on the calendar: write days, as in {what} 30 d"
-                    )
-                units = near or "the units are ns, us, ms, s, min, h, d, w"
+                if unit.lower() in CALENDAR:
+                    near = f"{BY_CALENDAR}, as in {what} 30 d"
+                units = near or UNITS
                 hint = units if hint == _EXAMPLE else hint
                 self.report(after, f"{unit} is not a unit of time", hint)
                 return None

@@ -114,6 +114,7 @@ def _definition(
         stream or 0,
         found.counts.get("at_least_events"),
         found.counts.get("at_most_events"),
+        found.lengths.get("bridging"),
     )
 
 
@@ -151,6 +152,9 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
     end = len(tokens)
     for index, token in enumerate(tokens):
         following = tokens[index + 1].upper if index + 1 < len(tokens) else ""
+        if index and not depth[index] and _is_bridging(tokens, index):
+            end = index
+            break
         if not index or depth[index] or token.upper != "AT":
             continue
         if following in ("LEAST", "MOST") or did_you_mean(following, ("LEAST", "MOST")):
@@ -162,6 +166,15 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
             break
         end = start
     return end
+
+
+def _is_bridging(tokens: list[Token], index: int) -> bool:
+    """Whether BRIDGING begins here, and no column of that name stands there."""
+    if tokens[index].upper != "BRIDGING" or index + 1 == len(tokens):
+        return False
+    following = tokens[index + 1]
+    amounts = (Kind.NUMBER, Kind.PARAMETER, Kind.STRING)
+    return following.kind in amounts or following.upper == "INTERVAL"
 
 
 def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
@@ -213,7 +226,7 @@ class _Bounds:
 
 
 def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
-    """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``; and the same ``EVENTS``."""
+    """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``; the same ``EVENTS``; ``BRIDGING d``."""
     found = _Bounds()
 
     def bound(which: str, what: str, counts: bool) -> bool:
@@ -240,6 +253,9 @@ def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
                 cursor.report(cursor.peek(), "AND is missing", "write BETWEEN 4 s AND 30 s")
                 good = False
             if not (good and bound("at_most", "BETWEEN", counts)):
+                break
+        elif cursor.take_word("BRIDGING"):
+            if not bound("bridging", "BRIDGING", False):
                 break
         elif cursor.take_word("AT"):
             which = cursor.take()

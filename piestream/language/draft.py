@@ -89,6 +89,7 @@ class SymbolSpec:
     stream: int = 0
     at_least_events: int | None = None
     at_most_events: int | None = None
+    bridging: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _sum(cursor: Cursor) -> _Sum | None:
     found = _Sum()
     sign = -1 if cursor.take_sign("-") else 1
     while True:
-        if cursor.peek().kind in (Kind.NUMBER, Kind.PARAMETER):
+        if cursor.peek().kind in (Kind.NUMBER, Kind.PARAMETER, Kind.STRING):
             length = cursor.take_duration("a distance")
             if length is None:
                 return None
@@ -175,6 +175,13 @@ def _sum(cursor: Cursor) -> _Sum | None:
 
 
 def _endpoint(cursor: Cursor) -> _Endpoint | None:
+    if cursor.peek().upper == "ABS" and cursor.peek(1).is_sign("("):
+        cursor.report(
+            cursor.take(),
+            "a distance has a sign, and takes no ABS",
+            "write BETWEEN with both: b.ts - a.te BETWEEN -10 s AND 10 s",
+        )
+        return None
     symbol = cursor.take_name("a symbol")
     if symbol is None:
         return None

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any
 
 from piestream.expressions.diagnostics import Span, did_you_mean
-from piestream.expressions.durations import Duration, duration_of, rewritten, unit_named
-from piestream.expressions.keywords import EXPRESSION_WORDS
+from piestream.expressions.durations import Duration
 from piestream.expressions.parameters import values_of
 from piestream.expressions.parse import ALLOWED_FUNCTIONS, BEFORE_BRACKETS
 from piestream.expressions.syntax import Node, columns_of
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor
+from piestream.language.lengths import begins_length, take_length
 from piestream.language.model import MatchItem, Where
 from piestream.language.printer import item_text
 from piestream.language.returns import FUNCTIONS, Names, bare_name_fault, read_item
@@ -91,16 +90,12 @@ class _Leaves:
             self._read_call(cursor)
         elif is_name and after.is_sign(".") and not (before and before.is_sign(".")):
             self._read_item(cursor, 3)
-        elif token.upper == "INTERVAL" and after.kind in (Kind.STRING, Kind.NUMBER):
-            self._read_interval(cursor)
-        elif token.kind is Kind.PARAMETER and isinstance(token.value, timedelta):
-            self._read_length(cursor, 1)
-        elif (
-            token.kind in (Kind.NUMBER, Kind.PARAMETER)
-            and after.upper
-            and after.upper not in EXPRESSION_WORDS
-        ):
-            self._read_length(cursor, 2)
+        elif begins_length(cursor):
+            found = take_length(cursor, self.names.clause)
+            if found is not None:
+                length, span = found
+                self.lengths[str(length)] = length
+                self.tokens.append(Token(Kind.WORD, str(length), span))
         else:
             cursor.take()
 
@@ -135,38 +130,6 @@ class _Leaves:
         self.spans.setdefault((self.names.clause.lower(), text), span)
         self.spans.setdefault(("column", text), next(iter(places.values()), span))
         self.tokens.append(Token(Kind.WORD, text, span))
-
-    def _read_length(self, cursor: Cursor, count: int) -> None:
-        """Read ``5 min``, of so many tokens."""
-        tokens = cursor.tokens[cursor.position : cursor.position + count]
-        end = cursor.peek(count)
-        if count == 2 and unit_named(tokens[1].text) is None and end.is_sign("(", "."):
-            cursor.take()  # something is missing between a number and what follows
-            return
-        cursor.position += count
-        length = Cursor(tokens, end.span, cursor.diagnostics).take_duration(self.names.clause)
-        if length is not None:
-            self._add_length(length, tokens[0].span.joined(tokens[-1].span))
-
-    def _read_interval(self, cursor: Cursor) -> None:
-        """Read ``INTERVAL '30' SECOND``."""
-        first, number, unit = cursor.take(), cursor.take(), cursor.peek()
-        written = number.text
-        last = number
-        if unit_named(unit.text) is not None:
-            written += f" {unit.text}"
-            last = cursor.take()
-        text = rewritten(written)
-        span = first.span.joined(last.span)
-        length = duration_of(*text.split()) if text is not None else "this is not a length of time"
-        if isinstance(length, str):
-            cursor.report(span, length, "write it like 5 s or 5 minutes")
-        else:
-            self._add_length(length, span)
-
-    def _add_length(self, length: Duration, span: Span) -> None:
-        self.lengths[str(length)] = length
-        self.tokens.append(Token(Kind.WORD, str(length), span))
 
 
 def _call_length(cursor: Cursor) -> int:

@@ -172,6 +172,8 @@ class Symbol:
     stream: int = 0  # which of the query's streams the predicate reads
     at_least_events: int | None = None
     at_most_events: int | None = None
+    #: BRIDGING: runs that lie at most so far apart are one interval.
+    bridging: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,13 +420,15 @@ class Query:
 
     @property
     def is_known_late(self) -> bool:
-        """Whether its matches may become known later than they end, as those of row patterns do.
+        """Whether its matches may become known later than they end: of row patterns, and with BRIDGING.
 
         >>> import piestream as ps
         >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
         False
         """
-        return self.rows is not None or any(stream.is_known_late for stream in self.streams)
+        if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
+            return True
+        return any(stream.is_known_late for stream in self.streams)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
@@ -436,7 +440,7 @@ class Query:
         return self.streams[self.symbol(symbol).stream]
 
     def same_predicate(self, x: Symbol, y: Symbol) -> bool:
-        """Whether the intervals of two symbols are runs of one predicate over one stream.
+        """Whether two symbols have the same intervals: runs of one predicate over one stream.
 
         >>> import piestream as ps
         >>> q = ps.query("FROM s DEFINE a AS x > 1, b AS (x>1) PATTERN a before b WITHIN 9")
@@ -446,6 +450,7 @@ class Query:
         return (
             x.stream == y.stream
             and x.predicate == y.predicate
+            and x.bridging == y.bridging
             and not self.streams[x.stream].is_ready_made
         )
 
@@ -555,9 +560,12 @@ class Query:
         >>> query.ticks(("within",), query.within, 1_000_000)
         300000
         """
-        what = {"at_least": "AT LEAST", "at_most": "AT MOST", "max_gap": "MAX GAP"}.get(
-            where[0], where[0].upper()
-        )
+        what = {
+            "at_least": "AT LEAST",
+            "at_most": "AT MOST",
+            "max_gap": "MAX GAP",
+            "predicate": "a length of time",
+        }.get(where[0], where[0].upper())
         if where[0] == "distance":
             what = f"a distance of {where[1]} and {where[2]}"
         elif len(where) > 1:

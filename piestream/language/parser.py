@@ -31,6 +31,7 @@ from piestream.language.patterns import read_pattern
 from piestream.language.return_clause import read_returns
 from piestream.language.returns import names_of
 from piestream.language.row_clause import read_row_query
+from piestream.language.row_validation import beside_row_pattern
 from piestream.language.streams import (
     SEQUENCE_HINT,
     NestedQuery,
@@ -212,6 +213,12 @@ class _Parser:
         """Whether the query is nothing but ``FROM t MATCH_RECOGNIZE ( … )``."""
         rows = {number for number, nested in self.nested.items() if nested.source is not None}
         if rows and self.clauses.keys() == {"FROM"}:
+            return True
+        is_alone = self.outer is None and not self.clauses.keys() & {"WITH", "DEFINE", "PATTERN"}
+        if rows and is_alone:
+            beside = list(beside_row_pattern(self.all_clauses))
+            said = {fault.span for fault in beside}
+            self.diagnostics[:] = [d for d in self.diagnostics if d.span not in said] + beside
             return True
         for number in sorted(rows):
             stream = self.draft.streams[number]

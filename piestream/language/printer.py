@@ -197,7 +197,10 @@ def _define(query: Query) -> str:
             bounds += f" AT LEAST {least}" if least else ""
             bounds += f" AT MOST {most}" if most else ""
         predicate = _predicate(query, symbol)
-        items.append(f"{name(symbol.name)} AS {predicate}{bounds}{_event_bounds(symbol)}")
+        bounds += _event_bounds(symbol)
+        if symbol.bridging is not None:
+            bounds += f" BRIDGING {symbol.bridging}"
+        items.append(f"{name(symbol.name)} AS {predicate}{bounds}")
     return "DEFINE " + ",\n       ".join(items)
 
 

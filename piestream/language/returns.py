@@ -29,6 +29,8 @@ _NOT_HERE = frozenset({"MEDIAN", "MODE"})
 
 #: Other words for the ends of an interval.
 _ENDS = {"start": "ts", "begin": "ts", "beginning": "ts", "end": "te", "stop": "te", "finish": "te"}
+#: Other words for how long an interval is.
+_LENGTHS = frozenset({"duration", "length"})
 _OTHER_SPELLINGS = {
     spelling: function.name
     for function in AGGREGATES.values()
@@ -95,10 +97,10 @@ def read_item(
         return Value(symbol.text, which.text, alias)
     if end not in ("ts", "te"):
         operand = f"{symbol.text}.{which.text}"
-        meant = _ENDS.get(end)
-        of_interval = (
-            f"the {end} of the interval is {symbol.text}.{meant}; of a column " if meant else ""
-        )
+        meant = f"{symbol.text}.{_ENDS[end]}" if end in _ENDS else None
+        if end in _LENGTHS:
+            meant = f"DURATION({symbol.text})"
+        of_interval = f"the {end} of the interval is {meant}; of a column " if meant else ""
         item.report(
             symbol.span.joined(which.span),
             f"an interval has many values of {which.text}: one must be chosen",
@@ -215,16 +217,31 @@ def _aggregate(
         column = item.take_name("a column")
         if column is None:
             return None
+    elif item.peek().is_sign("("):
+        item.report(symbol, *_of_expression(function.name))
+        return None
     elif function.needs_column:
         item.report(symbol, *_without_column(function.name, symbol.text, names))
         return None
     operand = column.text if column else None
+    if item.peek().is_sign("+", "-", "*", "/", "%", "||"):
+        item.report(item.peek(), *_of_expression(function.name))
+        return None
     alias = _closed(item, alias_of(function.name, symbol.text, operand))
     if alias is None:
         return None
     if column is not None:
         column_spans.setdefault(("column", alias), symbol.span.joined(column.span))
     return Aggregate(function.name, symbol.text, operand, alias)
+
+
+def _of_expression(function: str) -> tuple[str, str]:
+    """What is wrong with an aggregate of more than a column, and what to write."""
+    message = f"{function} takes one column, and no calculation with it"
+    return (
+        message,
+        "make a column of it first, or calculate with what is aggregated: AVG(a.x) * 2 AS y",
+    )
 
 
 def _without_column(function: str, operand: str, names: Names) -> tuple[str, str]:

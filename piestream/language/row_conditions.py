@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, get_args
 
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Span
+from piestream.expressions.durations import Duration, unit_named
 from piestream.expressions.parameters import values_of
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.syntax import (
@@ -59,6 +61,8 @@ def needs_memory(written: Sequence[Token], variable: str, names: Sequence[str]) 
 
     An aggregate ``OVER`` so many events is one of the partition, and not of the match.
     """
+    if _has_length(written):
+        return True
     for index, (token, following) in enumerate(pairwise(written)):
         if following.is_sign(".") and token.text in names and token.text != variable:
             return True
@@ -66,6 +70,23 @@ def needs_memory(written: Sequence[Token], variable: str, names: Sequence[str]) 
         if is_function and not is_over(written[index + 1 :]):
             return True
         if token.upper in ("RUNNING", "FINAL") and following.kind is Kind.WORD:
+            return True
+    return False
+
+
+def _has_length(written: Sequence[Token]) -> bool:
+    """Whether a length of time stands anywhere but behind OVER, which says how long a window is."""
+    for index, token in enumerate(written):
+        if index and written[index - 1].upper == "OVER":
+            continue
+        following = written[index + 1] if index + 1 < len(written) else None
+        if token.kind is Kind.PARAMETER and isinstance(token.value, timedelta):
+            return True
+        if following is None:
+            continue
+        if token.upper == "INTERVAL" and following.kind in (Kind.STRING, Kind.NUMBER):
+            return True
+        if token.kind in (Kind.NUMBER, Kind.PARAMETER) and unit_named(following.text) is not None:
             return True
     return False
 
@@ -79,23 +100,23 @@ def read_condition(
     Faults go to the cursor's list.
     """
     before = len(cursor.diagnostics)
-    found = read_items(cursor, names)
+    found = read_items(cursor, names, text)
     if len(cursor.diagnostics) > before:
         return None
     whole = cursor.span()
     items, leaves = dict(found.items), found.leaves_from(whole.start)
     read, faults = Predicate.read(
-        text[whole.start : whole.end], text, whole.start, None, values_of(cursor.tokens), leaves
-    )
+        text[whole.start : whole.end], text, whole.start, None, values_of(found.others), leaves,
+        "a condition of DEFINE",
+    )  # fmt: skip
     for fault in faults:
-        message = fault.message.replace("WHERE", "a condition of DEFINE")
-        cursor.report(fault.span or whole, message, fault.hint)
+        cursor.report(fault.span or whole, fault.message, fault.hint)
     if read is None:
         return None
     for item, span in found.places:
         spans.setdefault(("column", item_text(item)), span)
     assert read.tree is not None
-    reader = _Splitter(variable, items, members, read)
+    reader = _Splitter(variable, items, found.lengths, members, read)
     return reader.split(read.tree)
 
 
@@ -103,10 +124,11 @@ class _Splitter:
     """Tells what a condition says of its row alone from what it says of the match so far."""
 
     def __init__(
-        self, variable: str, items: dict[str, RowItem],
+        self, variable: str, items: dict[str, RowItem], lengths: dict[str, Duration],
         members: Callable[[str | None], tuple[str, ...]], read: Predicate,
     ) -> None:  # fmt: skip
         self.variable, self.items, self.members, self.read = variable, items, members, read
+        self.lengths = lengths
         self.facts: dict[str, Predicate] = {}
 
     def split(self, tree: Node) -> tuple[Predicate, RowCondition | None]:
@@ -121,11 +143,12 @@ class _Splitter:
         return alone, RowCondition(
             self.variable,
             canonical_text(tree, names_are_text=True),
-            replace(self.read, tree=memory, of_match=False),
+            replace(self.read, tree=memory),
             tree,
             tuple((text, item) for text, item in self.items.items() if text in used),
             tuple(self.items.items()),
             tuple(self.facts.items()),
+            tuple(self.lengths.items()),
         )
 
     def _is_of_row(self, node: Node) -> bool:
@@ -136,6 +159,8 @@ class _Splitter:
     def _is_own(self, item: RowItem) -> bool:
         """Whether an item is a value of the current row, or of one so many before it."""
         if item.function != "LAST" or item.column is None or item.offset or item.shift > 0:
+            return False
+        if item.expression is not None:
             return False
         return item.variable is None or self.variable in self.members(item.variable)
 

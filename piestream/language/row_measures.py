@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
+from piestream.expressions.durations import Duration
 from piestream.expressions.keywords import EXPRESSION_WORDS
 from piestream.expressions.parameters import values_of
 from piestream.expressions.tokens import Kind, Token
 from piestream.expressions.values import ValueExpression
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.cursor import Cursor
+from piestream.language.lengths import begins_length, take_length
 from piestream.language.model import Where
 from piestream.language.printer import name as written
+from piestream.language.row_expressions import read_row_expression
 from piestream.language.row_patterns import Measure, RowItem
 
 __all__ = [
@@ -77,7 +81,7 @@ def _read_measure(
     alias = Cursor([tokens[-1]], part.end.span, part.diagnostics).take_name("the name of a measure")
     inner = Cursor(tokens[:-2], tokens[-2].span, part.diagnostics)
     before = len(part.diagnostics)
-    items = read_items(inner, names)
+    items = read_items(inner, names, text)
     if alias is None or len(part.diagnostics) > before:
         return None
     whole = inner.span()
@@ -102,6 +106,8 @@ class FoundItems:
     items: dict[str, RowItem] = field(default_factory=dict)
     leaves: list[Token] = field(default_factory=list)
     places: list[tuple[RowItem, Span]] = field(default_factory=list)
+    lengths: dict[str, Duration] = field(default_factory=dict)
+    others: list[Token] = field(default_factory=list)  # tokens that are of no item or length
 
     def leaves_from(self, start: int) -> list[Token]:
         """The items as tokens of a text that begins at ``start``."""
@@ -110,9 +116,9 @@ class FoundItems:
         ]
 
 
-def read_items(cursor: Cursor, names: RowNames) -> FoundItems:
-    """The items of an expression; faults go to the cursor's list."""
-    reader = _Items(cursor, names)
+def read_items(cursor: Cursor, names: RowNames, text: str) -> FoundItems:
+    """The items of an expression of the ``text``; faults go to the cursor's list."""
+    reader = _Items(cursor, names, text)
     reader.read_all()
     return reader.found
 
@@ -123,22 +129,36 @@ class _Items:
 
     cursor: Cursor
     names: RowNames
+    text: str
     found: FoundItems = field(default_factory=FoundItems)
 
     def read_all(self) -> None:
         cursor = self.cursor
         while not cursor.at_end:
             first = cursor.position
-            item = self._next()
+            if self.names.in_condition and begins_length(cursor) and self._length():
+                continue
+            item = self._next() if cursor.position == first else None
             if item is None:
                 if cursor.position == first:
                     cursor.take()
+                self.found.others += cursor.tokens[first : cursor.position]
                 continue
             span = cursor.tokens[first].span.joined(cursor.tokens[cursor.position - 1].span)
             text = item_text(item)
             self.found.items[text] = item
             self.found.places.append((item, span))
             self.found.leaves.append(Token(Kind.WORD, text, span))
+
+    def _length(self) -> bool:
+        """Read a length of time; whether it is one."""
+        found = take_length(self.cursor, "DEFINE")
+        if found is None:
+            return False
+        length, span = found
+        self.found.lengths[str(length)] = length
+        self.found.leaves.append(Token(Kind.WORD, str(length), span))
+        return True
 
     def _next(self) -> RowItem | None:
         """The item that comes next, if one does."""
@@ -255,17 +275,25 @@ class _Items:
                 cursor.report(name, f"only COUNT takes *, not {function}")
                 return None
             return RowItem("COUNT", name.text, is_final=is_final)
-        operand = self._operand()
-        if operand is None:
+        item = self._of_row(function)
+        return None if item is None else replace(item, is_final=is_final)
+
+    def _of_row(self, function: str) -> RowItem | None:
+        """The operand of a function: a column, or an expression of one row, as an item."""
+        cursor = self.cursor
+        written = _operand_tokens(cursor)
+        if len(written) in (0, 1, 3) and not (len(written) == 3 and not written[1].is_sign(".")):
+            operand = self._operand()
+            return None if operand is None else RowItem(function, *operand)
+        cursor.position += len(written)
+        found = read_row_expression(
+            Cursor(written, written[-1].span, cursor.diagnostics), self.text, self.names.variables,
+            self.names.row_prefixes, function,
+        )  # fmt: skip
+        if found is None:
             return None
-        if not cursor.peek().is_sign(")"):
-            cursor.report(
-                cursor.peek(),
-                f"{function} takes one column here",
-                "an expression over the rows of a match is not supported: make it a column first",
-            )
-            return None
-        return RowItem(function, *operand, is_final=is_final)
+        variable, expression = found
+        return RowItem(function, variable, str(expression), expression=expression)
 
     def _navigation(self, function: str, is_final: bool) -> RowItem | None:
         cursor = self.cursor
@@ -275,15 +303,15 @@ class _Items:
             if not cursor.take_sign(")"):
                 cursor.report(cursor.peek(), "CLASSIFIER is not closed here with )")
                 return None
-            operand: tuple[str | None, str | None] | None = (variable, None)
+            item: RowItem | None = RowItem(function, variable)
         else:
-            operand = self._operand()
-        if operand is None:
+            item = self._of_row(function)
+        if item is None:
             return None
         offset = self._offset(function, 0)
         if offset is None:
             return None
-        return RowItem(function, *operand, is_final=is_final, offset=offset)
+        return replace(item, is_final=is_final, offset=offset)
 
     def _shifted(self, function: str, is_final: bool) -> RowItem | None:
         """``PREV(LAST(A.x), 2)`` or ``NEXT(A.x)``."""
@@ -297,7 +325,7 @@ class _Items:
         elif first.upper == "CLASSIFIER" and cursor.peek(1).is_sign("("):
             inner = RowItem("LAST")
         else:
-            inner = self._column(is_final)
+            inner = self._of_row("LAST")
         if inner is None:
             return None
         if inner.column is None:
@@ -306,7 +334,8 @@ class _Items:
         count = self._offset(function, 1)
         if count is None:
             return None
-        return replace(inner, shift=-count if function == "PREV" else count)
+        shift = -count if function == "PREV" else count
+        return replace(inner, is_final=is_final or inner.is_final, shift=shift)
 
     def _offset(self, function: str, default: int) -> int | None:
         cursor = self.cursor
@@ -319,6 +348,16 @@ class _Items:
             cursor.report(number, f"{function} takes a whole number behind the comma")
             return None
         return int(text)
+
+
+def _operand_tokens(cursor: Cursor) -> list[Token]:
+    """The tokens up to the comma or the bracket behind an operand."""
+    depth = 0
+    for count, token in enumerate(cursor.tokens[cursor.position :]):
+        if depth == 0 and token.is_sign(")", ","):
+            return cursor.tokens[cursor.position : cursor.position + count]
+        depth += token.is_sign("(") - token.is_sign(")")
+    return cursor.tokens[cursor.position :]
 
 
 def is_over(tokens: Sequence[Token]) -> bool:
@@ -358,4 +397,6 @@ def _operand_text(item: RowItem) -> str:
         return "*" if variable is None else f"{variable}.*"
     if item.column is None:
         return f"CLASSIFIER({variable or ''})"
+    if item.expression is not None:
+        return canonical_text(item.expression.tree, item.variable)
     return written(item.column) if variable is None else f"{variable}.{written(item.column)}"

@@ -128,6 +128,7 @@ class RowItem:
     ``function`` is FIRST or LAST, an aggregate, or MATCH_NUMBER. The rows are those of ``variable``,
     which may be a subset; None is all rows of the match. A FIRST or LAST without a column is
     ``CLASSIFIER()``. ``offset`` counts rows of the variable, ``shift`` rows of the partition.
+    Where it is an ``expression`` of one row whose value is read, its text is the ``column``.
     The rows are those up to the row of the result, or all where it ``is_final``; with ONE ROW PER
     MATCH these are the same.
     """
@@ -138,6 +139,18 @@ class RowItem:
     is_final: bool = False
     offset: int = 0
     shift: int = 0
+    expression: ValueExpression | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads.
+
+        >>> RowItem("SUM", "A", "price").columns
+        ('price',)
+        """
+        if self.expression is not None:
+            return self.expression.names
+        return () if self.column is None else (self.column,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +182,8 @@ class RowCondition:
     items: tuple[tuple[str, RowItem], ...] = field(compare=False, repr=False)  # those of ``memory``
     all_items: tuple[tuple[str, RowItem], ...] = field(compare=False, repr=False)
     facts: tuple[tuple[str, Predicate], ...] = field(default=(), compare=False, repr=False)
+    #: The lengths of time that stand in it, by their texts.
+    lengths: tuple[tuple[str, Duration], ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +244,7 @@ class RowPattern:
         ['x', 'y']
         """
         items = (item for measure in self.measures for _, item in measure.items)
-        read = (item.column for item in items if item.column is not None)
+        read = (name for item in items for name in item.columns)
         return frozenset((*read, *self.condition_columns))
 
     @property
@@ -243,7 +258,7 @@ class RowPattern:
         ('x',)
         """
         items = (item for condition in self.conditions for _, item in condition.items)
-        return tuple(dict.fromkeys(item.column for item in items if item.column is not None))
+        return tuple(dict.fromkeys(name for item in items for name in item.columns))
 
     def condition(self, variable: str) -> RowCondition | None:
         """The condition of a variable that reads other rows of the match.

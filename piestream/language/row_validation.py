@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from piestream.expressions.diagnostics import Span
+from piestream.expressions.diagnostics import Diagnostic, Span
+from piestream.language.clauses import CLAUSES, Clause
 from piestream.language.cursor import Cursor
 from piestream.language.draft import StreamDraft
 from piestream.language.model import Where
@@ -24,7 +25,16 @@ from piestream.language.row_patterns import (
     Variable,
 )
 
-__all__ = ["endless_part", "validate_rows"]
+__all__ = ["beside_row_pattern", "endless_part", "validate_rows"]
+
+#: What to do with a clause behind a row pattern that stands alone, by its keyword.
+_BESIDE = {
+    "WHERE": "filter the result; or relate its matches to others: MATCH_RECOGNIZE ( … ) AS m "
+    "DEFINE a AS m.n > 3 PATTERN a WITHIN 1 h",
+    "RETURN": "MEASURES in its brackets says what a row of the result holds",
+    "LIMIT": "take the first rows of the result",
+}
+_IN_BRACKETS = ("WITHIN", "PARTITION BY", "ORDER BY")
 
 
 class Report(Protocol):
@@ -100,6 +110,18 @@ def _has_end(node: PatternNode) -> bool:
         case Repetition(part) | Exclusion(part):
             return _has_end(part)
     return False
+
+
+def beside_row_pattern(clauses: Sequence[Clause]) -> Iterator[Diagnostic]:
+    """What is wrong with the clauses of a query that is ``FROM t MATCH_RECOGNIZE ( … )`` and has more."""
+    for clause in clauses:
+        keyword = clause.keyword
+        if keyword == "FROM" or keyword not in CLAUSES:  # others have been reported
+            continue
+        hint = _BESIDE.get(keyword, "leave it out")
+        if keyword in _IN_BRACKETS:
+            hint = "write it in the brackets of MATCH_RECOGNIZE"
+        yield Diagnostic(clause.span, f"{keyword} does not go with MATCH_RECOGNIZE alone", hint)
 
 
 def endless_part(node: PatternNode) -> Repetition | None:

@@ -55,6 +55,7 @@ def define(
     parameters: Mapping[str, Any] | None = None,
     until: str | None = None,
     let: Mapping[str, str] | None = None,
+    bridging: DurationLike | None = None,
 ) -> SymbolBuilder:
     """A symbol: ``DEFINE name AS predicate AT LEAST ... AT MOST ...``.
 
@@ -65,7 +66,8 @@ def define(
     stands for the value of that name in ``parameters``, which is never read as text.
 
     With ``until`` the symbol begins where the predicate holds, and lasts until that condition does.
-    ``let`` has expressions by the names that the predicate uses: LET of a text.
+    ``let`` has expressions by the names that the predicate uses: LET of a text. With ``bridging``,
+    runs that lie at most so far apart are one interval.
 
     >>> import piestream as ps
     >>> a = ps.define("a", "accel > 8", at_least="5s")
@@ -104,11 +106,20 @@ def define(
         predicate = Predicate.from_polars(predicate)
     least = None if at_least is None else as_duration(at_least, f"at_least of {name}")
     most = None if at_most is None else as_duration(at_most, f"at_most of {name}")
+    bridged = None if bridging is None else as_duration(bridging, f"bridging of {name}")
     for what, events in (("at_least", at_least_events), ("at_most", at_most_events)):
         if events is not None:
             event_count(events, f"{what}_events of {name}")
     return SymbolBuilder(
-        name, predicate, least, most, stream, at_least_events, at_most_events, next(_serial)
+        name,
+        predicate,
+        least,
+        most,
+        stream,
+        at_least_events,
+        at_most_events,
+        bridged,
+        next(_serial),
     )
 
 
@@ -142,6 +153,7 @@ class SymbolBuilder(AggregateMethods):
     stream: StreamBuilder | None = None
     at_least_events: int | None = None
     at_most_events: int | None = None
+    bridging: Duration | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
 

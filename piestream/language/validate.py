@@ -6,7 +6,7 @@ from piestream.expressions.diagnostics import Diagnostic, Origin, Span
 from piestream.expressions.durations import Duration, tick_length
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
-from piestream.language.draft import QueryDraft
+from piestream.language.draft import QueryDraft, SymbolSpec
 from piestream.language.lets import names_in
 from piestream.language.model import (
     Aggregate,
@@ -61,6 +61,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
             spec.stream,
             spec.at_least_events,
             spec.at_most_events,
+            spec.bridging,
         )
         for spec in draft.symbols
         if spec.predicate is not None
@@ -112,6 +113,8 @@ def _validate_definitions(validation: Validation) -> None:
                 f"{spec.name} must last at least {spec.at_least} and at most "
                 f"{spec.at_most}, which no interval can",
             )
+        if spec.bridging is not None:
+            _validate_bridging(validation, spec)
         least, most = spec.at_least_events, spec.at_most_events
         counts = "at_least_events" if most is None else "at_most_events"
         has_counts = least is not None or most is not None
@@ -130,6 +133,17 @@ def _validate_definitions(validation: Validation) -> None:
                 f"{spec.name} must have at least {least} events and at most {most}, which no "
                 "interval can",
             )
+
+
+def _validate_bridging(validation: Validation, spec: SymbolSpec) -> None:
+    """Only runs of a predicate are bridged."""
+    where = ("bridging", spec.name)
+    if validation.draft.streams[spec.stream].is_ready_made:
+        message = f"the intervals of {spec.name} come ready-made: there are no runs to bridge"
+        validation.report_at(where, message)
+    elif spec.bridging is not None and spec.bridging.amount == 0:
+        message = f"runs of {spec.name} always lie more than 0 apart"
+        validation.report_at(where, message, "write BRIDGING 5 s, or leave it out")
 
 
 def _validate_lets(validation: Validation) -> None:

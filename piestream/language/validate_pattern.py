@@ -227,6 +227,7 @@ def _same_predicate_pairs(validation: Validation) -> list[Pair]:
         (earlier.name, later.name)
         for position, later in enumerate(symbols)
         for earlier in symbols[:position]
-        if (earlier.predicate, earlier.stream) == (later.predicate, later.stream)
+        if (earlier.predicate, earlier.stream, earlier.bridging)
+        == (later.predicate, later.stream, later.bridging)
         and not streams[later.stream].is_ready_made  # whose intervals may overlap
     ]

@@ -18,6 +18,7 @@ from piestream.expressions.durations import Duration
 from piestream.language.difference_bounds import kept_after_end
 from piestream.language.model import Query, Source, Where
 from piestream.language.windows import NO_WINDOW
+from piestream.plan.calculated import CalculatedColumn, attribute_types
 from piestream.plan.columns import (
     CODE,
     ROW,
@@ -51,6 +52,7 @@ class Binding:
     predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
     past: tuple[PastColumn, ...] = ()  # what predicates read of earlier events
+    calculated: tuple[CalculatedColumn, ...] = ()  # attributes that are no columns of the input
     times: tuple[str, ...] = ()  # columns of time: those of intervals are two
     sequence: SequenceColumn | None = None  # what orders events of one time
     condition: MatchCondition | None = field(default=None, repr=False)  # that of WHERE
@@ -75,7 +77,10 @@ class Binding:
         read = [*self.query.partition_by, *(self.times or (self.time.name,))]
         read += [] if self.sequence is None else [self.sequence.name]
         read += self.predicate_columns
-        read += [attribute.name for attribute in self.attributes if attribute.name != ROW]
+        of_calculated = {column.name: column.columns for column in self.calculated}
+        for attribute in self.attributes:
+            if attribute.name != ROW:
+                read += of_calculated.get(attribute.name, (attribute.name,))
         return tuple(dict.fromkeys(read))
 
     @cached_property
@@ -85,8 +90,13 @@ class Binding:
 
     def attribute_type(self, attribute: Attribute) -> pl.DataType:
         """The type of the column that an attribute is of."""
-        schema = self.parts[attribute.stream].binding.schema if self.parts else self.schema
-        return schema[attribute.name] if attribute.name != ROW else pl.Int64()
+        binding = self.parts[attribute.stream].binding if self.parts else self
+        return binding.attribute_types[attribute.name] if attribute.name != ROW else pl.Int64()
+
+    @cached_property
+    def attribute_types(self) -> Mapping[str, pl.DataType]:
+        """The types of the input's columns, and of those that are calculated."""
+        return attribute_types(self.schema, self.calculated)
 
     @cached_property
     def dictionary_of(self) -> dict[int, int]:
@@ -204,6 +214,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             predicates=tuple(predicate for predicate in predicates if predicate is not None),
             bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
             past=past,
+            calculated=plan.calculated,
             sequence=sequence,
         )
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
@@ -263,6 +274,7 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
 
     at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
+    bridging = tuple(of(("bridging", s.name), s.bridging) for s in query.symbols)
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     kept = _kept(query, of)
     cooldown = of(("cooldown",), query.limits.cooldown)
@@ -272,7 +284,7 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     )
     errors.raise_all()
     within = max(one.length for one in kept)
-    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, kept)
+    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, kept, bridging)
 
 
 def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> tuple[Kept, ...]:

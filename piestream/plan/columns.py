@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -214,6 +214,9 @@ class InputColumns:
         times = self._moments()
         if clause == "ORDER BY" and len(times) == 1:
             hint = f"{times[0]} holds times: write ORDER BY {times[0]}; {hint}"
+        parts = _parts_of_times(self.schema)
+        if clause == "ORDER BY" and parts is not None:
+            hint = f"{_made_one(*parts, name)}; {hint}"
         if not self.schema:
             hint = "the input has no columns at all"
         raise self.query.fault(where, f"{clause}: there is no column {name}", hint)
@@ -223,6 +226,10 @@ class InputColumns:
         if len(found) == 1:
             return found[0]
         what = f"several date or datetime columns: {', '.join(found)}"
+        parts = _parts_of_times(self.schema)
+        if not found and parts is not None:
+            message = "the input has no date or datetime column, which could be the time column"
+            raise self.query.fault(self._part("order_by"), message, _made_one(*parts, "when"))
         raise self.query.fault(
             self._part("order_by"),
             f"the input has {what if found else 'no date or datetime column'}, "
@@ -249,21 +256,51 @@ def own_form(dtype: pl.DataType) -> str:
     return CODE
 
 
+def tick_of(dtype: pl.DataType) -> int | None:
+    """The nanoseconds of a tick of a date or datetime column; None for other types."""
+    if isinstance(dtype, pl.Datetime):
+        return _NANOSECONDS_OF[dtype.time_unit]
+    return _DAY if dtype == pl.Date else None
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether a type is one of texts."""
+    return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+
+
 def is_moment(dtype: pl.DataType) -> bool:
     """Whether a type is one of dates or datetimes."""
     return isinstance(dtype, pl.Datetime) or dtype == pl.Date
+
+
+def _parts_of_times(schema: Mapping[str, pl.DataType]) -> tuple[str, str] | None:
+    """A column of dates and one of times of day, or of texts that are called so."""
+
+    def first(dtype: type[pl.DataType], names: Collection[str]) -> str | None:
+        for name, found in schema.items():
+            if found == dtype or (found == pl.String and name.lower() in names):
+                return name
+        return None
+
+    date, time = first(pl.Date, ("date", "day")), first(pl.Time, ("time", "hour"))
+    return None if date is None or time is None else (date, time)
+
+
+def _made_one(date: str, time: str, name: str) -> str:
+    """How to make a time column of a date and a time of day."""
+    return (
+        "a date and its time of day in two columns are made one: "
+        f'pl.concat_str("{date}", "{time}", separator=" ").str.to_datetime() in Polars, '
+        f'pd.to_datetime(frame["{date}"] + " " + frame["{time}"]) in pandas, '
+        f'--type "{name}=datetime({date},{time})" of a file'
+    )
 
 
 def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
     """How to make a time column of one that is none."""
     if dtype == pl.Time or (dtype == pl.String and name.lower() in _PARTS_OF_TIMES):
         alone = "a time of day comes again every day: add the date; " * (dtype == pl.Time)
-        return (
-            f"{alone}a date and its time of day in two columns are made one: "
-            'pl.concat_str("Date", "Time", separator=" ").str.to_datetime() in Polars, '
-            'pd.to_datetime(frame["Date"] + " " + frame["Time"]) in pandas, '
-            f'--type "when=datetime(Date,Time)" of a file'
-        )
+        return alone + _made_one("Date", "Time", "when")
     if dtype == pl.String:
         return (
             f'make times of it: pl.col("{name}").str.to_datetime() in Polars, '

@@ -20,6 +20,7 @@ from piestream.intervals import aggregates
 from piestream.joins import records
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    BridgedSlot,
     OutputKind,
     Partners,
     Program,
@@ -128,6 +129,8 @@ class _Compiler:
             for number, symbol in enumerate(query.symbols)
             if query.streams[symbol.stream].is_ready_made
         }
+        #: The symbols whose runs go on over gaps; the ends of their intervals are known later.
+        self.bridged = {n for n, ticks_ in enumerate(ticks.bridging) if ticks_ is not None}
         #: Those of them whose rows may be known later than the intervals end.
         self.late = {s for s in self.rows if query.streams[query.symbols[s].stream].is_known_late}
         self.outputs = tuple(dict.fromkeys(outputs))
@@ -148,9 +151,7 @@ class _Compiler:
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
-        self.slots = SlotLayout(
-            [RowSlot.size if n in self.rows else Slot.size for n in range(len(self.symbols))]
-        )
+        self.slots = SlotLayout([self._slot_record(n).size for n in range(len(self.symbols))])
         #: The words of the instants of starts and ends, which lie at the same place in all slots.
         self.instants = Slot.offset("start"), Slot.offset("end")
         if query.is_sequenced:
@@ -195,6 +196,12 @@ class _Compiler:
         output_words = {word: column for column, word in enumerate(self.outputs)}
         return CompiledQuery(program, output_words, self.ticks, self.join_orders, self.keys)
 
+    def _slot_record(self, symbol: int) -> type[Slot]:
+        """What the slots of a symbol begin with."""
+        if symbol in self.rows:
+            return RowSlot
+        return BridgedSlot if symbol in self.bridged else Slot
+
     # -- constraints ------------------------------------------------------------------------------
 
     def _same_predicate(self, x: int, y: int) -> bool:
@@ -218,13 +225,14 @@ class _Compiler:
         """A constraint of the query."""
         edge = self.edges[number]
         spec = self.query.constraints[number]
-        of_rows = self._of_rows(edge)
+        of_rows, uncertain = self._of_rows(edge), self._is_uncertain(edge)
         same_predicate = not of_rows and self._same_predicate(edge.x, edge.y)
-        pairs = read_by_automaton(spec.relations, same_predicate)
-        constraint = ConstraintWords(edge)
-        listed = of_rows or bool(spec.distances)
-        if spec.distances:  # the partners in a range of which they hold are listed too
+        pairs = read_by_automaton(spec.relations, same_predicate and not uncertain)
+        constraint = ConstraintWords(edge, uncertain=uncertain, same=same_predicate)
+        listed = of_rows or uncertain or bool(spec.distances)
+        if uncertain or spec.distances:  # partners before and after are listed too, if not all
             pairs |= spec.relations & (_BEFORE | _AFTER)
+        if spec.distances:
             self._add_distances(number, constraint)
         if listed:
             constraint.listed = self.n_rings
@@ -244,10 +252,13 @@ class _Compiler:
             side["partners"] = self.slots.take(symbol, words)
             side["scan"] = scan_mode(stored)
             side["allowed"] = int(stored)
-            side["allows_later"] = bool(allowed & _BEFORE & ~stored)
-            side["allows_earlier"] = bool(allowed & _AFTER & ~stored)
+            apart = allowed & ~stored if spec.distances else allowed
+            side["allows_later"] = bool(apart & _BEFORE)
+            side["allows_earlier"] = bool(apart & _AFTER)
             if listed:
                 self._track_ends(symbol, bool(stored & _PRECISE))
+            if symbol in self.rows and uncertain and self.symbols[symbol]["known"] == NONE:
+                self.symbols[symbol]["known"] = self.slots.take(symbol)
             if symbol not in self.rows:
                 if side["allows_later"]:
                     side["first_starting_after"] = self.slots.take(symbol)
@@ -292,11 +303,19 @@ class _Compiler:
     def _has_bounds(self, number: int) -> bool:
         """Whether a constraint bounds its intervals: of those known late, begun later is not after."""
         edge = self.edges[number]
-        return not (edge.ranged and {edge.x, edge.y} & self.late)
+        return not (edge.ranged and {edge.x, edge.y} & (self.late | self.bridged))
 
     def _of_rows(self, edge: Edge) -> bool:
         """Whether intervals of one of the symbols come as rows."""
         return edge.x in self.rows or edge.y in self.rows
+
+    def _is_uncertain(self, edge: Edge) -> bool:
+        """Whether an endpoint of one of the symbols becomes known later than it is."""
+        return edge.x in self.bridged or edge.y in self.bridged
+
+    def _is_listed(self, edge: Edge) -> bool:
+        """Whether pairs are decided from what is known of their endpoints."""
+        return self._of_rows(edge) or self._is_uncertain(edge)
 
     def _track_ends(self, symbol: int, needed: bool) -> None:
         """A word for the end of what a symbol has forgotten, if some relation asks for it."""
@@ -316,7 +335,7 @@ class _Compiler:
         """What tells followed-by from before between the symbols of a constraint."""
         edge = self.edges[number]
         constraint = ConstraintWords(edge, naming=True)
-        if self._of_rows(edge):
+        if self._is_listed(edge):
             for symbol in (edge.x, edge.y):
                 self._track_ends(symbol, True)
         else:
@@ -357,6 +376,8 @@ class _Compiler:
         fields, ticks = self.symbols[symbol], self.ticks
         fields["at_least"] = _length(ticks.at_least[symbol])
         fields["at_most"] = _length(ticks.at_most[symbol])
+        if symbol in self.bridged:
+            fields["bridging"] = _length(ticks.bridging[symbol])
         fields["at_passing"] = self.query.emit is Emit.COMPLETION
         fields["has_lists"] = any(c.listed != NONE for _, c in self._constraints_of(symbol))
         fields["validity"] = Validity.AT_START
@@ -423,6 +444,13 @@ class _Compiler:
                 self.cell_words[cell] = word
                 packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
                 self.cells.append(packed)
+        fields["bridge_cell"] = len(self.cells)
+        if symbol in self.bridged:
+            for cell_words in self.cells[fields["cell"] :]:
+                kind, column, _ = cell_words
+                size = aggregates.CELL_SIZE[aggregates.CellKind(kind)]
+                word = self.slots.take(symbol, size)
+                self.cells.append(aggregates.Cell.packed(kind=kind, column=column, word=word))
         fields["cell_end"] = len(self.cells)
 
     # -- join keys --------------------------------------------------------------------------------
@@ -480,7 +508,7 @@ class _Compiler:
         if isinstance(word.what, Cell):
             slot_word = self.cell_words[word.what] + word.part
         elif word.what == "follows":
-            listed = word.symbol in self.rows or word.other in self.rows
+            listed = not {word.symbol, word.other}.isdisjoint(self.rows | self.bridged)
             kind = OutputKind.FOLLOWS_END if listed else OutputKind.FOLLOWS
             other = word.other
             (slot_word,) = (
@@ -495,6 +523,7 @@ class _Compiler:
                 "start": self.instants[0],
                 "end": self.instants[1],
                 "number": RowSlot.offset("number"),
+                "since": BridgedSlot.offset("since"),
                 "report": 0,
             }[word.what]
             if word.what == "report":
@@ -620,15 +649,18 @@ class _Compiler:
             "n_apart": len(apart),
             "apart": apart,
             "apart_symbols": _bits(apart),
-            "given_once": _bits(once) if judges and len(once) == 1 and not self.rows else 0,
+            "given_once": _bits(once)
+            if judges and len(once) == 1 and not self.rows | self.bridged
+            else 0,
         }
 
     def _assembled(self) -> Words:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
         given_at = self._place_rows()
+        bridges_at = given_at + records.Given.size * bool(self.query.limits)
         limits = self._limits(given_at)
-        sequence_at = given_at + records.Given.size * bool(self.query.limits)
+        sequence_at = bridges_at + records.Bridges.size * bool(self.bridged)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -660,6 +692,8 @@ class _Compiler:
             checks=self._checks().ravel(),
             outputs=[self._output(word) for word in self.outputs],
             sort_order=sorted(symbols, key=names.__getitem__),
+            bridged=_bits(self.bridged),
+            bridges_at=bridges_at if self.bridged else NONE,
             cells=self.cells,
             has_cells=bool(self.cells or self.counted),
             counts_events=self.query.is_sequenced

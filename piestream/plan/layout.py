@@ -38,6 +38,8 @@ class ConstraintWords:
     automaton: int = NONE
     naming: bool = False  # only tells followed-by from before
     listed: int = NONE  # the number of the ring of its pairs
+    uncertain: bool = False
+    same: bool = False
     seed: int = NONE
     distance: int = 0  # the first of its distances, and the end
     distance_end: int = 0
@@ -57,6 +59,8 @@ class ConstraintWords:
             naming=self.naming,
             listed=self.listed,
             checked=checked,
+            uncertain=self.uncertain,
+            same=self.same,
             number=number,
             seed=self.seed,
             distance=self.distance,

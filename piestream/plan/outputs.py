@@ -7,7 +7,7 @@ the loops write their words (`Output.words`), a row a match; `Output.column` rea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -92,7 +92,11 @@ class ResultRows:
 
     def ends(self, word: OutputWord) -> Words:
         """The ends of intervals as they are shown."""
-        ends, latest = self[word], self._latest_end
+        return self.shown(self[word])
+
+    def shown(self, ends: Words) -> Words:
+        """Such ends as they are shown."""
+        latest = self._latest_end
         return ends if latest is None else ends - ((ends > latest) & (ends != OPEN))
 
 
@@ -224,11 +228,13 @@ class RelationName(Output):
     y: int
     allowed: Relation  # between the two, as the pattern says
     is_sequenced: bool = False  # whether instants are other words than times
+    bridged: frozenset[int] = frozenset()  # symbols whose intervals may have ended, or go on
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
         followers = [word for _, _, word in self._followers]
-        return (*self._instants, *followers)
+        since = [OutputWord(s, "since") for s in (self.x, self.y) if s in self.bridged]
+        return (*self._instants, *followers, *since)
 
     @cached_property
     def _instants(self) -> tuple[OutputWord, ...]:
@@ -259,8 +265,29 @@ class RelationName(Output):
         return pl.Series(named, dtype=pl.String)
 
     def column(self, found: ResultRows) -> pl.Series:
+        """The name where all that may be known gives one."""
+        outlooks = [self._name(found, x_end, y_end) for x_end, y_end in self._outlooks(found)]
+        column = outlooks[0]
+        for other in outlooks[1:]:
+            column = column.set(column.ne_missing(other), None)
+        return column
+
+    def _outlooks(self, found: ResultRows) -> Iterator[tuple[Words, Words]]:
+        """The ends that the two intervals may have: as they are, or where predicates ceased to hold."""
+        _, x_word, _, y_word = self._instants
+        for x_end in self._ends(found, self.x, x_word):
+            for y_end in self._ends(found, self.y, y_word):
+                yield x_end, y_end
+
+    def _ends(self, found: ResultRows, symbol: int, word: OutputWord) -> Iterator[Words]:
+        end = found[word]
+        yield end
+        if symbol in self.bridged:
+            yield np.where(end == OPEN, found[OutputWord(symbol, "since")], end)
+
+    def _name(self, found: ResultRows, xe: Words, ye: Words) -> pl.Series:
         """An open end is later than now: how it compares with one that is later too, is not known."""
-        xs, xe, ys, ye = (found[word] for word in self._instants)
+        xs, ys = (found[word] for word in self._instants[::2])
         order = _endpoint_orders(xs, xe, ys, ye)
         column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
@@ -270,7 +297,7 @@ class RelationName(Output):
             unknown = (xe == OPEN) & (ye == OPEN)
         else:
             now = found.times
-            x_end, y_end = (found.ends(_endpoints(symbol)[1]) for symbol in (self.x, self.y))
+            x_end, y_end = found.shown(xe), found.shown(ye)
             unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
         return column.set(pl.Series(unknown), None) if unknown.any() else column
 

@@ -47,6 +47,7 @@ class Ticks:
     cooldown: int | None = None
     distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
     kept: tuple[Kept, ...] = ()  # of each symbol
+    bridging: tuple[int | None, ...] = ()
 
     @property
     def looks_back(self) -> int | None:

@@ -92,7 +92,11 @@ class _Returns:
             case RelationOf(x, y, alias):
                 allowed = _allowed(self.query, x, y)
                 sequenced = self.query.is_sequenced
-                return RelationName(alias, pl.String(), symbols[x], symbols[y], allowed, sequenced)
+                bridged = frozenset(
+                    symbols[s.name] for s in self.query.symbols if s.bridging is not None
+                )
+                pair = symbols[x], symbols[y]
+                return RelationName(alias, pl.String(), *pair, allowed, sequenced, bridged)
             case Aggregate():
                 return self.aggregate(item)
             case Value(symbol, column, alias):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, NONE
-from piestream.expressions.functions import FUNCTIONS
+from piestream.expressions.backends.python import value_function
+from piestream.expressions.diagnostics import QueryError
+from piestream.expressions.functions import FUNCTIONS, Function
 from piestream.expressions.typed import (
     And,
     Arithmetic,
@@ -22,18 +25,21 @@ from piestream.expressions.typed import (
     Extreme,
     Field,
     IsNull,
+    Like,
     Member,
     Not,
     Or,
+    past_of,
 )
-from piestream.expressions.types import Kind
-from piestream.intervals.aggregates import CELL_SIZE, CellKind
+from piestream.expressions.types import BOOL, Kind, TickLength, type_of_dtype
+from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Query
-from piestream.language.row_patterns import RowCondition, RowItem
-from piestream.plan.aggregates import AGGREGATIONS, Calculation
-from piestream.plan.columns import CODE, Attribute, InputColumns, own_form
+from piestream.plan.calculated import CalculatedColumns, columns_read, with_columns
+from piestream.plan.columns import CODE, Attribute, InputColumns, TimeColumn, own_form
+from piestream.plan.program import Cell, JoinKey
+from piestream.plan.row_items import ItemWriter
 from piestream.plan.row_registers import MOST_REGISTERS, RowMemory
-from piestream.row_patterns.loops.records import Holding, Operator
+from piestream.row_patterns.loops.records import Operator
 
 __all__ = ["row_memory"]
 
@@ -52,28 +58,29 @@ _COMPARED = {
     "<=": (Operator.AT_MOST_INT, Operator.AT_MOST_FLOAT),
 }
 _TURNED = {">": "<", ">=": "<="}
-_FINISHED = {
-    ("SUM", CellKind.SUM_INT): Operator.SUM_INT,
-    ("SUM", CellKind.SUM_FLOAT): Operator.SUM_FLOAT,
-    ("AVG", CellKind.SUM_INT): Operator.MEAN_INT,
-    ("AVG", CellKind.SUM_FLOAT): Operator.MEAN_FLOAT,
-    ("VARIANCE", CellKind.SPREAD): Operator.VARIANCE,
-    ("STDDEV", CellKind.SPREAD): Operator.DEVIATION,
-}
 _CALLS = {
     id(FUNCTIONS["ABS"]): Operator.ABS_FLOAT,
     id(FUNCTIONS["ABS"].of_whole_numbers): Operator.ABS_INT,
+    id(FUNCTIONS["CEIL"]): Operator.CEILING,
+    id(FUNCTIONS["EXP"]): Operator.EXPONENTIAL,
+    id(FUNCTIONS["FLOOR"]): Operator.FLOOR,
+    id(FUNCTIONS["LN"]): Operator.LOGARITHM,
+    id(FUNCTIONS["POWER"]): Operator.POWER,
+    id(FUNCTIONS["ROUND"]): Operator.ROUND,
     id(FUNCTIONS["SQRT"]): Operator.ROOT,
 }
-_HINT = "make a column of it first, or say it of the row alone"
+_SIGN = id(FUNCTIONS["SIGN"])
 
 
-def row_memory(query: Query, columns: InputColumns, attributes: dict[Attribute, int]) -> RowMemory:
-    """The memory of a row pattern; the attributes that it reads are added to these."""
+def row_memory(
+    query: Query, columns: InputColumns, time: TimeColumn, attributes: dict[Attribute, int],
+    calculated: CalculatedColumns,
+) -> RowMemory:  # fmt: skip
+    """The memory of a row pattern; what it reads is added to the attributes, and to what is calculated."""
     assert query.rows is not None
     memory = RowMemory({name: n for n, name in enumerate(query.rows.variables)})
     for condition in query.rows.conditions:
-        _Writer(query, columns, attributes, memory, condition).write()
+        _Writer(query, columns, time, attributes, calculated, memory, condition).write()
     if len(memory.registers) > MOST_REGISTERS:
         raise query.fault(
             ("define",),
@@ -82,149 +89,49 @@ def row_memory(query: Query, columns: InputColumns, attributes: dict[Attribute, 
     return memory
 
 
-class _Writer:
+class _Writer(ItemWriter):
     """Writes one condition as steps."""
 
-    def __init__(
-        self, query: Query, columns: InputColumns, attributes: dict[Attribute, int],
-        memory: RowMemory, condition: RowCondition,
-    ) -> None:  # fmt: skip
-        assert query.rows is not None
-        self.query, self.rows, self.columns = query, query.rows, columns
-        self.attributes, self.memory, self.condition = attributes, memory, condition
-        self.items = dict(condition.items)
-        self.variable = condition.variable
-        names = [symbol.name for symbol in query.symbols]
-        self.bits = {name: names.index(name) for name, _ in condition.facts}
-        self.steps: list[tuple[int, int, int]] = []
-        self.used: set[int] = set()
-
     def write(self) -> None:
-        schema: dict[str, Any] = {text: self._dtype(item) for text, item in self.items.items()}
+        for text, item in self.items.items():
+            if item.expression is not None:
+                typed = item.expression.typed(self.columns.schema)
+                self.operands[text] = self.calculated.of(typed)
+        schema: dict[str, Any] = {text: self._dtype(text) for text in self.items}
+        self._find_lengths(schema.values())
+        schema |= dict.fromkeys(self.lengths, TickLength if self._needs_units else pl.Int64())
         schema |= dict.fromkeys(self.bits, pl.Boolean())
+        self.schema = schema
         self._expression(self.condition.memory.typed(schema))
         self.memory.steps[self.variable] = self.steps
         self.memory.read[self.variable] = self.used
 
-    def refused(self, what: str, hint: str | None = _HINT) -> Exception:
-        where = ("predicate", self.variable)
-        return self.query.fault(
-            where, f"a condition that reads other rows of the match cannot have {what}", hint
-        )
-
-    def _step(self, operator: int, operand: int = 0, other: int = 0) -> None:
-        self.steps.append((int(operator), int(operand), int(other)))
-
-    # -- items ------------------------------------------------------------------------------------
-
-    def _dtype(self, item: RowItem) -> pl.DataType:
-        if item.column is None:
-            names = item.function in ("FIRST", "LAST")
-            return pl.String() if names else pl.Int64()
-        dtype = self.columns.dtype(item.column, ("predicate", self.variable), "DEFINE")
-        if item.function in ("FIRST", "LAST", "MIN", "MAX"):
-            if own_form(dtype) == CODE and dtype not in (pl.String, pl.Categorical, pl.Enum):
-                raise self.refused(f"values of {item.column}, whose type is {dtype}")
-            if dtype == pl.Categorical or isinstance(dtype, pl.Enum):
-                return pl.String()
-            return dtype
-        computation = AGGREGATIONS[item.function].over[self._form(item, dtype)]
-        assert isinstance(computation, Calculation)
-        return computation.dtype
-
-    def _form(self, item: RowItem, dtype: pl.DataType) -> str:
-        form = AGGREGATIONS[item.function].form_of(dtype)
-        if form is None:
-            raise self.refused(f"{item.function} of {item.column}, whose type is {dtype}", None)
-        return form
-
-    def _attribute(self, column: str, form: str) -> int:
-        return self.attributes.setdefault(Attribute(column, form), len(self.attributes))
-
-    def _item(self, item: RowItem) -> None:
-        """Put the value of an item on the stack."""
-        if item.function == "MATCH_NUMBER":
-            self._step(Operator.NUMBER)
-        elif item.function in ("FIRST", "LAST"):
-            self._navigation(item)
-        else:
-            self._aggregate(item)
-
-    def _navigation(self, item: RowItem) -> None:
-        column = NONE
-        if item.column is not None:
-            dtype = self.columns.dtype(item.column, ("predicate", self.variable), "DEFINE")
-            column = self._attribute(item.column, own_form(dtype))
-            self.memory.context = max(self.memory.context, -item.shift)
-            self.memory.horizon = max(self.memory.horizon, item.shift)
-        members = self.rows.members(item.variable)
-        is_current = item.function == "LAST" and not item.offset and self.variable in members
-        if is_current and column == NONE:
-            self._step(Operator.CONSTANT, self.rows.variables.index(self.variable))
-        elif is_current:
-            self._step(Operator.CURRENT, column, item.shift)
-        else:
-            is_first = item.function == "FIRST"
-            holding = Holding.FIRST if is_first else Holding.LAST
-            size = 3 if is_first else 2 * (item.offset + 1)
-            place = self._register(
-                holding, item, column, size, [0, 0, 0], offset=item.offset, shift=item.shift
-            )
-            self._step(Operator.REGISTER, place + (1 if is_first else 2 * item.offset))
-
-    def _aggregate(self, item: RowItem) -> None:
-        aggregation = AGGREGATIONS[item.function]
-        column = 0
-        computation: Any = aggregation.over_events
-        if item.column is not None:
-            dtype = self.columns.dtype(item.column, ("predicate", self.variable), "DEFINE")
-            form = self._form(item, dtype)
-            column = self._attribute(item.column, form)
-            computation = aggregation.over[form]
-        kinds = dict.fromkeys(kind for kind, _ in computation.words)
-        places = [
-            self._register(Holding.CELL, item, column, CELL_SIZE[kind], [kind, column, 0])
-            for kind in kinds
-        ]
-        first = next(iter(kinds))
-        if not isinstance(computation, Calculation):
-            self._step(Operator.REGISTER, places[0])
-        elif item.function == "COUNT":
-            self._step(Operator.COUNT, places[0])
-        else:
-            self._step(_FINISHED[item.function, first], places[0], places[-1])
-
-    def _register(
-        self, holding: int, item: RowItem, column: int, size: int, cell: list[int],
-        offset: int = 0, shift: int = 0,
-    ) -> int:  # fmt: skip
-        """The first word of a register, which may be there already."""
-        variables = self.rows.variables
-        members = [name for name in self.rows.members(item.variable) if name in variables]
-        mask = sum(1 << variables.index(name) for name in members)
-        wanted = {
-            "holding": int(holding), "variables": mask, "skipped": offset, "shift": shift,
-            "column": column, "n_words": size, "cell": [int(word) for word in cell],
-        }  # fmt: skip
-        for number, each in enumerate(self.memory.registers):
-            if wanted.items() <= each.items():
-                self.used.add(number)
-                return int(each["place"])
-        self.used.add(len(self.memory.registers))
-        place = self.memory.n_words
-        self.memory.registers.append({**wanted, "place": place})
-        self.memory.n_words += size
-        return place
-
-    # -- what is done with them -------------------------------------------------------------------
-
     def _expression(self, expression: Expression) -> None:
+        """Put the value of an expression on the stack.
+
+        What these steps cannot do is calculated of each row before, if it reads one row alone.
+        """
+        n_steps, n_registers = len(self.steps), len(self.memory.registers)
+        n_words = self.memory.n_words
+        try:
+            self._written(expression)
+        except QueryError:
+            del self.steps[n_steps:]
+            del self.memory.registers[n_registers:]
+            self.used = {number for number in self.used if number < n_registers}
+            self.memory.n_words = n_words
+            if self._calculated(expression) == NONE:
+                raise
+
+    def _written(self, expression: Expression) -> None:
         match expression:
             case Field(name):
                 if name in self.bits:
                     self._step(Operator.BIT, self.bits[name])
+                elif name in self.lengths:
+                    self._step(Operator.CONSTANT, self.lengths[name])
                 else:
-                    self._item(self.items[name])
+                    self._item(name)
             case Const(value):
                 self._constant(value)
             case Arithmetic(operator, left, right, type):
@@ -233,11 +140,15 @@ class _Writer:
                 self._both(left, right)
                 self._step((_FLOAT if type.kind is Kind.FLOAT else _INT)[operator])
             case Comparison(operator, left, right):
-                self._comparison(operator, left, right)
+                is_constant = isinstance(left, Const) or isinstance(right, Const)
+                if not is_constant or not self._calculated_text(expression, left):
+                    self._comparison(operator, left, right)
             case And(operands):
                 self._all(operands, Operator.AND)
             case Or(operands):
                 self._all(operands, Operator.OR)
+            case Coalesce() | Extreme() | Case() if expression.type.kind is Kind.STRING:
+                self._share_codes(self._text(expression))
             case Coalesce(operands):
                 self._all(operands, Operator.COALESCE)
             case Extreme(greatest, operands, type):
@@ -251,6 +162,8 @@ class _Writer:
             case IsNull(operand):
                 self._expression(operand)
                 self._step(Operator.IS_NULL)
+            case Member(operand) if self._calculated_text(expression, operand):
+                pass
             case Member(operand, values):
                 for number, value in enumerate(values):
                     self._comparison("=", operand, Const(value, operand.type))
@@ -260,25 +173,71 @@ class _Writer:
                 self._case(list(branches), otherwise)
             case Convert(operand, type):
                 self._convert(operand, type.kind)
-            case Call(function, operands) if id(function) in _CALLS:
-                self._all(operands, _CALLS[id(function)])
+            case Call(function, (operand,)) if id(function) == _SIGN:
+                self._expression(operand)
+                is_float = operand.type.kind is Kind.FLOAT
+                self._step(Operator.SIGN_FLOAT if is_float else Operator.SIGN_INT)
+            case Call(function, operands, numbers) if id(function) in _CALLS:
+                self._all(operands, _CALLS[id(function)], *numbers)
+            case Call(function) if isinstance(function, Function):
+                raise self.refused(f"{function.name} of values of several rows")
+            case Like():
+                raise self.refused("LIKE of values of several rows")
             case _:
-                raise self.refused("functions other than ABS and SQRT, LIKE, or windows")
+                raise self.refused("windows beside values of other rows")
+
+    def _calculated_text(self, expression: Expression, text: Expression) -> bool:
+        """Read what is true of a text of one row as an attribute of it, if that can be."""
+        return text.type.kind is Kind.STRING and self._calculated(expression) != NONE
+
+    def _calculated(self, expression: Expression) -> int:
+        """Read an expression of one row as an attribute of it; NONE if it is none.
+
+        Where there is no such row, its columns are NULL.
+        """
+        read = columns_read(expression)
+        if not read or any(name not in self.items for name in read) or past_of([expression]):
+            return NONE
+        items = [self.items[name] for name in read]
+        rows = {replace(item, column=None, expression=None) for item in items}
+        first = items[0]
+        if len(rows) > 1 or first.function not in ("FIRST", "LAST") or first.column is None:
+            return NONE
+        typed = with_columns(expression, {name: self._operand(name) for name in read})
+        column = self.calculated.of(typed)
+        missing = value_function(typed)
+        value = None if missing is None else missing(dict.fromkeys(column.schema), None)
+        number = self._attribute(column.name, own_form(column.dtype))
+        if value is None:
+            self._navigation(first, number)
+            return number
+        if isinstance(value, str):
+            return NONE
+        there = self.calculated.of(Const(True, BOOL))
+        self._navigation(first, self._attribute(there.name, own_form(there.dtype)))
+        self._step(Operator.IS_NULL)
+        self._constant(value)
+        self._navigation(first, number)
+        self._step(Operator.SELECT)
+        return number
+
+    def _operand(self, text: str) -> Expression:
+        """What an item reads of its row."""
+        if text in self.operands:
+            return self.operands[text].typed
+        type = type_of_dtype(self._own_dtype(text))
+        assert type is not None
+        return Field(str(self.items[text].column), type)
 
     def _both(self, left: Expression, right: Expression) -> None:
         self._expression(left)
         self._expression(right)
 
-    def _all(self, operands: tuple[Expression, ...], operator: int) -> None:
-        if len(operands) == 1:
-            self._expression(operands[0])
-            if operator in _CALLS.values():
-                self._step(operator)
-            return
-        for number, operand in enumerate(operands):
-            self._expression(operand)
-            if number:
-                self._step(operator)
+    def _all(self, operands: tuple[Expression, ...], operator: int, operand: int = 0) -> None:
+        for number, each in enumerate(operands):
+            self._expression(each)
+            if number or (len(operands) == 1 and operator in _CALLS.values()):
+                self._step(operator, operand)
 
     def _constant(self, value: Any) -> None:
         if value is None:
@@ -294,35 +253,86 @@ class _Writer:
         if operator in _TURNED:
             operator, left, right = _TURNED[operator], right, left
         if left.type.kind is Kind.STRING:
-            left, right = self._texts(operator, left, right)
+            self._texts(operator, left, right)
+            self._step(_COMPARED[operator][False])
+            return
         if left.type.is_wide or right.type.is_wide:
             raise self.refused("numbers of more than 64 bits")
         self._both(left, right)
         self._step(_COMPARED[operator][left.type.kind is Kind.FLOAT])
 
-    def _texts(
-        self, operator: str, left: Expression, right: Expression
-    ) -> tuple[Expression, Expression]:
-        """Two texts that can be compared: of one column, or names of variables."""
-        sources = [self._text_source(side) for side in (left, right)]
-        if "" in sources and None in sources:  # CLASSIFIER() = 'A'
+    def _texts(self, operator: str, left: Expression, right: Expression) -> None:
+        """Put two texts that can be compared on the stack: names of variables, or values of columns."""
+        names = [self._is_name(side) for side in (left, right)]
+        if any(names):
             if operator not in ("=", "<>"):
                 raise self.refused("an order of names of variables", "compare them with = or <>")
-            return self._numbered(left), self._numbered(right)
-        if sources[0] != sources[1] or None in sources:
-            raise self.refused("texts of different columns, or constants", _HINT)
-        if sources[0] == "" and operator not in ("=", "<>"):
-            raise self.refused("an order of names of variables", "compare them with = or <>")
-        return left, right
+            for side, is_name in zip((left, right), names, strict=True):
+                if not is_name and not isinstance(side, Const):
+                    raise self.refused("names of variables beside values", None)
+                self._expression(self._numbered(side))
+            return
+        self._share_codes(self._text(left) | self._text(right))
 
-    def _text_source(self, side: Expression) -> str | None:
-        """The column that a text is of, "" for the name of a variable, None for a constant."""
-        match side:
-            case Field(name) if name in self.items:
-                return self.items[name].column or ""
+    def _share_codes(self, attributes: set[int]) -> None:
+        """Let attributes whose texts meet have one dictionary."""
+        cells = [Cell(0, CellKind.FIRST, number) for number in sorted(attributes)]
+        for cell in cells[1:]:
+            key = JoinKey(cells[0], cell)
+            if key not in self.memory.compared:
+                self.memory.compared += (key,)
+
+    def _is_name(self, side: Expression) -> bool:
+        """Whether a text is the name of a variable."""
+        return isinstance(side, Field) and self.items[side.name].column is None
+
+    def _text(self, text: Expression) -> set[int]:
+        """Put a text on the stack; gives the attributes of whose values it may be one.
+
+        A constant is an attribute too, as codes are known while rows come.
+        """
+        match text:
+            case Const(None):
+                self._step(Operator.NULL)
+                return set()
             case Const():
-                return None
-        raise self.refused("functions of texts")
+                number = self._attribute(self.calculated.of(text).name, CODE)
+                self._step(Operator.CURRENT, number)
+                return {number}
+            case Field(name) if self.items[name].column is None:
+                raise self.refused("names of variables beside values", None)
+            case Field(name) if self._own_dtype(name) == pl.String():
+                self._item(name)
+                column = self.operands.get(name)
+                own = self.items[name].column if column is None else column.name
+                return {self._attribute(str(own), CODE)}
+            case Field(name) if self.items[name].function in ("MIN", "MAX"):
+                raise self.refused("an extreme of texts of a type other than String", None)
+            case Coalesce(operands):
+                return self._texts_joined(operands, Operator.COALESCE)
+            case Extreme(greatest, operands):
+                which = Operator.GREATEST_INT if greatest else Operator.LEAST_INT
+                return self._texts_joined(operands, which)
+            case Case(branches, otherwise):
+                found: set[int] = set()
+                for condition, result in branches:
+                    self._expression(condition)
+                    found |= self._text(result)
+                found |= self._text(otherwise)
+                for _ in branches:
+                    self._step(Operator.SELECT)
+                return found
+        number = self._calculated(text)
+        if number == NONE:
+            raise self.refused("a text made of values of several rows")
+        return {number}
+
+    def _texts_joined(self, operands: tuple[Expression, ...], operator: int) -> set[int]:
+        found = self._text(operands[0])
+        for operand in operands[1:]:
+            found |= self._text(operand)
+            self._step(operator)
+        return found
 
     def _numbered(self, side: Expression) -> Expression:
         if not isinstance(side, Const):
@@ -347,6 +357,8 @@ class _Writer:
             self._step(Operator.TO_FLOAT)
         elif kind is Kind.INT and of is Kind.FLOAT:
             self._step(Operator.TO_INT)
+        elif kind is Kind.DATETIME and of is Kind.DATE:
+            pass  # all times are in the same ticks
         elif kind is not of and not (kind is Kind.INT and of in _WHOLE):
             raise self.refused(f"{of.value} as {kind.value}")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from piestream.language.model import Query
 from piestream.language.row_patterns import MatchMode
+from piestream.plan.program import JoinKey
 from piestream.row_patterns.automaton import RowAutomaton
 from piestream.row_patterns.loops.records import Holding, Mode, Register, Step
 
@@ -33,6 +34,8 @@ class RowMemory:
     steps: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     #: By variable, the registers that its condition reads.
     read: dict[str, set[int]] = field(default_factory=dict)
+    #: Texts of two columns that are compared, which have one dictionary.
+    compared: tuple[JoinKey, ...] = ()
     n_words: int = 0
     context: int = 0  # rows before a match that conditions read
     horizon: int = 0  # rows behind the current one

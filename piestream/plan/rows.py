@@ -22,6 +22,7 @@ from piestream.language.row_patterns import (
     SkipMode,
 )
 from piestream.plan.aggregates import Selection
+from piestream.plan.calculated import CalculatedColumn, CalculatedColumns
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn, own_form
 from piestream.plan.join_order import JoinOrders
 from piestream.plan.outputs import (
@@ -81,6 +82,7 @@ class RowPlan:
     attributes: tuple[Attribute, ...]
     outputs: tuple[Output, ...]
     compiled: CompiledQuery
+    calculated: tuple[CalculatedColumn, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -195,15 +197,16 @@ def row_plan(
                 output = errors.attempt(finder.current, name)
                 if output is not None:
                     outputs.append(output)
-    memory = errors.attempt(row_memory, query, columns, finder.attributes)
+    memory = errors.attempt(row_memory, query, columns, time, finder.attributes, finder.calculated)
     errors.raise_all()
     assert memory is not None
     if as_stream:
         outputs += finder.bounds(time)
     program, places = _program(query, automaton, outputs, finder, memory, within, as_stream)
     ticks = Ticks(INT64_MAX if within is None else within, None, (), ())
-    compiled = CompiledQuery(program, places, ticks, JoinOrders((), ()))
-    return RowPlan(tuple(finder.attributes), tuple(outputs), compiled)
+    compiled = CompiledQuery(program, places, ticks, JoinOrders((), ()), keys=memory.compared)
+    attributes = tuple(finder.attributes)
+    return RowPlan(attributes, tuple(outputs), compiled, finder.calculated.all())
 
 
 def _refuse_name(query: Query, name: str) -> None:
@@ -238,6 +241,7 @@ class _Items:
         self.rows: RowPattern = query.rows
         self.columns = columns
         self.attributes: dict[Attribute, int] = {}
+        self.calculated = CalculatedColumns(columns.schema)
         #: What each number stands for: an item, or the column of the result's own row.
         self.numbers: dict[RowItem | str | What, int] = {}
 
@@ -264,19 +268,27 @@ class _Items:
         number = self._number(item)
         if item.column is None and item.function in ("FIRST", "LAST"):
             return VariableName(text, pl.String(), number, self.rows.variables)
+        columns, column = self.columns, item.column
+        if item.expression is not None:
+            found = self.calculated.of(item.expression.typed(columns.schema))
+            column = found.name
+            columns = replace(columns, schema={**columns.schema, column: found.dtype})
         if item.function in ("FIRST", "LAST"):
-            return self._value(text, str(item.column), number, ("column", text), item.function)
-        aggregate = Aggregate(item.function, "", item.column, text)
-        return aggregate_output(self.query, self.columns, aggregate, number, self.attributes)
+            place = ("column", text)
+            return self._value(text, str(column), number, place, item.function, columns)
+        aggregate = Aggregate(item.function, "", column, text)
+        return aggregate_output(self.query, columns, aggregate, number, self.attributes)
 
     def current(self, name: str) -> Output:
         """A column of the row itself."""
-        return self._value(name, name, self._number(name), None, "ALL ROWS PER MATCH")
+        number = self._number(name)
+        return self._value(name, name, number, None, "ALL ROWS PER MATCH", self.columns)
 
     def _value(
-        self, text: str, column: str, number: int, where: tuple[str, ...] | None, clause: str
-    ) -> Output:
-        dtype = self.columns.dtype(column, where or ("all",), clause)
+        self, text: str, column: str, number: int, where: tuple[str, ...] | None, clause: str,
+        columns: InputColumns,
+    ) -> Output:  # fmt: skip
+        dtype = columns.dtype(column, where or ("all",), clause)
         if dtype.is_nested():
             message = f"{clause} cannot give the column {column}: its type is {dtype}"
             raise self.query.fault(where or ("all",), message)

@@ -217,6 +217,11 @@ def _predicates(query: Query) -> Iterator[str]:
             if (symbol.stream, symbol.predicate) != (stream, predicate):
                 continue
             yield f"   {symbol.name}: {_validity(query, symbol)}"
+            if symbol.bridging is not None:
+                yield (
+                    f"   runs that lie at most {symbol.bridging} apart are one interval, "
+                    "whose end is known when no other can follow in time"
+                )
 
 
 def _validity(query: Query, symbol: Symbol) -> str:
@@ -241,6 +246,12 @@ def _validity(query: Query, symbol: Symbol) -> str:
 def _constraints(query: Query) -> Iterator[str]:
     for constraint in query.constraints:
         same = _same(query, constraint)
+        bridged = [n for n in (constraint.x, constraint.y) if query.symbol(n).bridging is not None]
+        if bridged:
+            yield constraint_text(constraint)
+            told = f"{' and '.join(bridged)}, which may have ended or go on"
+            yield f"  no automaton; decided from what is known of the ends of {told}"
+            continue
         automaton = compile_pair(constraint.relations, same)
         pairs = read_by_automaton(constraint.relations, same)
         yield constraint_text(constraint)

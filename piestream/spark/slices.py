@@ -3,7 +3,8 @@
 A match that is reported at ``r`` lies within ``[r - WITHIN, r]``. So a slice that owns the reports
 of ``[b, e)`` begins to read at the last event before ``b - WITHIN``: a run that was on before that
 event gets a wrong start, but one that is too early for any match of the slice, and every later run
-is whole. Each match is reported in exactly one slice, at its own time.
+is whole. With BRIDGING it begins so much earlier, so that it has the end of each run that one in the
+slice goes on with. Each match is reported in exactly one slice, at its own time.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             "a window lasts",
             "leave slices out, or give every symbol a window",
         )
-    within = looks_back + sum(_ticks_back(column) for column in binding.past)
+    bridging = binding.compiled.ticks.bridging
+    within = looks_back + max((b for b in bridging if b is not None), default=0)
+    within += sum(_ticks_back(column) for column in binding.past)
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(
         "min(t)", "max(t)", f"percentile_approx(t, array({shares}), 2000)"

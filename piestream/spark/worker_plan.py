@@ -46,8 +46,13 @@ class WorkerPlan(ABC):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether silence ends intervals: what is open then depends on the time elsewhere."""
-        return any(one.source.max_gap is not None for one in input_readers(self.binding))
+        """Whether time alone brings something: what is known then depends on the time elsewhere."""
+        readers = input_readers(self.binding)
+        return any(one.source.max_gap is not None for one in readers) or any(
+            symbol.bridging is not None
+            for query in (self.query, *(one.binding.query for one in readers))
+            for symbol in query.symbols
+        )
 
     def opened(self, **options: Unpack[StreamKeywords]) -> Stream:
         """A new stream of the query."""

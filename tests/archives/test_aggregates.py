@@ -175,3 +175,18 @@ def test_wrong_aggregates_are_explained(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a span has a length"):
         lake.aggregate("COUNT(*)", every=0)
     assert lake.aggregate('MAX("name") AS top', "COUNT(*) AS n").rows() == [("a", 1)]
+
+
+def test_a_span_of_the_calendar_and_a_file_that_is_gone_are_told(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path / "lake", time="t")
+    lake.append(pl.DataFrame({"t": range(9), "x": range(9)}))
+    with pytest.raises(
+        ps.QueryError, match=r"unknown unit: month \(.*write days; the units are ns, us"
+    ):
+        lake.aggregate("SUM(x)", every="1 month")
+    for path in (tmp_path / "lake" / "rows").iterdir():
+        path.unlink()
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    for ask in (lambda: query.run(lake), lambda: lake.aggregate("SUM(x)", every=4, where="x > 3")):
+        with pytest.raises(ps.StreamError, match=r"a file of the archive .* is missing: .*parquet"):
+            ask()

@@ -109,10 +109,11 @@ def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
         "AVG(speed) OVER 20 EVENTS > 60",
         "AVG(speed) OVER 100 > 60",
         "PREV(AVG(speed) OVER 4 EVENTS) > 60",
+        "speed > 66 BRIDGING 6",
     ],
 )
 @pytest.mark.parametrize("key", ["car", None])
-def test_what_predicates_read_of_earlier_rows_is_read_too(
+def test_what_intervals_need_of_earlier_rows_is_read_too(
     tmp_path: Path, predicate: str, key: str | None
 ) -> None:
     rows = _rows()

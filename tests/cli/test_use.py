@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+import piestream as ps
 from piestream import __version__
 from piestream.demo.command import write_matches
 
@@ -278,3 +282,52 @@ def test_rows_that_are_missing_at_the_end_are_said_and_can_be_had(
     closed = piestream("run", "-q", OPEN, data, "--output-format", "csv", "--at-end", "close")
     assert sorted(closed.stdout.splitlines()[1:]) == ["a,4,1,4", "b,3,2,3", "c,4,3,4"]
     assert "missing" not in closed.stderr
+
+
+def test_what_is_not_there_or_is_called_like_a_pattern(piestream: Any, tmp_path: Path) -> None:
+    query = "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
+    (tmp_path / "empty").mkdir()
+    said = piestream("run", "-q", query, tmp_path / "empty").stderr
+    assert "is a directory, and not of Parquet files alone" in said
+    rows = pl.DataFrame({"t": [1, 2], "x": [5, 0]})
+    rows.write_parquet(tmp_path / "a[1].parquet")
+    rows.with_columns(x=0).write_parquet(tmp_path / "a1.parquet")
+    rows.write_csv(tmp_path / "a[1].csv")
+    for name in ("a[1].parquet", "a[1].csv", "a?1?.parquet"):
+        assert "1 match in" in piestream("run", "-q", query, tmp_path / name).stderr
+    lake = ps.archive(tmp_path / "lake", time="t")
+    lake.append(rows)
+    for path in (tmp_path / "lake" / "rows").iterdir():
+        path.unlink()
+    said = piestream("run", "-q", query, tmp_path / "lake").stderr
+    assert "a file is missing" in said
+    assert "verify() tells all that are" in said
+
+
+def test_a_date_and_a_time_of_day_in_two_columns_are_told_how_to_be_one(
+    piestream: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("Date,Time,x\n2026-01-01,10:00:00,5\n")
+    query = "FROM s ORDER BY ts DEFINE a AS x > 0 PATTERN a WITHIN 9 s"
+    assert '--type "ts=datetime(Date,Time)"' in piestream("run", "-q", query, path).stderr
+    path.write_text("date,hour,x\nnew year,10h,5\n")
+    said = piestream("run", "-q", query.replace("ORDER BY ts", ""), path).stderr
+    assert "no date or datetime column, which could be the time column" in said
+    assert '--type "when=datetime(date,hour)"' in said
+
+
+def test_a_fault_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("t,x\n1,5\n")
+    asked = (
+        "import sys, piestream.compiled.announcement as told\n"
+        "told.Announcement.begin = lambda self: sys.exit('something is compiled')\n"
+        "from piestream.cli.app import app\n"
+        "app()"
+    )
+    query = GOOD.replace("x >", "y >")
+    command = [sys.executable, "-c", asked, "run", "-q", query, str(path)]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert said.stderr.startswith("line 1, column 31: there is no column y")

@@ -33,6 +33,7 @@ def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
             drawn.clock,
             oracle._moments(oracle._untied(query, some, "ts", drawn.ties), "ts", gap, until),
             drawn.stream.truth,
+            until=until,
         )
         for key, some in rows.items()
     }

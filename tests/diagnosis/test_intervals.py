@@ -32,17 +32,22 @@ def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
                 symbols=(symbol,), constraints=(), within=query.within, returns=(),
                 streams=query.streams,
             )  # fmt: skip
-            partition = oracle._Partition(alone, drawn.clock, moments, stream.truth, at_end)
+            partition = oracle._Partition(
+                alone, drawn.clock, moments, stream.truth, at_end, until=until
+            )
             true = partition.true[symbol.name]
             valid = {interval.start for interval in partition.intervals[symbol.name]}
             for start, holds in enumerate(true):
                 if holds and (start == 0 or not true[start - 1]):
                     end = next((k for k in range(start, len(true)) if not true[k]), None)
-                    inside = partition.moments[start:end]
-                    events = sum(moment.row is not None for moment in inside)
-                    last = None if end is None else partition.moments[end].time
+                    known = None if end is None else partition._end_known(symbol.name, end)
+                    if known == len(true):
+                        end = known = None  # it may still go on
+                    last = len(true) - 1 if known is None else known
+                    _, events = partition._so_far(symbol.name, start, last)
+                    until_then = None if end is None else partition.moments[end].endpoint
                     first = partition.moments[start].time
-                    yield symbol.name, key, first, last, start in valid, events
+                    yield symbol.name, key, first, until_then, start in valid, events
 
 
 @pytest.mark.parametrize("at_end", ["open", "close"])

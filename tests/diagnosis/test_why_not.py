@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -115,3 +117,32 @@ def test_partitions_and_times_are_those_of_the_rows() -> None:
         query.why_not(rows, partition={"k": "p"}, between=("2026-01-02", "2026-01-01"))
     with pytest.raises(ValueError, match="its symbols are a"):
         query.why_not(rows, partition={"k": "p"}, near={"b": ("2026-01-01", "2026-01-02")})
+
+
+DATED = pl.DataFrame(
+    {"k": ["p", "q"], "t": [datetime(2026, 1, 1), datetime(2026, 1, 2)], "x": [0, 0]}
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"partition": {"k": "z"}}, "there are no rows of the partition k = z: k is p or q"),
+        ({"partition": {"k": 7}}, "k is a column of String, and 7 is none of its values"),
+        ({"between": (1, 2)}, "between is 1 and 2, but the times in t are dates and times"),
+        ({"near": {"a": (1, 2)}}, "near['a'] is 1 and 2, but the times in t are dates and times"),
+        (
+            {"between": ("then", "now")},
+            "between is 'then' and 'now': write times as in '2026-01-31",
+        ),
+    ],
+)
+def test_a_place_that_is_none_is_refused(where: dict[str, Any], said: str) -> None:
+    query = ps.query("FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 s")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        query.why_not(DATED, **{"partition": {"k": "p"}, **where})
+    with pytest.raises(ValueError, match="k = z: there are no rows at all"):
+        query.why_not(DATED.clear(), partition={"k": "z"})
+    numbered = ps.query("FROM s ORDER BY x DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    with pytest.raises(ValueError, match="the times in x are whole numbers"):
+        numbered.why_not(DATED.head(1), between=("1", "2"))

@@ -10,7 +10,7 @@ import pytest
 
 import piestream as ps
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.engine.timers import InactivityTimers
+from piestream.engine.timers import DeadlineTimers
 from piestream.joins.partition_table import PartitionTable
 from piestream.plan.binding import bind
 from tests.engine.batches import batch_of, detector_of
@@ -30,7 +30,7 @@ class Fleet:
         self.used = self.partitions.column("used")
         self.used[:] = 0
         self.mask, self.last = (self.partitions.column(f) for f in ("mask", "last_time"))
-        self.timers = InactivityTimers(timeout, self.partitions)
+        self.timers = DeadlineTimers(timeout, self.partitions)
         self.timeout = timeout
 
     def event(self, partitions: list[int], time: int, opened: list[bool]) -> None:

@@ -281,3 +281,17 @@ def test_a_missing_key_is_an_error_not_a_null() -> None:
 def test_lag_is_called_prev_here() -> None:
     with pytest.raises(QueryError, match=r"LAG is not a function[\s\S]*did you mean PREV"):
         Predicate.parse("x > LAG(x)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COALESCE(name, other) <> 'q'",
+        "CASE WHEN x > 1 THEN a ELSE b END = 'q'",
+        "GREATEST(a, b) > 5",
+        "NULLIF(a, b) < 5",
+    ],
+)
+def test_columns_of_unknown_types_are_not_taken_to_be_missing(text: str) -> None:
+    assert not Predicate.parse(text).is_never_true
+    assert "NULL AS" not in Predicate.parse(text).to_spark_sql()

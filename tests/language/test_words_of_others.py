@@ -231,3 +231,41 @@ def test_help_and_errors_call_the_function_by_its_public_name() -> None:
 def test_a_query_is_made_of_a_text_by_ps_query() -> None:
     with pytest.raises(TypeError, match=r"ps\.query\(text\)"):
         ps.Query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 5")  # type: ignore[call-arg, arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rest", "answer"),
+    [
+        ("AND b.ts - a.te <= '10 s' WITHIN 60", "needs a duration, not '10 s' = write it as 10 s"),
+        ("AND b.ts - a.te BETWEEN '1 s' AND '9 s' WITHIN 60", "needs a duration, not '1 s' = write it as 1 s"),
+        ("AND ABS(b.ts - a.te) <= 10 WITHIN 60", "takes no ABS = write BETWEEN with both"),
+        ("WITHIN 60 RETURN AVG(a.v*2)", "AVG takes one column, and no calculation with it = make a column of it first"),
+        ("WITHIN 60 RETURN AVG(a.v) * 2 + MAX(ABS(a.v)) AS k", "MAX takes one column, and no calculation"),
+        ("WITHIN 60 RETURN a.duration", "the duration of the interval is DURATION(a); of a column write FIRST(a.duration)"),
+        ("WITHIN 60 WHERE a.length > 5", "the length of the interval is DURATION(a)"),
+    ],
+)  # fmt: skip
+def test_distances_and_values_of_a_match(rest: str, answer: str) -> None:
+    assert answer in fault(
+        f"FROM s ORDER BY t DEFINE a AS x > 1, b AS y > 1 PATTERN a before b {rest}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "answer"),
+    [
+        ("", "WHERE n > 3", "WHERE does not go with MATCH_RECOGNIZE alone = filter the result"),
+        ("", "AS m WHERE m.n > 3", "WHERE does not go with MATCH_RECOGNIZE alone = filter the result"),
+        ("", "WITHIN 5 min", "WITHIN does not go with MATCH_RECOGNIZE alone = write it in the brackets"),
+        ("", "ORDER BY n", "ORDER BY does not go with MATCH_RECOGNIZE alone = write it in the brackets"),
+        ("", "RETURN n", "MEASURES in its brackets says what a row of the result holds"),
+        ("", "LIMIT 3", "take the first rows of the result"),
+        ("SELECT *", "", "there is no clause SELECT = leave it out: MEASURES in the brackets"),
+        ("SELECT n, m.x", "AS m", "there is no clause SELECT = leave it out: MEASURES in the brackets"),
+    ],
+)  # fmt: skip
+def test_clauses_around_a_row_pattern_alone_are_one_fault(
+    before: str, behind: str, answer: str
+) -> None:
+    rows = "MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS x > 1)"
+    assert answer in fault(f"{before} FROM s {rows} {behind}")

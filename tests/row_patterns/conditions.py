@@ -16,6 +16,7 @@ from piestream.expressions.syntax import (
     Column,
     Comparison,
     Is,
+    Like,
     Literal,
     Minus,
     Node,
@@ -35,6 +36,43 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
+
+
+def _ln(x: float) -> float | None:
+    return math.log(x) if x > 0 else None
+
+
+def _rounded(x: float, digits: int = 0) -> float:
+    scaled = abs(x) * 10**digits
+    whole = math.floor(scaled)
+    whole += scaled - whole >= 0.5
+    return math.copysign(whole, x) / 10**digits
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ABS": abs,
+    "CEIL": math.ceil,
+    "EXP": math.exp,
+    "FLOOR": math.floor,
+    "LENGTH": len,
+    "LN": _ln,
+    "LOWER": str.lower,
+    "POWER": lambda x, y: x**y if x > 0 or y > 0 else math.inf if x == 0 and y < 0 else 1.0,
+    "REVERSE": lambda text: text[::-1],
+    "ROUND": _rounded,
+    "SIGN": lambda x: (x > 0) - (x < 0),
+    "SQRT": lambda x: math.sqrt(x) if x >= 0 else None,
+    "UPPER": str.upper,
+}
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """Whether a text is like a pattern; the first part of it decides how much of the text is taken."""
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(_is_like(text[n:], pattern[1:]) for n in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("_", text[0]) and _is_like(text[1:], pattern[1:])
 
 
 def evaluated(
@@ -64,6 +102,9 @@ def evaluated(
         case Is(operand, Literal(None)):
             return of(operand) is None
         case Choice(form, operands):
+            if form.value == "NULLIF":
+                first, second = map(of, operands)
+                return None if first == second else first
             known = [value for value in map(of, operands) if value is not None]
             if form.value == "COALESCE":
                 return known[0] if known else None
@@ -102,9 +143,12 @@ def _calculated(node: Node, of: Callable[[Node], Any]) -> Any:
         case Minus(operand):
             value = of(operand)
             return None if value is None else -value
-        case Call("ABS", (operand,)):
+        case Call(name, operands):
+            values = [of(operand) for operand in operands]
+            return None if None in values else _FUNCTIONS[name](*values)
+        case Like(operand, pattern):
             value = of(operand)
-            return None if value is None else abs(value)
+            return None if value is None else _is_like(value, pattern)
     raise AssertionError(f"the oracle does not know {node}")
 
 

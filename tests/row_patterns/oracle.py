@@ -32,6 +32,8 @@ from tests.row_patterns.conditions import evaluated
 
 __all__ = ["KnownMatch", "Match", "certain", "item_value", "known_matches", "matches", "results"]
 
+#: Nanoseconds of a tick, of the queries in which lengths of time stand.
+TICK = 1_000_000_000
 #: A row: its time, the values of its columns, and the variables whose conditions hold.
 Row = Mapping[str, Any]
 #: Which variable each row of a match is, and whether it is excluded.
@@ -123,8 +125,11 @@ class _Partition:
             return name in self.rows[at + len(way) - 1]["holds"]
         match = Match(at, way, self.number)
         items = dict(condition.all_items)
+        lengths = {text: length.amount // TICK for text, length in condition.lengths}
 
         def value_of(text: str) -> Any:
+            if text in lengths:
+                return lengths[text]
             return item_value(self.pattern, self.rows, match, len(way), items[text])
 
         return evaluated(condition.tree, value_of) is True
@@ -296,11 +301,19 @@ def item_value(
         if item.column is None:
             return match.path[place][0]
         row = match.first + place + item.shift
-        return _known(partition[row][item.column]) if 0 <= row < len(partition) else None
+        return _value(partition[row], item) if 0 <= row < len(partition) else None
     if item.column is None:
         return len(mine)
-    values = [_known(partition[match.first + n][item.column]) for n in mine]
+    values = [_value(partition[match.first + n], item) for n in mine]
     return _aggregate(item.function, [value for value in values if value is not None])
+
+
+def _value(row: Row, item: RowItem) -> Any:
+    """The value of a row that an item reads: of a column, or of an expression over columns."""
+    if item.expression is not None:
+        return _known(evaluated(item.expression.tree, row.__getitem__))
+    assert item.column is not None
+    return _known(row[item.column])
 
 
 def _known(value: Any) -> Any:

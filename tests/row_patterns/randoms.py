@@ -47,7 +47,8 @@ _ITEMS = (
     "FIRST({v}.x)", "LAST({v}.x)", "FIRST({v}.x, 1)", "LAST({v}.x, 1)", "PREV({v}.x)",
     "NEXT({v}.x, 2)", "PREV(FIRST({v}.x), 2)", "x", "FIRST(x)", "COUNT(*)", "COUNT({v}.*)",
     "COUNT({v}.x)", "SUM({v}.x)", "MIN(x)", "MAX({v}.x)", "AVG({v}.x)", "CLASSIFIER()",
-    "MATCH_NUMBER()", "CLASSIFIER({v})", "LAST({v}.name)",
+    "MATCH_NUMBER()", "CLASSIFIER({v})", "LAST({v}.name)", "SUM({v}.x * 2)", "MAX(x + x)",
+    "LAST(UPPER({v}.name))", "PREV({v}.x + 1)", "COUNT(NULLIF({v}.x, 1))", "AVG({v}.x / 2)",
 )  # fmt: skip
 
 
@@ -62,7 +63,32 @@ _ATOMS = (
     "x + {w}.x BETWEEN 1 AND {k}", "GREATEST(x, {w}.x) IN (1, {k})", "x * 2 {op} SUM({w}.x) % 3",
     "CASE WHEN {w}.x > 1 THEN x {op} 2 ELSE b END", "x / {w}.x {op} 1",
 )  # fmt: skip
-_AHEAD = ("NEXT(x) {op} x", "NEXT({w}.x) {op} x", "NEXT(x, 2) IS NULL", "NEXT(FIRST({w}.x)) {op} 2")
+#: Those in which values of several rows meet lengths of time, texts, functions and expressions.
+_RICHER = (
+    "t - {w}.t {op} {k} s", "{w}.t - PREV({w}.t) {op} INTERVAL '{k}' SECOND", "t - PREV(t) {op} {k} s",
+    "t - FIRST({w}.t) BETWEEN 1 s AND {k} s", "{w}.name = 'p'", "{w}.name <> 'q'", "{w}.name < 'q'",
+    "{w}.name IN ('p', 'r')", "{w}.name LIKE 'p%'", "FIRST({w}.name) NOT LIKE '_'",
+    "UPPER({w}.name) = UPPER(name)", "name = LOWER({w}.name)", "REVERSE({w}.name) <= name",
+    "LENGTH({w}.name) + x {op} 2", "COALESCE({w}.name, 'z') = 'z'", "{w}.name IS NULL AND x {op} {k}",
+    "SUM({w}.x * 2) {op} {k}", "AVG({w}.x + 1) {op} x", "MAX({w}.x % 3) {op} x - 1",
+    "COUNT(NULLIF({w}.x, 2)) {op} {k}", "MIN(UPPER({w}.name)) = 'P'", "PREV({w}.x * 2, 2) {op} x",
+    "PREV(x + 1) {op} {w}.x", "FIRST({w}.x * 3) {op} x", "LAST({w}.x - 1, 1) {op} x",
+    "ROUND(x / {w}.x, 1) {op} 1", "FLOOR(x / {w}.x) {op} 1", "CEIL({w}.x / 2.0) {op} x / 2",
+    "SIGN(x - {w}.x) {op} 0", "EXP(x - {w}.x) {op} 1", "LN({w}.x) {op} x / 2", "SQRT(x + {w}.x) {op} 2",
+    "POWER(x, {w}.x) {op} 4", "COALESCE({w}.x, x, 1) {op} {k}", "({w}.name = 'p') = a",
+    "CASE WHEN {w}.name = 'q' THEN {w}.x ELSE x END {op} 2", "NOT {w}.a OR x {op} {k}",
+    "LEAST(x, LENGTH({w}.name)) {op} 1", "MAX({w}.name) = name", "COALESCE({w}.name, name) = 'p'", "GREATEST({w}.name, name) < 'q'",
+    "CASE WHEN x > 1 THEN name ELSE {w}.name END <> 'q'", "MIN(name) > 'p' OR {w}.x {op} {k}",
+)  # fmt: skip
+_AHEAD = (
+    "NEXT(x + 1) {op} {w}.x",
+    "NEXT(name) = {w}.name",
+    "NEXT(t) - {w}.t {op} {k} s",
+    "NEXT(x) {op} x",
+    "NEXT({w}.x) {op} x",
+    "NEXT(x, 2) IS NULL",
+    "NEXT(FIRST({w}.x)) {op} 2",
+)
 #: Conditions that a row to come can fulfil, whatever the match so far.
 _OPEN = (
     "x {way} COALESCE({w}.x, 2)", "x {way} COALESCE(LAST({w}.x, 1), 2)",
@@ -120,7 +146,8 @@ def random_condition(
         return variable.lower()
 
     def atom() -> str:
-        form = random.choice(_AHEAD if ahead and random.random() < 0.2 else _ATOMS)
+        forms = random.choice((_ATOMS, _RICHER))
+        form = random.choice(_AHEAD if ahead and random.random() < 0.2 else forms)
         return form.format(
             v=variable, w=random.choice(used), u=random.choice(used), k=random.randint(0, 4),
             op=random.choice(["<", "<=", ">", ">=", "=", "<>"]),
@@ -180,7 +207,7 @@ def _text(random: Random, memory: bool, ahead: bool, is_open: bool) -> str:
             conditions = {n: c.replace("MATCH_NUMBER()", "1") for n, c in conditions.items()}
     defines = ", ".join(f"{name} AS {condition}" for name, condition in conditions.items())
     return (
-        f"FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES {', '.join(measures)} {output} "
+        f"FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t UNIT s MEASURES {', '.join(measures)} {output} "
         f"{skip} {mode} PATTERN ({pattern}) {subset} {within} DEFINE {defines})"
     )
 

@@ -136,7 +136,7 @@ def test_a_time_line_has_a_lane_for_each_variable() -> None:
         query.timeline(rows, query.run(rows))
     told = with_endpoints(query)
     given = told.timeline(rows, told.run(rows)).scene
-    assert [(match.start, match.end) for match in given.matches] == [(0, 4), (1, 4), (5, 7), (6, 7)]
+    assert [(match.start, match.end) for match in given.matches] == [(0, 3), (1, 3), (5, 7), (6, 7)]
     assert [i.symbol for i in given.matches[0].intervals] == ["A", "B"]  # and no row of C
 
 

@@ -92,7 +92,9 @@ _NEXT = "AFTER MATCH SKIP TO NEXT ROW"
         (_with(measures="Q.x AS y"), "Q is not a variable of the pattern"),
         (_with(measures="A.x"), "a measure needs a name"),
         (_with(measures="A.x AS y, A.x AS y"), "there are two measures y"),
-        (_with(measures="SUM(A.x * 2) AS y"), "SUM takes one column here"),
+        (_with(measures="SUM(A.x * B.x) AS y"), "B is not a variable of the pattern"),
+        (_with("A B", measures="SUM(A.x * B.x) AS y"), "not of rows of A and B"),
+        (_with(measures="SUM(A.x * x) AS y"), "not of rows of A and any variable"),
         (_with(measures="SUM(*) AS y"), "only COUNT takes *"),
         (_with(measures="COUNT(DISTINCT A.x) AS y"), "DISTINCT is not supported"),
         (_with(measures="FIRST(A.x, -1) AS y"), "FIRST takes a whole number behind the comma"),
@@ -124,7 +126,8 @@ _NEXT = "AFTER MATCH SKIP TO NEXT ROW"
         (_with("A {- B -}", more="ALL ROWS PER MATCH WITH UNMATCHED ROWS"), "with an exclusion"),
         (_with(more="SUBSET S = (A, Z)"), "Z is not in the pattern"),
         (_with(more="PATTERN (A)"), "PATTERN is given twice"),
-        (_with() + " WITHIN 5", "the matches of this row pattern have no name"),
+        (_with() + " WITHIN 5", "WITHIN does not go with MATCH_RECOGNIZE alone"),
+        (_with() + " DEFINE a AS y > 1", "the matches of this row pattern have no name"),
         (_with().replace("FROM t", "FROM t FROM a TO b"), "does not belong after FROM"),
         ("FROM t MATCH_RECOGNIZE (ORDER BY ts)", "PATTERN is missing"),
         ("FROM t ORDER BY ts MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE does not belong"),
@@ -168,11 +171,3 @@ def test_a_column_that_is_missing_is_named_with_its_place() -> None:
 def test_a_pattern_that_is_too_large_is_refused() -> None:
     with pytest.raises(ps.QueryError, match="the pattern is too large"):
         ps.query(_with("((A{10}){10}){20}")).run([{"ts": 1, "x": 1}])
-
-
-def test_what_looks_into_a_pattern_of_intervals_refuses_a_row_pattern() -> None:
-    query, rows = ps.query(_V_SHAPE), [{"symbol": "a", "ts": 1, "price": 1.0}]
-    with pytest.raises(ps.QueryError, match="takes patterns of intervals, no row patterns"):
-        query.report(rows)
-    with pytest.raises(ps.QueryError, match="cannot be exported"):
-        query.export([], "trace")

@@ -24,7 +24,7 @@ def _as_stream(text: str, within: bool) -> ps.Query:
     if not within:
         kept.append(f"WITHIN {_WITHIN}")
     return ps.query(f"""
-        FROM s ORDER BY t WITH s MATCH_RECOGNIZE (MEASURES COUNT(*) AS n {" ".join(kept)}) AS v
+        FROM s ORDER BY t UNIT s WITH s MATCH_RECOGNIZE (MEASURES COUNT(*) AS n {" ".join(kept)}) AS v
         PARTITION BY k DEFINE m AS v PATTERN m WITHIN 1000 EMIT ON COMPLETION RETURN m.ts, m.te
     """)
 
@@ -107,3 +107,17 @@ def test_the_threads_of_a_long_push_take_no_more_than_those_of_short_ones(
     assert found[0].equals(found[1])
     assert len(found[0]) > 10_000
     assert sizes[0] < 2 * sizes[1]
+
+
+def test_rows_that_wait_for_others_are_within_their_match_whatever_the_time() -> None:
+    query = ps.query("""
+        FROM s MATCH_RECOGNIZE (
+            ORDER BY t MEASURES COUNT(*) AS n, NEXT(LAST(t), 2) AS behind
+            AFTER MATCH SKIP TO NEXT ROW INCREMENTAL MATCH
+            PATTERN (A+) WITHIN 1 DEFINE A AS A.t >= FIRST(A.t))
+    """)
+    rows = [{"t": t} for t in (6, 7, 9, 11)]
+    session = query.open()
+    found = [row for event in rows for row in session.push(event)] + session.close()
+    assert found == query.run(rows)
+    assert found[1] == {"n": 2, "behind": 11}

@@ -42,7 +42,7 @@ def _check(cases: dict[int, Case], found: pl.DataFrame) -> None:
         assert own == expected_rows(case), f"{case.query}, partition {key}"
 
 
-@pytest.mark.parametrize(("seed", "memory"), [*((seed, False) for seed in _BOUNDED), (21, True)])
+@pytest.mark.parametrize(("seed", "memory"), [*((seed, False) for seed in _BOUNDED), (18, True)])
 def test_a_bounded_frame_gives_the_matches_of_the_oracle(
     spark: Any, seed: int, memory: bool
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_bounded_frame_gives_the_matches_of_the_oracle(
     _check(cases, rows_of(found))
 
 
-@pytest.mark.parametrize(("seed", "memory"), [*((seed, False) for seed in _STREAMED), (12, True)])
+@pytest.mark.parametrize(("seed", "memory"), [*((seed, False) for seed in _STREAMED), (31, True)])
 def test_a_stream_gives_the_matches_of_the_oracle_exactly_once(
     spark: Any, seed: int, memory: bool, tmp_path: Path
 ) -> None:

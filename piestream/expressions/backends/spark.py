@@ -39,7 +39,7 @@ from piestream.expressions.typed import (
 )
 from piestream.expressions.types import Kind, Type
 
-__all__ = ["spark_sql"]
+__all__ = ["spark_sql", "spark_value"]
 
 _TYPES = {
     Kind.BOOL: "BOOLEAN",
@@ -58,6 +58,11 @@ def spark_sql(expression: Expression, past_prefix: str) -> str:
     What reads the past is read from the column of the prefix and its key.
     """
     return f"coalesce({_Writer(past_prefix).write(expression)}, false)"
+
+
+def spark_value(expression: Expression) -> str:
+    """An expression of one row that may give a value of any type, as Spark SQL."""
+    return _Writer("").clean(expression)
 
 
 class _Writer:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.compiled.primitives import as_floats, at_word
 from piestream.compiled.records import Words, kernel
@@ -9,6 +13,8 @@ from piestream.row_patterns.loops.records import Operator, Truth
 
 __all__ = ["change", "combine", "select"]
 
+#: From 2**52 on every float is whole.
+_ALL_WHOLE = 2.0**52
 _PENDING, _KNOWN, _NULL = int(Truth.PENDING), int(Truth.KNOWN), int(Truth.NULL)
 
 
@@ -22,7 +28,53 @@ def _truncate(value: float, top: Words) -> None:
 
 
 @kernel
-def change(operator: int, top: Words) -> None:
+def _rounded_whole(value: float) -> float:
+    if not abs(value) < _ALL_WHOLE:
+        return value
+    whole: float = np.floor(abs(value))
+    if abs(value) - whole >= 0.5:
+        whole += 1.0
+    return whole if value >= 0.0 else -whole
+
+
+@kernel
+def _rounded(value: float, digits: int) -> float:
+    """The nearest number of so many digits behind the point; halves away from zero."""
+    if digits > 0:
+        scale = 10.0**digits
+        return _rounded_whole(value * scale) / scale
+    return _rounded_whole(value)
+
+
+@kernel
+def _function(operator: int, operand: int, value: float, top: Words) -> None:
+    """A function of a float."""
+    values = as_floats(at_word(top, 1))
+    if operator == Operator.ABS_FLOAT:
+        values[0] = abs(value)
+    elif operator == Operator.FLOOR:
+        values[0] = np.floor(value)
+    elif operator == Operator.CEILING:
+        values[0] = np.ceil(value)
+    elif operator == Operator.ROUND:
+        values[0] = _rounded(value, operand)
+    elif operator == Operator.EXPONENTIAL:
+        values[0] = math.exp(value)
+    elif operator == Operator.SIGN_FLOAT:
+        top[1] = 1 if value > 0.0 else -1 if value < 0.0 else 0
+    elif operator == Operator.LOGARITHM:
+        if value > 0.0:
+            values[0] = math.log(value)
+        else:
+            top[0] = _NULL
+    elif value >= 0.0:
+        values[0] = np.sqrt(value)
+    else:
+        top[0] = _NULL
+
+
+@kernel
+def change(operator: int, operand: int, top: Words) -> None:
     """Make another value of the one at the top."""
     if operator == Operator.IS_NULL:
         if top[0] != _PENDING:
@@ -42,12 +94,10 @@ def change(operator: int, top: Words) -> None:
         if top[1] == INT64_MIN:
             top[0] = _NULL
         top[1] = abs(top[1])
-    elif operator == Operator.ABS_FLOAT:
-        values[0] = abs(values[0])
-    elif values[0] >= 0.0:
-        values[0] = values[0] ** 0.5
+    elif operator == Operator.SIGN_INT:
+        top[1] = 1 if top[1] > 0 else -1 if top[1] < 0 else 0
     else:
-        top[0] = _NULL
+        _function(operator, operand, values[0], top)
 
 
 @kernel
@@ -116,6 +166,8 @@ def _calculate_float(operator: int, x: float, y: float, result: Words) -> None:
         values[0] = x - y
     elif operator == Operator.MULTIPLY_FLOAT:
         values[0] = x * y
+    elif operator == Operator.POWER:
+        values[0] = x**y
     elif y == 0.0:
         result[0] = _NULL
     else:

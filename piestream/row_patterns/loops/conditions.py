@@ -208,7 +208,7 @@ def truth_of(
             _put(program, operator, step.operand, step.other, words, reading, rows, top)
             height += 1
         elif operator < Operator.AND:
-            change(operator, at_word(stack, 2 * height - 2))
+            change(operator, step.operand, at_word(stack, 2 * height - 2))
         elif operator < Operator.SELECT:
             height -= 1
             combine(operator, at_word(stack, 2 * height - 2), at_word(stack, 2 * height))

@@ -318,7 +318,11 @@ def _give_incremental(
         last = min(row + ahead, partition.count - 1)
         found.known = max(found.known, _time_at(program, partition, last, store))
         _give(program, partition, search, found, store)
-    _drop_outdated(program, partition, search.now, store)
+    now = search.now
+    if partition.followed_until - partition.dropped < partition.count:  # rows that wait for others
+        unread = partition.followed_until - partition.dropped
+        now = min(now, _time_at(program, partition, unread, store))
+    _drop_outdated(program, partition, now, store)
     first = partition.followed_until
     if partition.n_following > 0:
         first = thread_at(program, pointer(store[THREADS]), 0).start

@@ -129,6 +129,13 @@ class Operator(IntEnum):
     ABS_INT = 24
     ABS_FLOAT = 25
     ROOT = 26
+    FLOOR = 27
+    CEILING = 28
+    ROUND = 29  # to so many digits
+    EXPONENTIAL = 30
+    LOGARITHM = 31
+    SIGN_INT = 32
+    SIGN_FLOAT = 33
     AND = 40  # others make one value of two
     OR = 41
     COALESCE = 42
@@ -148,6 +155,7 @@ class Operator(IntEnum):
     SUBTRACT_FLOAT = 65
     MULTIPLY_FLOAT = 66
     DIVIDE = 67
+    POWER = 68
     GREATEST_INT = 70
     LEAST_INT = 71
     GREATEST_FLOAT = 72

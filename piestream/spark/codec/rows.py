@@ -12,7 +12,9 @@ from pyspark.sql import types as spark
 
 from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.backends import spark_text
+from piestream.expressions.types import Kind
 from piestream.plan.binding import Binding
+from piestream.plan.calculated import CalculatedColumn
 from piestream.plan.columns import CODE, FLOAT
 from piestream.plan.outputs import Output
 from piestream.spark.codec.columns import (
@@ -124,10 +126,17 @@ def input_codec(
     values: dict[int, str] = {}
     bits = {bit: distinct[number].to_spark_sql(binding.schema) for bit, number in enumerate(early)}
 
+    calculated = {column.name: column for column in binding.calculated}
+
     def add(name: str, source: str, dtype: pl.DataType, sql: str | None = None) -> None:
         # NaN is a missing value in every engine (SPEC 2.3), so it may stand for NULL here.
         codec = layout.codec(dtype, null_as_nan=True)
-        codec.encode_sql((source,), types[source], values, bits, sql)
+        if source in calculated:
+            sql = calculated[source].spark_sql
+            type = calculated_type(calculated[source], types)
+        else:
+            type = types[source]
+        codec.encode_sql((source,), type, values, bits, sql)
         columns.append((name, codec))
 
     for name in binding.query.partition_by:
@@ -136,7 +145,7 @@ def input_codec(
         add(SEQUENCE, binding.sequence.name, binding.sequence.dtype)
         columns[-1] = (SEQUENCE, _as_count(columns[-1][1]))
     for number, attribute in enumerate(binding.attributes):
-        dtype = pl.Float64() if attribute.form == FLOAT else binding.schema[attribute.name]
+        dtype = pl.Float64() if attribute.form == FLOAT else binding.attribute_types[attribute.name]
         add(f"{ATTRIBUTE}{number}", attribute.name, dtype)
         if attribute.form not in (FLOAT, CODE):  # the detector wants its count, not the value
             name, codec = columns[-1]
@@ -155,6 +164,25 @@ def input_codec(
     )
     encoded = [f"{values[wire]} AS v{wire}" for wire in sorted(values)]
     return row_codec, encoded + mask_sql(bits, row_codec.words)
+
+
+_SPARK_TYPES: Mapping[Kind, spark.DataType] = {
+    Kind.BOOL: spark.BooleanType(),
+    Kind.INT: spark.LongType(),
+    Kind.FLOAT: spark.DoubleType(),
+    Kind.STRING: spark.StringType(),
+}
+
+
+def calculated_type(
+    column: CalculatedColumn, types: Mapping[str, spark.DataType]
+) -> spark.DataType:
+    """What Spark calculates; times are of the type of a column that is read."""
+    kind = column.typed.type.kind
+    if kind in _SPARK_TYPES:
+        return _SPARK_TYPES[kind]
+    own = next(name for name, dtype in column.schema.items() if dtype == column.dtype)
+    return types[own]
 
 
 def _as_count(codec: ColumnCodec) -> ColumnCodec:

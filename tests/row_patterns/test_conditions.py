@@ -1,0 +1,154 @@
+"""Conditions that join values of several rows: times, texts, functions, expressions."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+import piestream as ps
+
+_START = datetime(2026, 3, 29, 0, 30)
+
+
+def _found(
+    conditions: str, rows: pl.DataFrame, pattern: str = "A B", **given: Any
+) -> list[tuple[Any, ...]]:
+    """The numbers of the first and the last rows of matches, of a frame and of single events."""
+    query = ps.query(
+        f"FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(n) AS first, LAST(n) AS last "
+        f"AFTER MATCH SKIP TO NEXT ROW PATTERN ({pattern}) DEFINE {conditions})",
+        **given,
+    )
+    assert ps.query(str(query)) == query
+    found = query.run(rows)
+    session = query.open(schema=dict(rows.schema))
+    given_rows = [tuple(row.values()) for event in rows.to_dicts() for row in session.push(event)]
+    given_rows += [tuple(row.values()) for row in session.close()]
+    assert given_rows == found.rows()
+    return found.rows()
+
+
+def _rows(seconds: list[int], **columns: Any) -> pl.DataFrame:
+    times = [_START + timedelta(seconds=s) for s in seconds]
+    return pl.DataFrame({"n": range(len(seconds)), "ts": times, **columns})
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "B.ts - A.ts <= 10 s",
+        "B.ts - A.ts <= INTERVAL '10' SECOND",
+        "LAST(B.ts) - FIRST(A.ts) <= INTERVAL '10 seconds'",
+        "NOT B.ts - A.ts > 0.5 min - 20 s",
+        "(B.ts - A.ts) * 2 BETWEEN 0 AND 20 s",
+        "B.ts - PREV(B.ts) <= :most",
+        "ABS(A.ts - B.ts) <= 10000 ms",
+    ],
+)
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_a_difference_of_times_is_compared_with_a_length(condition: str, unit: Any) -> None:
+    rows = _rows([0, 10, 21, 25, 40]).with_columns(pl.col("ts").dt.cast_time_unit(unit))
+    given = {"most": timedelta(seconds=10)} if ":most" in condition else {}
+    assert _found(f"B AS {condition}", rows, **given) == [(0, 1), (2, 3)]
+
+
+def test_times_of_other_units_and_dates_meet() -> None:
+    rows = _rows([0, 10, 21, 40]).with_columns(
+        seen=pl.col("ts").dt.cast_time_unit("ms"), day=pl.lit(date(2026, 3, 29))
+    )
+    assert _found("B AS B.ts - A.seen <= 11 s AND B.seen > A.ts", rows) == [(0, 1), (1, 2)]
+    assert _found("B AS B.ts - A.day > 30 min + 15 s", rows) == [(1, 2), (2, 3)]
+    assert _found("B AS B.day - A.day = 0 d AND A.seen < B.seen", rows) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_times_of_a_zone_are_instants() -> None:
+    rows = _rows([0, 1800, 5400, 9000]).with_columns(
+        pl.col("ts").dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Berlin")
+    )
+    assert _found("B AS B.ts - A.ts <= 1 h", rows) == [(0, 1), (1, 2), (2, 3)]
+    assert _found("B AS A.ts >= '2026-03-29 01:00+00:00'", rows) == [(1, 2), (2, 3)]
+    assert rows["ts"][0] == datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
+
+
+def test_dates_have_lengths_of_days() -> None:
+    rows = pl.DataFrame(
+        {"n": [0, 1, 2], "ts": [date(2026, 1, 1), date(2026, 1, 3), date(2026, 1, 10)]}
+    )
+    assert _found("B AS B.ts - A.ts <= 2 d", rows) == [(0, 1)]
+
+
+def test_a_length_needs_a_unit_that_is_known() -> None:
+    rows = _rows([0, 10])
+    with pytest.raises(ps.QueryError, match="cannot mix a length of time and a number"):
+        _found("B AS B.ts - A.ts <= 10", rows)
+    ticks = rows.with_columns(ts=pl.col("n"))
+    assert _found("B AS B.ts - A.ts <= 10", ticks) == [(0, 1)]
+    with pytest.raises(ps.QueryError, match="declare the unit"):
+        _found("B AS B.ts - A.ts <= 10 s", ticks)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("A.kind = 'x' AND B.kind <> A.kind", [(0, 1)]),
+        ("A.kind LIKE 'x%' AND UPPER(A.kind) = 'X'", [(0, 1), (2, 3)]),
+        ("B.kind IN (A.kind, 'z')", [(2, 3)]),
+        ("B.kind = A.sort", [(1, 2)]),
+        ("LOWER(B.kind) = CONCAT(A.sort, '')", [(1, 2)]),
+        ("COALESCE(A.sort, B.kind) = 'x'", [(1, 2), (2, 3)]),
+        ("A.sort IS NULL", [(2, 3)]),
+        ("LENGTH(A.sort) < LENGTH(B.sort)", []),
+        ("NOT A.ok AND B.ok", [(1, 2)]),
+        ("A.amount > 1.5", [(1, 2), (2, 3)]),
+        ("A.huge = 18446744073709551615", [(0, 1)]),
+        ("EXTRACT(MINUTE FROM A.ts) = 30 AND A.ts < '2026-03-29 00:30:15'", [(0, 1), (1, 2)]),
+    ],
+)
+def test_texts_and_other_values_of_other_rows(
+    condition: str, expected: list[tuple[int, int]]
+) -> None:
+    rows = _rows(
+        [0, 10, 21, 25],
+        kind=["x", "y", "x", "x"],
+        sort=pl.Series(["w", "x", None, "zz"], dtype=pl.Enum(["zz", "x", "w"])),
+        ok=[True, False, True, False],
+        amount=pl.Series(["1.5", "2.5", "3.5", "1"]).cast(pl.Decimal(10, 2)),
+        huge=pl.Series([2**64 - 1, 1, 2, 3], dtype=pl.UInt64),
+    )
+    assert _found(f"B AS {condition}", rows) == expected
+
+
+def test_aggregates_and_navigations_take_expressions() -> None:
+    rows = _rows([0, 10, 20, 30, 40], price=[5, 4, 6, 1, 2], volume=[1, 2, 3, 4, 5])
+    query = ps.query("""
+        FROM s MATCH_RECOGNIZE (
+            ORDER BY ts
+            MEASURES SUM(A.price * A.volume) / SUM(A.volume) AS mean, FIRST(A.price * 2) AS first,
+                     MAX(PRICE.price - 1) AS most, PREV(A.price + 1, 2) AS before, COUNT(*) AS n
+            PATTERN (A+ B) SUBSET PRICE = (A, B)
+            DEFINE A AS AVG(A.price * 2) > 8, B AS NEXT(B.price * 2) > PREV(A.price + 0, 1) - 9)
+    """)
+    assert ps.query(str(query)) == query
+    assert query.run(rows).rows() == [((5 + 8 + 18) / 6, 10, 5, 6, 4)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("CONCAT(A.kind, B.kind) = 'xy'", "a text made of values of several rows"),
+        ("A.kind LIKE 'x' OR LOG10(A.n / B.n) > 1", "LOG10 of values of several rows"),
+        ("SUM(A.n * B.n) > 1", "SUM takes an expression of one row, not of rows of A and B"),
+        ("SUM(PREV(A.n)) > 1", "PREV inside SUM reads other rows than SUM does"),
+        ("SUM(1 + 1) > A.n", "SUM takes an expression that reads a column"),
+        ("CLASSIFIER(A) < 'A'", "an order of names of variables"),
+        ("COALESCE(CLASSIFIER(A), A.kind) = 'A'", "names of variables beside values"),
+        ("SUM(A.n) OVER 3 EVENTS > B.n", "windows beside values of other rows"),
+    ],
+)
+def test_what_conditions_cannot_say_is_refused(condition: str, message: str) -> None:
+    rows = _rows([0, 10], kind=["x", "y"])
+    with pytest.raises(ps.QueryError, match=message):
+        _found(f"B AS {condition}", rows)

@@ -1,0 +1,136 @@
+"""BRIDGING: what is known of a run that may go on, and when."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.errors import StateError
+from piestream.joins.records import Bridges
+
+LEVEL = (
+    "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a BRIDGING 5 PATTERN a WITHIN 90 {}RETURN a.te"
+)
+
+
+def _events(*rows: tuple[str, int, bool]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["k", "ts", "a"], orient="row")
+
+
+def test_that_a_run_has_ended_is_reported_with_its_deadline_whoever_lets_time_pass() -> None:
+    query = ps.query(LEVEL.format("EMIT ON COMPLETION "))
+    run = _events(("x", 1, True), ("x", 3, False))
+    wanted = [("x", 8, 3)]
+    assert query.run(pl.concat([run, _events(("x", 20, False))])).rows() == wanted
+    assert query.run(pl.concat([run, _events(("y", 20, False))])).rows() == wanted
+    assert query.run(pl.concat([run, _events(("x", 8, False))])).rows() == wanted
+    session = query.open()
+    session.push(run)
+    assert session.push(_events(("y", 8, False))).is_empty()  # x may still go on at 8
+    assert session.advance(9).rows() == wanted
+
+
+def test_a_run_at_the_deadline_goes_on() -> None:
+    query = ps.query(LEVEL.format("EMIT ON COMPLETION "))
+    rows = _events(("x", 1, True), ("x", 3, False), ("x", 8, True), ("x", 9, False))
+    assert query.run(rows).is_empty()
+    assert query.run(rows, at_end="close").rows() == [("x", 9, 9)]
+
+
+def test_max_gap_ends_a_run_and_a_later_one_may_still_go_on_with_it() -> None:
+    text = LEVEL.replace("ORDER BY ts", "ORDER BY ts MAX GAP 2").format("EMIT ON COMPLETION ")
+    near = _events(("x", 1, True), ("x", 8, True), ("x", 9, False), ("x", 30, False))
+    assert ps.query(text).run(near).rows() == [("x", 14, 9)]  # silent from 3 on
+    far = _events(("x", 1, True), ("x", 9, True), ("x", 10, False), ("x", 30, False))
+    assert ps.query(text).run(far).rows() == [("x", 8, 3), ("x", 15, 10)]
+
+
+def test_the_builder_says_the_same() -> None:
+    built = ps.pattern(ps.define("a", "a", bridging=5)).within(90).partition_by("k").order_by("ts")
+    assert built.query.symbols == ps.query(LEVEL.format("")).symbols
+
+
+def test_bridged_symbols_differ_from_others_of_their_predicate() -> None:
+    query = ps.query(
+        "FROM s DEFINE a AS x BRIDGING 5, b AS x, c AS x BRIDGING 5 PATTERN a contains b AND b before c WITHIN 9"
+    )
+    a, b, c = query.symbols
+    assert query.same_predicate(a, c)
+    assert not query.same_predicate(a, b)
+
+
+def test_a_state_whose_interrupted_runs_cannot_be_is_refused() -> None:
+    query = ps.query(LEVEL.format(""))
+    session = query.open()
+    session.push(_events(("x", 1, True), ("x", 3, False)))
+    stream = session._stream
+    at = stream.detector.partitions._bridges + Bridges.offset("interrupted")
+    stream.detector.partitions.rows[0, at] = 2
+    with pytest.raises(StateError, match="damaged"):
+        query.open(state=session.snapshot())
+
+
+def test_a_query_in_brackets_with_bridged_runs_has_matches_that_are_known_late() -> None:
+    query = ps.query("""
+        FROM s PARTITION BY k ORDER BY ts
+        WITH (FROM s PARTITION BY k ORDER BY ts DEFINE a AS a BRIDGING 5 PATTERN a WITHIN 90) AS q
+        DEFINE b AS s.a, j AS q PATTERN b starts; equals j WITHIN 90 RETURN j.ts, j.te
+    """)
+    rows = _events(
+        ("x", 1, True), ("x", 2, False), ("x", 3, True), ("x", 4, False), ("x", 30, False)
+    )
+    assert query.run(rows).rows() == [("x", 9, 1, 4)]
+
+
+def test_why_says_when_a_run_went_on_and_when_it_is_known_to_have_ended() -> None:
+    query = ps.query("""
+        FROM s ORDER BY ts DEFINE a AS a BRIDGING 5 AT MOST 9, b AS b PATTERN a contains b WITHIN 90
+    """)
+    rows = pl.DataFrame(
+        {
+            "ts": [1, 2, 3, 4, 5, 6, 30],
+            "a": [True, False, False, False, True, False, False],
+            "b": [False, False, True, False, False, False, False],
+        }
+    )
+    why = query.why(query.run(rows), rows)
+    (decision,) = why.decisions
+    assert (decision.decided_at, decision.decided_by) == (5, ("a going on",))
+    assert (decision.relation, decision.letters) == ("contains", ())
+    assert [(i.symbol, i.ts, i.te, i.events, i.valid_at) for i in why.intervals] == [
+        ("a", 1, 6, 5, 11),
+        ("b", 3, 4, 1, 3),
+    ]
+    assert why.waited_for == ("a to have ended",)
+
+
+def test_why_not_proposes_another_distance() -> None:
+    rows = pl.DataFrame({"ts": [1, 2, 8, 9, 60], "a": [True, False, True, False, False]})
+    query = ps.query("FROM s ORDER BY ts DEFINE a AS a BRIDGING 5 AT LEAST 7 PATTERN a WITHIN 90")
+    (longer, *_) = query.why_not(rows).near_misses
+    assert (longer.kind, longer.text) == (
+        "bridging",
+        "a is interrupted for 6 from 2 (BRIDGING 5); with BRIDGING 6 it matches",
+    )
+    assert len(longer.query.run(rows)) == 1
+    query = ps.query("FROM s ORDER BY ts DEFINE a AS a BRIDGING 6 AT MOST 2 PATTERN a WITHIN 90")
+    texts = [miss.text for miss in query.why_not(rows).near_misses]
+    assert "a is interrupted for 6 from 2 (BRIDGING 6); with BRIDGING 5 it matches" in texts
+
+
+def test_what_may_still_go_on_is_neither_too_short_nor_short_enough() -> None:
+    rows = pl.DataFrame({"t": [1, 2], "x": [5, 0]})
+
+    def valid(bound: str) -> list[bool | None]:
+        query = ps.query(
+            f"FROM s ORDER BY t DEFINE a AS x > 1 BRIDGING 5 {bound} PATTERN a WITHIN 99"
+        )
+        found = query.intervals(rows)
+        assert found["te"].to_list() == [None]
+        return list(found["valid"])
+
+    assert valid("AT LEAST 1") == [True]
+    assert valid("AT LEAST 2") == [None]
+    assert valid("AT MOST 1") == [None]
+    assert valid("AT MOST 1 EVENTS") == [None]
