@@ -40,6 +40,7 @@ from experiments.comparisons import (
     rates,
     rollover,
 )
+from experiments.dejavu import distances, orders, prices, recent, regions
 from experiments.harness.experiment import Experiment
 from experiments.spark import cores, floor
 
@@ -50,7 +51,7 @@ def _named(*modules: ModuleType) -> Mapping[str, Experiment]:
     return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
 
 
-#: What the papers measured, with piestream beside its peers; the engine by itself; on Spark.
+#: What the papers measured, with piestream beside its peers; live against archive; the engine by itself; on Spark.
 GROUPS: Mapping[str, Mapping[str, Experiment]] = {
     "comparisons": _named(
         fig4a,
@@ -73,6 +74,7 @@ GROUPS: Mapping[str, Mapping[str, Experiment]] = {
         complexity,
         powersets,
     ),
+    "dejavu": _named(regions, distances, recent, orders, prices),
     "benchmarks": _named(
         sources,
         before,

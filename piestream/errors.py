@@ -116,7 +116,8 @@ class StateError(ValueError):
 
 
 class ResultWarning(UserWarning):
-    """Something about a result that its rows do not say: it was cut off, or it is very large.
+    """Something about a result that its rows do not say: it was cut off, it is very large, or may take
+    very long to find.
 
     >>> import warnings
     >>> import piestream as ps

@@ -77,6 +77,32 @@ def scenario(seed: int) -> Scenario:
     return random_scenario(Random(seed), name=f"seed {seed}")
 
 
+def sequenced(seed: int, on_spark: bool = False) -> Scenario:
+    """A scenario in which many events have one time; a column, or their order, tells them apart."""
+    drawn = scenario(seed)
+    is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
+    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
+        return sequenced(seed + 1_000_003, on_spark)
+    rng = Random(f"sequence {seed}")
+    beat = drawn.clock.beats(1)
+    coarse = beat * rng.choice((2, 3, 5, 10**6))
+    kind = rng.choice(("seq", "seq", "ROW"))
+    dtype = rng.choice((pl.Int64(), pl.Int16(), pl.UInt64()))
+    if on_spark:
+        kind, dtype = "seq", pl.Int64()
+    rows, last = [], 0
+    for row in drawn.rows:
+        ties = drawn.ties != "error" and kind == "seq"
+        last += rng.choice((0, 1, 1, 7)) if ties else 1
+        rows.append({**row, "ts": row["ts"] // coarse * beat, "seq": last})
+    return drawn.having(
+        rows=tuple(rows),
+        schema={**drawn.schema, "seq": dtype},
+        sequence=kind,
+        within=None if drawn.within is None else max(drawn.within, 3),
+    )
+
+
 def scenarios() -> SearchStrategy[Scenario]:
     """The same scenarios as a strategy of hypothesis; ``tests.shrink`` makes its finds small."""
     from hypothesis import strategies
@@ -193,7 +219,7 @@ _UPPER, _LOWER = ("<", "<=", "=", "BETWEEN"), (">", ">=", "=", "BETWEEN")
 def _windows(rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]) -> dict[str, Any]:
     """Windows of some symbols, long enough for the planted match, beside that of all or instead."""
     rng.random()
-    if rng.random() < 0.7:
+    if rng.random() < 0.8:
         return {}
     named = set(rng.sample(drawn.symbols, rng.randint(1, len(drawn.symbols))))
     last = max(end for _, end in planted.values())
@@ -207,7 +233,7 @@ def _windows(rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]) 
     windows = []
     for name in rng.sample(drawn.symbols, len(drawn.symbols)):
         shortest = max(last - planted[name][0], least[name], 1)
-        length = shortest + rng.choice((0, 2, rng.randint(0, 9), rng.randint(5, 40)))
+        length = shortest + rng.choice((rng.randint(0, 12), rng.randint(9, 40), 60, 200))
         if name in named:
             windows.append((name, length))
     lengths = {length for _, length in windows}

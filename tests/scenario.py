@@ -419,3 +419,11 @@ def _written(item: Return) -> str:
             plain = f"{item.function}({item.symbol}.{item.column})"
             default = f"{item.function.lower()}_{item.symbol}_{item.column}"
     return plain if item.alias == default else f"{plain} AS {item.alias}"
+
+
+def windows_without(
+    gone: str, within: int | None, windows: tuple[tuple[str, int], ...]
+) -> dict[str, Any]:
+    """The windows of a scenario that has a symbol less: there is always one."""
+    left = tuple(window for window in windows if window[0] != gone)
+    return {"within": within if left or within is not None else 10_000, "windows": left}

@@ -20,7 +20,7 @@ from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
 from tests.oracle import TieError
 from tests.randoms import scenario
-from tests.scenario import Limits, Scenario
+from tests.scenario import Limits, Scenario, windows_without
 from tests.stream_scenario import KINDS, CombinedScenario
 
 __all__ = ["fails", "shrunk", "smaller"]
@@ -124,7 +124,10 @@ def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
         read = () if where is None else where(drawn.clock).items
         if any(gone in _symbols_of(item) for item in read):
             where = None
-        yield drawn.having(definitions=rest, clauses=clauses, returns=returns, where=where)
+        windows = windows_without(gone, drawn.within, drawn.windows)
+        yield drawn.having(
+            definitions=rest, clauses=clauses, returns=returns, where=where, **windows
+        )
 
 
 def _symbols_of(item: Return) -> tuple[str, ...]:

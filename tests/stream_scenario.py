@@ -57,6 +57,7 @@ class StreamSpec:
     rows: tuple[Mapping[str, Any], ...] = ()
     max_gap: int | None = None
     query: CombinedScenario | RowScenario | None = None
+    is_sequenced: bool = False  # whether the column seq orders its events of one time
 
     def text(self, scenario: CombinedScenario) -> str:
         """The stream as FROM or WITH has it."""
@@ -68,7 +69,7 @@ class StreamSpec:
             return f"({self.query.text()}) AS {self.name}"
         if self.kind == "events":
             gap = f" MAX GAP {clock.text(self.max_gap)}" if self.max_gap is not None else ""
-            return f"{self.name} ORDER BY ts{unit}{gap}"
+            return f"{self.name} ORDER BY ts{unit}{', seq' * self.is_sequenced}{gap}"
         more = {"rows": "", "identified": " ID id", "known": " KNOWN AT START"}[self.kind]
         return f"{self.name} FROM began TO ended{unit}{more}"
 
@@ -162,6 +163,8 @@ class CombinedScenario:
         schema |= dict.fromkeys(stream.times, pl.Int64())
         if stream.kind == "identified":
             schema["id"] = pl.Int64()
+        if stream.is_sequenced:
+            schema["seq"] = pl.Int64()
         frame = pl.DataFrame([dict(row) for row in rows], schema=schema, orient="row")
         return frame.with_columns(pl.col(t).cast(self.clock.dtype) for t in stream.times)
 

@@ -12,6 +12,7 @@ from tests.clock import Clock
 from tests.engines import Rows, by_partition, difference
 from tests.oracle import TieError, TooManyMatchesError
 from tests.row_scenario import RowScenario
+from tests.scenario import windows_without
 from tests.stream_scenario import ENGINES, CombinedScenario, StreamSpec, sorted_rows
 
 __all__ = ["disagreement", "expected_of", "fails", "smaller"]
@@ -116,6 +117,7 @@ def _with_fewer_symbols(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
             definitions=tuple((read.index(number), d) for number, d in rest),
             clauses=clauses,
             returns=tuple(item for item in drawn.returns if gone not in _symbols_of(item)),
+            **windows_without(gone, drawn.within, drawn.windows),
         )
 
 

@@ -134,3 +134,138 @@ def test_what_may_still_go_on_is_neither_too_short_nor_short_enough() -> None:
     assert valid("AT LEAST 2") == [None]
     assert valid("AT MOST 1") == [None]
     assert valid("AT MOST 1 EVENTS") == [None]
+
+
+def test_a_run_known_to_have_ended_at_the_end_of_a_row_that_was_announced_is_its_pair() -> None:
+    query = ps.query("""
+        FROM s PARTITION BY k ORDER BY ts WITH i FROM began TO ended KNOWN AT START
+        DEFINE a AS s.a BRIDGING 3, b AS i PATTERN a meets; overlaps b WITHIN 90
+    """)
+    rows = _events(("x", 1, True), ("x", 4, False), ("x", 9, False))
+    spans = pl.DataFrame({"k": ["x"], "began": [4], "ended": [7]})
+    assert query.run({"s": rows, "i": spans}).rows() == [("x", 7, 1, 4, 4, 7)]
+
+
+FOLLOWED = """
+    FROM s PARTITION BY k ORDER BY ts DEFINE x AS x BRIDGING 20, y AS y{}
+    PATTERN x followed-by y WITHIN {}
+"""
+
+
+def _runs(times: list[int], **runs: list[tuple[int, int]]) -> pl.DataFrame:
+    held = {
+        name: [any(begun <= at < ended for begun, ended in of) for at in times]
+        for name, of in runs.items()
+    }
+    return pl.DataFrame({"k": ["x"] * len(times), "ts": times, **held})
+
+
+@pytest.mark.parametrize("window", [25, 90])
+def test_what_touches_a_gap_counts_though_it_is_forgotten(window: int) -> None:
+    """y lasts from 1 to 14; when it is known at 32 that x ended at 12, that is long ago."""
+    times = [1, 10, 12, 14, 15, 16, 30, 31, 33, 60]
+    rows = _runs(times, x=[(10, 12)], y=[(1, 14), (15, 16), (30, 31)])
+    query = ps.query(FOLLOWED.format("", window))
+    assert query.run(rows).is_empty()
+    session = query.open()
+    for row in rows.iter_slices(1):
+        assert session.push(row).is_empty()
+        session = query.open(state=session.snapshot())
+
+
+def test_an_interval_that_is_dropped_later_does_not_touch_a_gap_before_it() -> None:
+    rows = _runs([1, 10, 12, 15, 16, 18, 30, 33], x=[(10, 12)], y=[(15, 16), (18, 30)])
+    found = ps.query(FOLLOWED.format(" AT MOST 2", 90)).run(rows)
+    assert found.rows() == [("x", 32, 10, 12, 15, 16)]
+
+
+def test_what_a_run_turns_out_to_follow_is_named_when_the_match_is_complete() -> None:
+    rows = _runs([1, 3, 5, 6, 9], x=[(1, 3)], y=[(5, 6)])
+    query = ps.query("""
+        FROM s ORDER BY ts DEFINE x AS x BRIDGING 5, y AS y
+        PATTERN x before; followed-by; overlaps; finished-by; contains y WITHIN 90
+        EMIT ON BOTH RETURN RELATION(x, y) AS how
+    """)
+    assert query.run(rows).rows() == [(5, "trigger", None), (8, "completion", "followed-by")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "window", "ended", "found"),
+    [
+        ("a during b", "5 OF a", 50, (25, 20, 22)),
+        ("a during b", "5 OF a, 90 OF b", 50, (25, 20, 22)),
+        ("b followed-by a", "5 OF a, 90 OF b", 12, (20, 20, None)),
+    ],
+)
+def test_rows_are_found_as_long_as_their_own_windows_last(
+    pattern: str, window: str, ended: int, found: tuple[int | None, ...]
+) -> None:
+    query = ps.query(f"""
+        FROM s ORDER BY ts WITH i FROM began TO ended KNOWN AT START
+        DEFINE a AS s.a BRIDGING 3, b AS i PATTERN {pattern} WITHIN {window} RETURN a.ts, a.te
+    """)
+    rows = _runs([1, 20, 22, 26, 60], a=[(20, 22)])
+    spans = pl.DataFrame({"began": [1], "ended": [ended]})
+    assert query.run({"s": rows, "i": spans}).rows() == [found]
+
+
+def test_an_interval_kept_after_its_end_is_no_partner_once_it_is_forgotten() -> None:
+    """Its list of pairs is no longer kept: to go on from it did not end, where patterns have cycles."""
+    query = ps.query("""
+        FROM events ORDER BY t
+        DEFINE s AS b1 AT LEAST 4 BRIDGING 2,
+        Q AS b3 BRIDGING 1,
+        a AS b0 AT LEAST 1 EVENTS BRIDGING 1,
+        d AS b5,
+        c AS n0 = 2 BRIDGING 5
+        PATTERN Q meets; follows; overlapped-by; equals; starts; after; during; finished-by;
+            met-by; overlaps s
+        AND s starts; meets; finishes; during; followed-by; met-by; started-by; overlapped-by;
+            overlaps; follows; contains d
+        AND c follows | after | overlapped-by | meets | started-by | equals | finished-by d
+        AND c after; finishes; before; followed-by a
+        AND c intersects; disjoint; meets; met-by; followed-by; follows Q
+        WITHIN 206 OF a, 204 OF s, 2 OF d
+    """)
+    rows = pl.DataFrame(
+        {
+            "t": [*range(5), *range(6, 12), *range(13, 22), 23, *range(25, 29), *range(30, 34), 36],
+            "b0": [c == "#" for c in "#.######....######..######...."],
+            "b1": [c == "#" for c in "....###.......###.....###....."],
+            "b3": [c == "#" for c in "#...#....#....#.......#.....##"],
+            "b5": [c == "#" for c in ".......#.........#.......#..#."],
+            "n0": [
+                1,
+                1,
+                None,
+                None,
+                None,
+                3,
+                4,
+                2,
+                1,
+                2,
+                0,
+                0,
+                1,
+                0,
+                1,
+                None,
+                None,
+                2,
+                3,
+                3,
+                0,
+                0,
+                0,
+                3,
+                3,
+                2,
+                3,
+                3,
+                1,
+                4,
+            ],
+        }
+    )
+    assert query.run(rows)["detected_at"].to_list() == [31, 31]

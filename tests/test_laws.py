@@ -110,6 +110,8 @@ def test_the_scenarios_are_worth_trying() -> None:
     assert sum(bool(one.expected()) for one in counting) > 20
     apart = [one for one in drawn if any(clause.distance for clause in one.clauses)]
     assert sum(bool(one.expected()) for one in apart) > 20
+    windowed = [one for one in drawn if one.windows]
+    assert sum(bool(one.expected()) for one in windowed) > 15
     assert {one.emit for one in drawn} == set(Emit)
     assert {len(one.symbols) for one in drawn} == {1, 2, 3, 4, 5, 6}
     named = {name for one in drawn for clause in one.clauses for name in clause.names}

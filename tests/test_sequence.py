@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, time
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.language.model import DurationOf, Endpoint
 from tests import engines
 from tests.engines import ENGINES, difference, parse, plain, play
-from tests.randoms import scenario
+from tests.randoms import sequenced
 from tests.row_patterns.randoms import Case, random_case, with_what_holds
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
+from tests.stream_scenario import ENGINES as STREAM_ENGINES
+from tests.stream_scenario import CombinedScenario, combined_scenario, sorted_rows
 from tests.test_laws import report
-
-
-def sequenced(seed: int) -> Scenario:
-    """The scenario of a seed, in which many events have one time; something tells them apart."""
-    drawn = scenario(seed)
-    rng = Random(f"sequence {seed}")
-    is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
-        return sequenced(seed + 1_000_003)
-    beat = drawn.clock.beats(1)
-    coarse = beat * rng.choice((2, 3, 5, 10**6))
-    kind = rng.choice(("seq", "seq", "ROW"))
-    rows, last = [], 0
-    for row in drawn.rows:
-        last += rng.choice((0, 1, 1, 7)) if drawn.ties != "error" and kind == "seq" else 1
-        rows.append({**row, "ts": row["ts"] // coarse * beat, "seq": last})
-    schema = {**drawn.schema, "seq": rng.choice((pl.Int64(), pl.UInt64(), pl.Int16()))}
-    rows_at_once = tuple(rows)
-    return drawn.having(
-        rows=rows_at_once, schema=schema, sequence=kind, within=max(drawn.within, 3)
-    )
 
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
@@ -121,6 +106,68 @@ def test_an_event_is_late_that_comes_behind_a_later_one_of_its_time(few_seeds: r
         why = difference(left.expected(until=until), found, drawn.keys)
         assert why is None, f"{report('session', drawn, why or '')}\n{plan}\n{kept}"
     assert dropped
+
+
+# Several streams
+
+
+def apart(seed: int) -> tuple[CombinedScenario, CombinedScenario, Callable[[int], int]]:
+    """A query over several streams, many of whose events have one time, and the same in finer time.
+
+    In the finer time every instant has a time of its own, which the function maps to that of the
+    coarser one. Nothing but the order of instants counts: no duration is measured.
+    """
+    drawn = combined_scenario(seed, ("events",))
+    rng = Random(f"apart {seed}")
+    beat = drawn.clock.beats(1)
+    coarse = beat * rng.choice((2, 3, 5, 10**6))
+    measured = any("{" in d.predicate.text or d.bridging for _, d in drawn.definitions)
+    if measured or beat == 0 or any(clause.distance for clause in drawn.clauses):
+        return apart(seed + 1_000_003)
+    fine, coarser = [], []
+    for number, stream in enumerate(drawn.streams):
+        is_sequenced = number == 0 or rng.random() < 0.7
+        both: dict[object, tuple[dict[str, Any], dict[str, Any]]] = {}
+        for row in stream.rows:
+            at = row["ts"] // coarse * coarse
+            exact = 2 * row["ts"] + 1 if is_sequenced else 2 * at
+            shown = {**row, "ts": at // coarse * beat}
+            if is_sequenced:
+                shown["seq"] = row["ts"]
+            key = (*(row[name] for name in drawn.keys), exact)
+            both.setdefault(key, ({**row, "ts": exact}, shown))
+        spec = replace(stream, max_gap=None, is_sequenced=is_sequenced)
+        fine.append(replace(spec, rows=tuple(one for one, _ in both.values()), is_sequenced=False))
+        coarser.append(replace(spec, rows=tuple(other for _, other in both.values())))
+    plain = drawn.having(
+        definitions=tuple(
+            (number, replace(d, at_least=None, at_most=None)) for number, d in drawn.definitions
+        ),
+        within=10**5,
+        windows=(),
+        returns=tuple(item for item in drawn.returns if not isinstance(item, DurationOf)),
+        ties="error",
+    )
+    return (
+        plain.having(streams=tuple(coarser)),
+        plain.having(streams=tuple(fine)),
+        lambda time: time // 2 // coarse * beat,
+    )
+
+
+@pytest.mark.parametrize("engine", list(STREAM_ENGINES))
+def test_instants_of_several_streams_are_in_one_order(engine: str, few_seeds: range) -> None:
+    for seed in few_seeds:
+        coarser, fine, shown = apart(seed)
+        ends = {item.alias for item in fine.query.returns if isinstance(item, Endpoint)}
+        times = ends | {"detected_at", "completed_at"}
+        expected = [
+            {n: shown(v) if n in times and v is not None else v for n, v in row.items()}
+            for row in fine.expected()
+        ]
+        found = STREAM_ENGINES[engine](coarser, Random(seed))
+        why = difference(sorted_rows(expected), sorted_rows(found), coarser.keys)
+        assert why is None, f"{engine} on seed {seed}: {coarser}\n{why}"
 
 
 _OF_ROWS = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
@@ -259,9 +306,14 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "q is in PARTITION BY and in ORDER BY",
         ),
         (
-            "FROM s ORDER BY t, q WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 "
+            "FROM s ORDER BY t, ROW WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 "
             "PATTERN a before b WITHIN 9",
-            "a query over several streams cannot order events of one time yet",
+            "ROW orders the rows of one stream",
+        ),
+        (
+            "FROM s ORDER BY t, q WITH o FROM t TO e DEFINE a AS x > 1, b AS o "
+            "PATTERN a before b WITHIN 9",
+            "ready-made cannot stand beside events of one time yet",
         ),
         (
             "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
@@ -299,5 +351,38 @@ def test_the_builder_says_the_same() -> None:
 
 def test_what_looks_into_rows_refuses_events_of_one_time() -> None:
     query = ps.query("FROM s ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9")
-    with pytest.raises(ps.QueryError, match="what looks into rows cannot tell events of one time"):
-        query.diagnose(pl.DataFrame({"t": [1, 1], "x": [5, 0]}))
+    frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
+    for ask in (query.diagnose, query.intervals, query.timeline):
+        with pytest.raises(ps.QueryError, match="looks into rows cannot tell events of one time"):
+            ask(frame)
+
+
+def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"t": np.arange(400) // 7, "q": drawn.permutation(400), "x": drawn.integers(0, 4, 400)}
+    )
+    kept = ps.archive(tmp_path / "lake", time="t", key=[])
+    for part in frame.iter_slices(150):
+        kept.append(part)
+    text = "FROM s ORDER BY t, {} DEFINE a AS x > 1, b AS x = 1 PATTERN a meets b WITHIN 3"
+    expected = ps.query(text.format("q")).run(frame)
+    assert len(expected) > 20
+    assert ps.query(text.format("q")).run(kept).equals(expected)
+    with pytest.raises(ps.QueryError, match="an archive keeps its rows by key and time"):
+        ps.query(text.format("ROW")).run(kept)
+
+
+def test_what_orders_events_of_several_streams_is_of_one_type() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q WITH o ORDER BY t, q DEFINE a AS x > 1, b AS o.x > 1 "
+        "PATTERN a meets b WITHIN 9 RETURN FIRST(a.q) AS q, FIRST(b.q) AS r"
+    )
+    one = pl.DataFrame({"t": [1, 1, 1], "q": [1, 3, 9], "x": [5, 0, 0]})
+    other = pl.DataFrame({"t": [1, 1], "q": [2, 3], "x": [0, 5]}, schema_overrides={"q": pl.Int8})
+    assert query.run({"s": one, "o": other}).rows() == [(1, 1, 3)]
+    with pytest.raises(ps.QueryError, match="q of o has type Date, and what orders events of one"):
+        query.run({"s": one, "o": other.with_columns(q=pl.lit(date(2026, 1, 1)))})
+    nothing = pl.DataFrame({"t": [1], "q": [None], "x": [5]}, schema_overrides={"q": pl.Int8})
+    with pytest.raises(ps.TimeError, match="q, which orders events of one time, is NULL in row 0"):
+        query.run({"s": one, "o": nothing})

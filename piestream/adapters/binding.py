@@ -23,7 +23,12 @@ def bound(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
 @lru_cache(maxsize=64)
 def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ...]) -> Binding:
     # Queries are equal whether or not they came from text, but only a text's errors have carets.
-    return bind(query, dict(schema))
+    binding = bind(query, dict(schema))
+    if query.rows is not None and query.rows.conditions:
+        from piestream.plan.row_ways import warn_of_doubling
+
+        warn_of_doubling(query)
+    return binding
 
 
 def lateness_ticks(binding: Binding, lateness: DurationLike) -> int:

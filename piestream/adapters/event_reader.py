@@ -148,7 +148,11 @@ class EventReader:
 
         def mask_of(past: PastValues, partition: int) -> int:
             found = past.take(partition, ticks, event)
-            return self._mask(self.bits(event, found))  # type: ignore[misc]
+            bits = self.bits(event, found)  # type: ignore[misc]
+            mask = self.masks.get(bits)
+            if mask is None:
+                mask = self.masks[bits] = self._mask(bits)
+            return mask
 
         return mask_of
 

@@ -115,9 +115,10 @@ def _scanned(remote: Sequence[str], files: Sequence[str]) -> pl.LazyFrame:
     for name in filter(os.path.isdir, files):
         inside = [path for path in Path(name).rglob("*") if path.is_file()]
         if not inside or any(path.suffix != ".parquet" for path in inside):
+            folders = sorted(path.parent for path in inside if path.suffix == ".parquet")
             raise ValueError(
                 f"{name} is a directory, and not of Parquet files alone: name its files, for example "
-                f"{name}/*.parquet"
+                f"{folders[0] if folders else name}/*.parquet"
             )
     scans = [pl.scan_parquet(list(remote))] if remote else []
     if files:

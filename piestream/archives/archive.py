@@ -218,8 +218,9 @@ class Archive:
         return self
 
     def _become(self, manifest: Manifest) -> None:
-        self._manifest = manifest
-        self._pages = None
+        if manifest != self._manifest:
+            self._manifest = manifest
+            self._pages = None
 
     def scan(self) -> pl.LazyFrame:
         """All rows as a lazy Polars frame.

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from piestream.archives.costs import GAP
 from piestream.archives.pages import Pages, Words, stretches
 from piestream.archives.statistics import (
     HIGHEST,
@@ -32,8 +33,6 @@ __all__ = ["SEEN", "Decoder"]
 #: The column with the first key of a row, as statistics have it.
 SEEN = "__key__"
 _KEPT = "row:"
-#: So many pages more are read to save beginning anew.
-_GAP = 3
 
 
 class Decoder:
@@ -130,6 +129,13 @@ class Decoder:
         rows = raw.select(*self.projection.columns, self._seen_key(), *kept)
         return rows.with_columns(self._known_bits(rows, wanted, counts)), counts
 
+    def note(self, pages: Flags, predicate: int) -> None:
+        """Take notice that the columns of a predicate, keys and times were decoded on some pages."""
+        query = self.binding.query
+        distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
+        for name in (*query.partition_by[:1], self.binding.time.name, *distinct[predicate].columns):
+            self.decoded[pages, self.columns_of[name]] = True
+
     def rows_of(self, projected: pl.DataFrame) -> pl.DataFrame:
         """The rows, as the archive has them, that projected ones have been made of."""
         return pl.DataFrame([projected[_KEPT + name].alias(name) for name in self.columns])
@@ -137,13 +143,13 @@ class Decoder:
     def _decoded(self, pages: Words) -> list[pl.DataFrame]:
         """The rows of pages, a frame for each stretch of them of which the same columns are read."""
         frames = []
-        for first, last in stretches(pages, self.pages.files, _GAP):
+        for first, last in stretches(pages, self.pages.files, GAP):
             chosen = pages[(pages >= first) & (pages <= last)]
             for part in self._parts(chosen):
                 needed: Flags = np.asarray(self.needed[part].any(axis=0))
                 self.decoded[part[0] : part[-1] + 1, needed] = True
                 names = [name for name, one in zip(self.columns, needed, strict=True) if one]
-                frames += self.pages.read(part, names, _GAP)
+                frames += self.pages.read(part, names, GAP)
                 frames[-1] = self._with_all_columns(frames[-1])
         return frames
 
@@ -153,7 +159,7 @@ class Decoder:
         breaks = np.flatnonzero((needed[1:] != needed[:-1]).any(axis=1)) + 1
         parts: list[Words] = []
         for part in np.split(pages, breaks):
-            if parts and min(len(part), len(parts[-1])) <= _GAP:
+            if parts and min(len(part), len(parts[-1])) <= GAP:
                 parts[-1] = np.concatenate((parts[-1], part))
             else:
                 parts.append(part)
@@ -237,7 +243,7 @@ def _only_changes_count(query: Query) -> bool:
         and query.streams[0].max_gap is None
         and not any(constraint.distances for constraint in query.constraints)
         and all(
-            symbol.at_least is None and symbol.at_most is None
+            symbol.at_least is None and symbol.at_most is None and symbol.bridging is None
             and symbol.at_least_events is None and symbol.at_most_events is None
             and not symbol.predicate.reads_the_past
             for symbol in query.symbols

@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 @contextmanager
-def missing_files_told(path: Path) -> Iterator[None]:
+def missing_files_told(path: Path | str) -> Iterator[None]:
     """Where a file is not there that an archive names: ArchiveError."""
     try:
         yield

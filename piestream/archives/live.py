@@ -47,7 +47,7 @@ def archives_of(query: Query, given: Mapping[str, Any] | None) -> dict[str, Arch
                     f"{error}\n(the query names it by ARCHIVE '{stream.path}'; another one can be given: "
                     f"archives={{'{name}': …}})"
                 ) from None
-        found[input_key(stream)] = place
+        found[input_key(stream)] = place.refresh()
     return found
 
 
@@ -121,8 +121,13 @@ class LiveFeed(InputFeed):
 
     @property
     def _is_typed(self) -> bool:
+        for key, found in self.archives.items():
+            if key not in self._schemas:  # it has had no rows yet
+                columns = _columns_of(self.inputs, key, found.refresh())
+                if columns is not None:
+                    self._schemas[key] = columns
         for key, past in self._past.items():
-            if key in self._schemas and past not in self._schemas:  # it has had no rows yet
+            if key in self._schemas and past not in self._schemas:
                 self._schemas[past] = _read(self.inputs, past, self._schemas[key])
         return super()._is_typed
 
@@ -172,7 +177,7 @@ def _all_rows(given: Any) -> Any:
     """What was given, with all rows of an archive in its place."""
     if isinstance(given, Mapping):
         return {name: _all_rows(rows) for name, rows in given.items()}
-    return given.scan().collect() if isinstance(given, Archive) else given
+    return given.refresh().scan().collect() if isinstance(given, Archive) else given
 
 
 def with_archives(

@@ -3,7 +3,8 @@
 The cost of a plan is that of the rows that are worked on for each row that comes, as in the equations
 of DejaVu: a part that goes on with every row costs its rows, c; one that is asked for regions costs the
 rows of these, M·P·c, and with a cache only those in which they do not overlap, M·min(P, Δ)·c. The
-matches M, the rows of a region P and their distance Δ are those of the latest rows of the archive.
+matches M, the rows of a region P and their distance Δ are those of the latest rows of the archive; the
+unit is a row of a region in a query of intervals, and what else costs how much of it was measured.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ from piestream.plan.binding import Binding
 __all__ = ["Choice", "Costs", "Sample", "choose"]
 
 #: So many of the archive's latest rows say what there is to expect.
-_SAMPLE_ROWS = 1 << 14
+_SAMPLE_ROWS = 1 << 11
 #: Fewer say nothing.
 _LEAST_ROWS = 1 << 8
-#: What a row costs a pattern of rows, if it costs 1 in a query of intervals; with a memory of the match.
-_ROW_PATTERN, _WITH_MEMORY = 1.5, 8.0
-#: A region that is cut out for itself costs so much more a row than one that goes on.
-_ANEW = 1.2
-#: The cache is used where it saves at least such a part of the rows.
+#: What a row of a region costs a pattern of rows, if it costs 1 in a query of intervals; one with a memory.
+_ROW_PATTERN, _WITH_MEMORY = 4.0, 20.0
+#: What each row costs that comes, whatever is done with it; and to hold it for regions of a live stream.
+_ROW, _HELD = 2.0, 1.5
+#: What a row costs more where matches are looked for everywhere, region behind region.
+_EVERYWHERE = 1.5
+#: A plan that does more is chosen where it saves at least such a part of the cost.
 _LEAST_SAVED = 0.05
 
 
@@ -179,11 +182,11 @@ def _costs(sample: Sample) -> Costs | None:
     around_past, overlapped_past = _region_rows(sample, matches[past], every)
     c_live, c_past = cost[live], cost[past]
     return Costs(
-        eager=c_live + c_past,
-        live_first=c_live + _ANEW * c_past * around_live / n,
-        live_first_cached=c_live + c_past * overlapped_live / n,
-        archive_first=c_past + _ANEW * c_live * around_past / n,
-        archive_first_cached=c_past + c_live * overlapped_past / n,
+        eager=_ROW + c_live + _EVERYWHERE * c_past,
+        live_first=_ROW + c_live + c_past * around_live / n,
+        live_first_cached=_ROW + c_live + c_past * overlapped_live / n,
+        archive_first=_ROW + _HELD + _EVERYWHERE * c_past + c_live * around_past / n,
+        archive_first_cached=_ROW + _HELD + _EVERYWHERE * c_past + c_live * overlapped_past / n,
         of_rows=n,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,14 +39,15 @@ def part_reach(binding: Binding) -> PartReach:
         binding.query,
         streams=tuple(replace(s, archive=False, path=None) for s in binding.query.streams),
     )
-    if query.limits:  # what is given depends on all that was
-        return PartReach(False)
+    has_gap = any(stream.max_gap is not None for stream in query.streams)
+    if query.limits or not _is_known(query, _INSIDE):  # what is given depends on all that was
+        return PartReach(False, has_gap=has_gap)
     if query.rows is not None:
         return _row_reach(query, query.rows, binding)
     found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())
     if found is None:
-        return PartReach(False)
-    return PartReach(True, found.rows, found.ticks, found.max_gap is not None)
+        return PartReach(False, has_gap=has_gap)
+    return PartReach(True, found.rows, found.ticks, has_gap)
 
 
 def _row_reach(query: Query, rows: RowPattern, binding: Binding) -> PartReach:
@@ -73,11 +74,28 @@ def _items(rows: RowPattern) -> Iterator[RowItem]:
         yield from (item for _, item in condition.all_items)
 
 
-#: What a session knows of the query around the brackets: with anything else it is refused.
-_KNOWN = frozenset(
+_QUERY = frozenset(
     {"symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
      "limits", "rows", "origin", "names"}
 )  # fmt: skip
+_SYMBOL = frozenset(
+    {"name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events"}
+)
+_CONSTRAINT = frozenset({"x", "y", "relations", "distances"})
+#: What a session knows of the query around the brackets, and of those inside that read archives.
+_AROUND: Mapping[type, frozenset[str]] = {
+    Query: _QUERY, Symbol: _SYMBOL, Constraint: _CONSTRAINT, Source: frozenset({"name", "query"}),
+}  # fmt: skip
+_INSIDE: Mapping[type, frozenset[str]] = {
+    **_AROUND,
+    Source: frozenset({"name", "path", "archive", "order_by", "time_unit", "max_gap"}),
+}
+
+
+def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
+    """Whether there is nothing in a query but what is known."""
+    parts = [query, *query.symbols, *query.constraints, *query.streams]
+    return all(has_only(part, known[type(part)]) for part in parts)
 
 
 def fault_of(query: Query) -> Fault | None:
@@ -99,6 +117,13 @@ def fault_of(query: Query) -> Fault | None:
         if inner.reads_archives and inner.is_combined:
             message = f"the query {stream.name} reads an archive and other streams"
             return where, message, "a query in brackets over an archive reads nothing else"
+        if inner.reads_archives and not _is_known(inner, _INSIDE):
+            return (
+                where,
+                f"the query {stream.name} cannot be worked on where an archive is read as rows come: it has "
+                "BRIDGING, a second column in ORDER BY, or what else depends on more than times",
+                "query.run() over frames takes it",
+            )
         live += not inner.reads_archives
     if not live:
         return (
@@ -121,27 +146,13 @@ def fault_of(query: Query) -> Fault | None:
             "EMIT ON BOTH is not possible beside an archive",
             ("the intervals of queries in brackets have ended: leave it out"),
         )
-    return _unknown(query)
-
-
-_PARTS: dict[type, frozenset[str]] = {
-    Constraint: frozenset({"x", "y", "relations", "distances"}),
-    Symbol: frozenset({
-        "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
-    }),
-    Source: frozenset({"name", "query"}),
-}  # fmt: skip
-
-
-def _unknown(query: Query) -> Fault | None:
-    parts = [*query.symbols, *query.constraints, *query.streams]
-    if has_only(query, _KNOWN) and all(has_only(part, _PARTS[type(part)]) for part in parts):
-        return None
-    return (
-        None,
-        "a part of this query cannot be decided beside an archive as rows come",
-        ("query.run() over frames takes it"),
-    )
+    if not _is_known(query, _AROUND):
+        return (
+            None,
+            "a part of this query cannot be decided beside an archive as rows come",
+            "query.run() over frames takes it",
+        )
+    return None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,8 @@ from piestream.expressions.columns import column_named
 from piestream.plan.binding import Binding
 
 __all__ = ["ALL", "ArchivedRows", "held_schema", "partition_columns", "projected"]
+
+_T = TypeVar("_T")
 
 #: A column that all rows have with one value: where nothing partitions them, it does.
 ALL = "all:"
@@ -55,6 +58,8 @@ class ArchivedRows:
         self.converted = converted
         self.binding = binding
         self.keys = partition_columns(self.projection)
+        #: The generation that was listed last, and its files.
+        self._listed: tuple[int, dict[str, tuple[int, int]]] = (-1, {})
         #: How many rows have been read so far.
         self.n_read = 0
 
@@ -104,8 +109,13 @@ class ArchivedRows:
     def generation(self) -> dict[str, tuple[int, int]]:
         """The files that there are now, each with the times of its first and last row."""
         self.archive.refresh()
+        return self._again(self._files_listed)
+
+    def _files_listed(self) -> dict[str, tuple[int, int]]:
         if self.is_empty:
             return {}
+        if self.archive.time is not None and self.archive.generation == self._listed[0]:
+            return self._listed[1]
         firsts, lasts = self._times
         files = self._pages.files
         names = [str(path) for path in self._pages.paths]
@@ -114,6 +124,7 @@ class ArchivedRows:
             own = files == number
             if own.any():
                 found[name] = (int(firsts[own].min()), int(lasts[own].max()))
+        self._listed = self.archive.generation, found
         return found
 
     def read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:
@@ -121,12 +132,16 @@ class ArchivedRows:
 
         ``wanted`` has the keys of the partitions; None is all, which then have no leads.
         """
+        return self._again(lambda: self._read(wanted, first, last, leads))
+
+    def _again(self, read: Callable[[], _T]) -> _T:
+        """What is read, of the files that there are by then."""
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._read(wanted, first, last, leads)
+                return read()
             except FileNotFoundError:  # others have replaced files since
                 self.archive.refresh()
-        return self._read(wanted, first, last, leads)
+        return read()
 
     def _read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:
         if self.is_empty:
@@ -138,18 +153,26 @@ class ArchivedRows:
 
     def keys_and_times(self, files: set[str]) -> pl.DataFrame:
         """The keys and the time of each row of some files."""
-        numbers = [n for n, path in enumerate(self._pages.paths) if str(path) in files]
-        pages = np.flatnonzero(np.isin(self._pages.files, numbers))
-        return self._projected(pages).select(*self.keys, TIME)
+
+        def those() -> pl.DataFrame:
+            numbers = [n for n, path in enumerate(self._pages.paths) if str(path) in files]
+            return self._projected(np.flatnonzero(np.isin(self._pages.files, numbers)))
+
+        return self._again(those).select(*self.keys, TIME)
 
     def latest_rows(self, columns: list[str], count: int) -> pl.DataFrame | None:
         """About so many of the latest rows, as they lie in the archive; None where columns are missing."""
+        self.archive.refresh()
         if self.is_empty or any(name not in self.archive.schema for name in columns):
             return None
-        pages = self._pages
-        order = np.argsort(-self._times[1], kind="stable")
-        needed = int(np.searchsorted(np.cumsum(pages.rows[order]), count)) + 1
-        return pl.concat(pages.read(np.sort(order[:needed]), columns))
+
+        def latest() -> pl.DataFrame:
+            pages = self._pages
+            order = np.argsort(-self._times[1], kind="stable")
+            needed = int(np.searchsorted(np.cumsum(pages.rows[order]), count)) + 1
+            return pl.concat(pages.read(np.sort(order[:needed]), columns))
+
+        return self._again(latest)
 
     def held(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the query's types, as they are held."""

@@ -25,7 +25,7 @@ __all__ = ["REGION", "RowStore"]
 
 #: The number of the region that a row is of.
 REGION = "region:"
-_SINCE, _LOWEST, _PARTITION = "since:", "lowest:", "partition:"
+_SINCE, _LOWEST, _LEADS, _PARTITION = "since:", "lowest:", "leads:", "partition:"
 
 
 class RowStore:
@@ -160,6 +160,12 @@ class RowStore:
         matters = pl.col(TIME) >= since
         if self.leads:
             matters |= pl.col(_LOWEST).is_null() | (pl.col(TIME) > pl.col(_LOWEST))
+            before = others.select(*self.keys, since.alias(_SINCE)).unique()
+            before = here.join(before, on=self.keys, nulls_equal=True)
+            before = before.filter(pl.col(TIME) < pl.col(_SINCE))
+            counts = before.group_by(self.keys).agg(pl.len().alias(_LEADS))
+            others = others.join(counts, on=self.keys, how="left", nulls_equal=True)
+            matters |= pl.col(_LEADS).fill_null(0) < self.leads  # it may be one of those that lack
         return bool(others.select(matters.any()).item())
 
     def load_all(self, first: int, last: int) -> None:
@@ -179,9 +185,7 @@ class RowStore:
             return
         first = _back(first, self.ticks)
         if self._until <= last:
-            if self._everything is not None:
-                self._read(None, self._until, last)
-            elif len(self._known):
+            if len(self._known):
                 self._read(self._known.select(self.keys), self._until, last)
             self._until = last + 1
         if not self.leads and self._everything is not None and self._everything <= first:

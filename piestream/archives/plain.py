@@ -81,12 +81,12 @@ def _column(name: str, values: list[Any], dtype: pl.DataType) -> pl.Series:
 def _row_groups(number: int, path: Path, schema: pl.Schema) -> Iterator[dict[str, Any]]:
     try:
         import pyarrow.parquet as pq
-    except ImportError:
+
+        metadata = pq.read_metadata(path)
+    except (ImportError, NotImplementedError):  # or it has a type that PyArrow does not know
         count = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
         yield {FILE: number, FIRST: 0, ROWS: count}
         return
-    try:
-        metadata = pq.read_metadata(path)
     except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read: {error}") from None
     first = 0

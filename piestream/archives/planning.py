@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from piestream.adapters.binding import bound
+from piestream.archives import costs
+from piestream.archives.closer import of_pages, rows_of_rarest
 from piestream.archives.cores import Core, KeyRanges, cores_of, key_ranges
 from piestream.archives.decoding import Decoder
 from piestream.archives.pages import Pages
@@ -20,29 +22,32 @@ from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding
 
-__all__ = ["LEAST_ROWS", "MOST_SHARE", "MOST_TOGETHER", "ArchivePlan"]
+__all__ = ["BATCH_ROWS", "ArchivePlan"]
 
-#: Of fewer rows all are read: to find out what could be left out takes a twentieth of the time.
-LEAST_ROWS = 1 << 19
-#: If so large a part of the rows is to be read, all are: a row that is selected costs twice as much.
-MOST_SHARE = 0.4
+#: So large a part of the cost of a scan may be spent to know more of the rarest symbol, where it is not
+#: known yet whether pages will be selected at all.
+LOOKED_AT = 1 / 32
 #: Cores are worked on together until so many rows are to be read for them.
 BATCH_ROWS = 1 << 22
-#: Where all cores have to be worked on together, as for LIMIT, they have no more rows than these.
-MOST_TOGETHER = 1 << 24
 
 
 class ArchivePlan:
     """What a query reads of an archive: the pages of its cores, or all."""
 
     def __init__(self, query: Query, pages: Pages, options: RunOptions) -> None:
+        if query.streams[0].row_order and pages.time is not None:
+            raise query.fault(
+                ("order_by",),
+                "an archive keeps its rows by key and time, not in the order in which they came",
+                "name a column that orders events of one time, as in ORDER BY ts, seq",
+            )
         self.query = query
         self.pages = pages
         self.binding = bound(query, self.pages.schema)
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
-        if self.pages.n_rows < LEAST_ROWS:
+        if self.pages.n_rows < costs.LEAST_ROWS:
             return
         if any(name.startswith(RESERVED) for name in self.binding.columns):
             return
@@ -59,16 +64,58 @@ class ArchivePlan:
             return
         if query.partition_by:
             self.ranges = key_ranges(self.pages.table, query.partition_by[0], holds[0])
-        cores = cores_of(holds, *times, reach.window, self.ranges)
+        cores = self._closer(found, holds, cores_of(holds, *times, reach.window, self.ranges))
+        wanted = self.wanted(cores) & ~self.decoder.is_quiet
+        if self.is_together and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
+            return
+        if costs.is_worth_it(self.pages, wanted):
+            self.cores = cores
+
+    def wanted(self, cores: Sequence[Core]) -> Flags:
+        """The pages of some cores."""
         wanted = np.zeros(len(self.pages), np.bool_)
         selection = self.selection()
         for core in cores:
             wanted |= selection.wanted(core)
-        most = MOST_SHARE * self.pages.n_rows
-        if self.is_together:
-            most = min(most, MOST_TOGETHER)
-        if self.pages.rows[wanted & ~self.decoder.is_quiet].sum() <= most:
-            self.cores = cores
+        return wanted
+
+    def _closer(
+        self, found: Sequence[Verdict], holds: Sequence[Flags], cores: list[Core]
+    ) -> list[Core]:
+        """The cores around the rows at which the rarest symbol holds, if it has few pages."""
+        pages, reach = self.pages, self.reach
+        assert reach is not None
+        number = next((n for n, one in enumerate(found) if one.can_hold is holds[0]), None)
+        wanted = self.wanted(cores) if cores else np.zeros(len(pages), np.bool_)
+        chosen = holds[0] & wanted
+        look = costs.read_cost(pages, chosen, row=1)
+        is_cheap = look <= LOOKED_AT * pages.n_rows or costs.is_worth_it(pages, wanted, look)
+        if number is None or not cores or not is_cheap:
+            return cores
+        if found[number].always_holds[chosen].all():
+            return cores  # there is nothing to find out
+        rows = rows_of_rarest(pages, self.binding, number, chosen, reach.window)
+        if rows is None:
+            return cores
+        self.decoder.note(chosen, number)
+        keys = self.query.partition_by
+        ranges = rows.ranges(pages, keys[0]) if keys else None
+        if not len(rows.firsts):
+            return []
+        if keys and ranges is None:
+            return cores
+        n_groups = len(rows.firsts)
+        of_groups = np.repeat([False, True], [len(pages), n_groups])
+        flags = [of_groups] + [
+            np.concatenate((one, np.zeros(n_groups, np.bool_))) for one in holds[1:]
+        ]
+        times = pages.times(self.binding.time.name)
+        assert times is not None
+        firsts = np.concatenate((times[0], rows.firsts))
+        lasts = np.concatenate((times[1], rows.lasts))
+        closer = cores_of(flags, firsts, lasts, reach.window, ranges)
+        self.ranges = None if ranges is None else of_pages(ranges, len(pages))
+        return closer
 
     @property
     def is_together(self) -> bool:

@@ -65,7 +65,8 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of the rows counts
     (``at_end``), and in row patterns without WITHIN.
     """
-    if query.is_combined or not is_local(query, options):
+    once = query if query.limits else replace(query, emit=Emit.TRIGGER)
+    if query.is_combined or not is_local(once, options):
         return None
     past = past_of([column.node for column in binding.past])
     if past is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from warnings import warn
@@ -12,22 +11,17 @@ import numpy as np
 import polars as pl
 
 from piestream.adapters.file_run import FileRun
-from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.limits import Limit
 from piestream.adapters.run import run
 from piestream.archives.archive import Archive
-from piestream.archives.cores import Core
 from piestream.archives.durable import missing_files_told
+from piestream.archives.matching import found_apart, found_completed, found_in
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.selection import CORE
 from piestream.archives.source import ArchiveSource, directory_archive, source_of
-from piestream.engine.combined import open_stream
-from piestream.engine.projection import KEY, TIME
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, ResultWarning, TieError
-from piestream.language.model import Query
+from piestream.language.model import Emit, Query
 from piestream.language.options import FileOptions, RunOptions
-from piestream.plan.binding import Binding
 
 __all__ = ["ArchivePlan", "ArchiveRun", "run_archive", "run_directory"]
 
@@ -79,6 +73,9 @@ class ArchiveRun:
         yield from self.limit.of(self._selected())
 
     def _selected(self) -> Iterator[pl.DataFrame]:
+        if self.plan.query.emit is Emit.BOTH:
+            yield from self._completed()
+            return
         for cores in self.plan.batches():
             selection = self.plan.selection()
             together = self.plan.is_together
@@ -89,9 +86,9 @@ class ArchiveRun:
             )
             self.read_rows += selection.n_read
             found = (
-                _found(self.plan, self.binding, rows, self.options, evaluated=True)
+                found_in(self.plan, self.binding, rows, self.options, evaluated=True)
                 if together
-                else _found_apart(self.plan, rows, cores, self.options)
+                else found_apart(self.plan, rows, cores, self.options)
             )
             self.statistics = replace(
                 self.statistics,
@@ -100,55 +97,18 @@ class ArchiveRun:
             )
             yield found
 
-
-def _found(
-    plan: ArchivePlan,
-    binding: Binding,
-    rows: pl.DataFrame,
-    options: RunOptions,
-    evaluated: bool = False,
-) -> pl.DataFrame:
-    """The result rows of some projected rows, of which all predicates may be known."""
-    if not len(rows):
-        return pl.DataFrame(schema=binding.result_schema)
-    threads = options.threads
-    if threads is None:
-        threads = (os.cpu_count() or 1) if len(rows) >= CHUNK_ROWS else 1
-    stream = open_stream(
-        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated
-    )
-    times = plan.pages.times(plan.binding.time.name)
-    assert times is not None
-    stream.observe_time(int(times[1].max()))  # a silence may end with the archive
-    return pl.concat([stream.no_results, *stream.portions(rows), *stream.last_portions()])
-
-
-def _found_apart(
-    plan: ArchivePlan, rows: pl.DataFrame, cores: Sequence[Core], options: RunOptions
-) -> pl.DataFrame:
-    """The matches that are reported in some cores, each of which is a partition apart."""
-    binding = plan.binding_apart()
-    try:
-        found = _found(plan, binding, rows, options)
-    except TieError:
-        _refuse_ties(plan, rows, options)
-        raise
-    report = found.columns[1 + len(plan.query.partition_by)]
-    reports = found[report].to_physical().cast(pl.Int64).to_numpy()
-    number = found[CORE].to_numpy()
-    firsts = np.array([core.first for core in cores], np.int64)[number]
-    lasts = np.array([core.last for core in cores], np.int64)[number]
-    return found.filter(pl.Series((reports >= firsts) & (reports <= lasts))).drop(CORE)
-
-
-def _refuse_ties(plan: ArchivePlan, rows: pl.DataFrame, options: RunOptions) -> None:
-    """Raise the error for two events of one time as the query has it, that is without the core."""
-    names = [KEY + CORE, *(KEY + name for name in plan.query.partition_by), TIME]
-    is_again = rows.select(~pl.struct(names).is_first_distinct()).to_series()
-    if is_again.any():
-        core = rows[KEY + CORE][int(is_again.arg_max() or 0)]
-        alone = rows.filter(pl.col(KEY + CORE) == core).drop(KEY + CORE)
-        _found(plan, plan.binding, alone, options)
+    def _completed(self) -> Iterator[pl.DataFrame]:
+        """The rows of EMIT ON BOTH."""
+        found = found_completed(self.plan, self.options)
+        if found is None:
+            self.source.time = self.binding.time.name
+            work = FileRun(self.plan.query, self.source, replace(self.options, limit=None))
+            yield from work.results()
+            self.read_rows, self.statistics = self.source.done, work.stream.statistics
+            return
+        rows, self.read_rows = found
+        self.statistics = replace(self.statistics, events=self.read_rows, matches=len(rows))
+        yield rows
 
 
 #: So often a run begins anew if others have replaced files since the archive was looked at.

@@ -18,10 +18,11 @@ import polars as pl
 from piestream.adapters.binding import bound
 from piestream.adapters.inputs import Inputs, bound_inputs
 from piestream.adapters.read_columns import lazily_read
-from piestream.archives import planning
+from piestream.archives import costs
 from piestream.archives.archive import Archive
 from piestream.archives.cores import NULL_CELL, Core, Spans, later
 from piestream.archives.decoding import Decoder
+from piestream.archives.durable import missing_files_told
 from piestream.archives.pages import Words
 from piestream.archives.reach import Reach, is_local
 from piestream.archives.selection import RESERVED, Selection
@@ -56,12 +57,34 @@ class _Part:
         ]
 
 
+#: So often reading begins anew if others have replaced files since the archives were looked at.
+_ATTEMPTS = 3
+
+
 def rows_of_inputs(query: Query, given: Any, options: RunOptions) -> dict[str, Any]:
     """What a query of several streams was given, with rows of archives in their place."""
     inputs = Inputs(query)
     named = given if isinstance(given, Mapping) else {inputs.name_of(None): given}
     found = {inputs.name_of(name): rows for name, rows in named.items()}
     archives = {key: rows for key, rows in found.items() if isinstance(rows, Archive)}
+    for rows in found.values():
+        if isinstance(rows, pl.LazyFrame):
+            rows.collect_schema()  # a file that it lacks is none of an archive
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _rows_of(inputs, found, archives, options)
+        except FileNotFoundError:
+            for one in archives.values():
+                one.refresh()
+    with missing_files_told(" or ".join(str(one.path) for one in archives.values())):
+        return _rows_of(inputs, found, archives, options)
+
+
+def _rows_of(
+    inputs: Inputs, given: Mapping[str, Any], archives: Mapping[str, Archive], options: RunOptions
+) -> dict[str, Any]:
+    """What was given, with rows of the generations that the archives show."""
+    found = dict(given)
     found |= _selected(inputs, found, archives, options)
     for key in archives:
         if isinstance(found[key], Archive):
@@ -143,7 +166,7 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
     """The rows of one archive around the times at which a match can be reported; None: all."""
     pages, binding = part.archive.pages, part.binding
     reserved = any(name.startswith(RESERVED) for name in binding.columns)
-    if pages.n_rows < planning.LEAST_ROWS or binding.past or reserved:
+    if pages.n_rows < costs.LEAST_ROWS or binding.past or reserved:
         return None
     own_window = -(-window // part.ticks)
     spans = allowed.bridged(window + 2 * part.ticks)
@@ -158,7 +181,6 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
     wanted = np.zeros(len(pages), np.bool_)
     for core in cores:
         wanted |= selection.wanted(core)
-    most = min(planning.MOST_SHARE * pages.n_rows, planning.MOST_TOGETHER)
-    if pages.rows[wanted].sum() > most:
+    if pages.rows[wanted].sum() > costs.MOST_TOGETHER or not costs.is_worth_it(pages, wanted):
         return None
     return decoder.rows_of(selection.read_together(cores, options.ties))

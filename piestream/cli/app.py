@@ -293,6 +293,12 @@ def check(
                 what = f"the predicate of {symbol.name} is never true, so {follows}"
                 fault = parsed.fault(("predicate", symbol.name), what)
                 typer.echo(f"warning: {fault}", err=True)
+        if parsed.rows is not None and parsed.rows.conditions:
+            from piestream.plan.row_ways import doubling_text
+
+            doubling = doubling_text(parsed)
+            if doubling is not None:
+                typer.echo(f"warning: {parsed.fault(('pattern',), doubling)}", err=True)
     typer.echo("ok")
 
 

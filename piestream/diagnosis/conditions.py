@@ -13,7 +13,7 @@ from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.filters import Filter
 from piestream.diagnosis.moved_endpoints import moved_endpoints
 from piestream.diagnosis.parts import pair, with_inner
-from piestream.diagnosis.row_changes import quantifiers, row_windows, skips
+from piestream.diagnosis.row_changes import lengths, quantifiers, row_windows, skips
 from piestream.diagnosis.row_thresholds import row_thresholds
 from piestream.diagnosis.target import Target
 from piestream.diagnosis.thresholds import thresholds
@@ -97,6 +97,7 @@ CONDITIONS = (
 #: What a row pattern has instead.
 ROW_CONDITIONS = (
     ConditionKind("threshold", changes=row_thresholds),
+    ConditionKind("length", changes=lengths),
     ConditionKind("quantifier", changes=quantifiers),
     ConditionKind("window", changes=row_windows),
     ConditionKind("skip", changes=skips),

@@ -13,7 +13,7 @@ import polars as pl
 from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.conditions import CONDITIONS, Condition
 from piestream.diagnosis.intervals import bounds_of, unbridged
-from piestream.diagnosis.partition import plain, stretch
+from piestream.diagnosis.partition import numbers_of, stretch
 from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted, with_window
 from piestream.diagnosis.rows import GivenRows
 from piestream.language.distances import distance_texts
@@ -296,14 +296,7 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     query = rows.query
     hidden = identity(query)
     result = rows.run(replace(query, returns=query.returns + hidden))
-    shown = [name for name in result.columns if name in row]
-    same = [
-        number
-        for number, found in enumerate(result.select(shown).rows())
-        if all(plain(row[name]) == plain(value) for name, value in zip(shown, found, strict=True))
-    ]
-    if not same:
-        raise ValueError("this is no match of the query in these rows")
+    same = numbers_of(result, row)
     report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
     apart = telling_apart(query)
     times = [name for name in (report, *apart) if name == report or name.startswith((START, END))]

@@ -116,12 +116,6 @@ class InputRows(GivenRows):
 
 def read_given(query: Query, given: Any, options: BoundedOptions) -> GivenRows:
     """The rows of whatever `run` takes for the query, but for Spark's frames."""
-    if query.is_sequenced:
-        raise query.fault(
-            ("order_by",),
-            "what looks into rows cannot tell events of one time apart yet",
-            "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
-        )
     if not query.is_combined:
         return read_rows(query, given, options)
     frames = given.values() if isinstance(given, Mapping) else [given]

@@ -16,7 +16,7 @@ from piestream.expressions.columns import column_named
 from piestream.plan.combined import input_readers
 from piestream.show.table import cell_text
 
-__all__ = ["of_partition", "plain", "stretch"]
+__all__ = ["numbers_of", "of_partition", "plain", "stretch"]
 
 #: So many of the partitions that there are are named where another one is asked for.
 _MOST_NAMED = 5
@@ -29,6 +29,19 @@ def plain(value: Any) -> Any:
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     return value.item() if type(value).__module__ == "numpy" else value
+
+
+def numbers_of(result: pl.DataFrame, row: Mapping[str, Any]) -> list[int]:
+    """The rows of a result that have the values of a row that is asked about; one at least."""
+    shown = [name for name in result.columns if name in row]
+    same = [
+        number
+        for number, found in enumerate(result.select(shown).rows())
+        if all(plain(row[name]) == plain(value) for name, value in zip(shown, found, strict=True))
+    ]
+    if not same:
+        raise ValueError("this is no match of the query in these rows")
+    return same
 
 
 def of_partition(rows: GivenRows, keys: Mapping[str, Any], needs: str) -> GivenRows:

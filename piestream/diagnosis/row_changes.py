@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.parts import duration_of_ticks
+from piestream.diagnosis.row_conditions import short
 from piestream.diagnosis.row_parts import places_in, rewritten
 from piestream.diagnosis.row_reached import skip_clause
 from piestream.diagnosis.row_target import RowTarget
 from piestream.diagnosis.target import Target
+from piestream.diagnosis.thresholds import LOOSER, replaced_node
+from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import QueryError
+from piestream.expressions.durations import Duration
+from piestream.expressions.syntax import Column, Comparison, Node, children
 from piestream.language.model import Query
 from piestream.language.row_pattern_text import MOST_REPETITIONS, row_pattern_text
-from piestream.language.row_patterns import PatternNode, Repetition, Skip, SkipMode, Variable
+from piestream.language.row_patterns import (
+    PatternNode,
+    Repetition,
+    RowCondition,
+    Skip,
+    SkipMode,
+    Variable,
+)
 from piestream.show.table import cell_text
 
-__all__ = ["quantifiers", "row_windows", "skips"]
+__all__ = ["lengths", "quantifiers", "row_windows", "skips"]
 
 #: So many repetitions more are tried one by one, before any number of them is.
 _MORE = 64
@@ -44,6 +57,55 @@ def row_windows(target: Target) -> Iterator[Proposal]:
     shown = cell_text(target.length(length))
     text = f"the match takes {shown} (WITHIN {pattern.within}); with WITHIN {new.rows.within} it matches"
     yield Proposal("window", new, (length - within) / max(within, 1), text)
+
+
+def lengths(target: Target) -> Iterator[Proposal]:
+    """Another length of time in a condition: ``B.ts - A.ts <= 5 s``."""
+    assert isinstance(target, RowTarget)
+    for condition in target.pattern.conditions:
+        known = dict(condition.lengths)
+        for comparison in _comparisons(condition.tree):
+            for side in ("left", "right"):
+                part = getattr(comparison, side)
+                if isinstance(part, Column) and part.name in known:
+                    yield from _other_length(target, condition, comparison, side, known[part.name])
+
+
+def _comparisons(node: Node) -> Iterator[Comparison]:
+    if isinstance(node, Comparison) and node.operator in LOOSER:
+        yield node
+    for child in children(node):
+        yield from _comparisons(child)
+
+
+def _other_length(
+    target: RowTarget, condition: RowCondition, comparison: Comparison, side: str, was: Duration
+) -> Iterator[Proposal]:
+    """The nearest length with which there is a match: a longer one above, a shorter one below."""
+    time, query = target.rows.time, target.rows.query
+    try:
+        bound = time.ticks(was, "a length")
+    except QueryError:  # it is compared with times that have shorter ticks
+        return
+    is_upper = (comparison.operator in ("<", "<=")) == (side == "right")
+
+    def compared(by: int) -> Comparison:
+        length = duration_of_ticks(bound + by if is_upper else bound - by, time)
+        number: Any = {side: Column(str(length)), "operator": LOOSER[comparison.operator]}
+        return replace(comparison, **number)
+
+    def changed(by: int) -> Query:
+        tree = replaced_node(condition.tree, comparison, compared(by))
+        return rewritten(query, {condition.variable: canonical_text(tree, names_are_text=True)})
+
+    most = target.times[-1] - target.times[0] - bound if is_upper and target.times else bound
+    if most < 0 or not target.can_begin(changed(most)):
+        return
+    by = _least(0, most, lambda number: target.can_begin(changed(number)))
+    text = canonical_text(comparison, names_are_text=True)
+    new = canonical_text(compared(by), names_are_text=True)
+    said = short(f"{condition.variable} needs {text}; with {new} it matches")
+    yield Proposal("threshold", changed(by), by / max(bound, 1), said)
 
 
 def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:

@@ -113,7 +113,7 @@ def reached(target: RowTarget) -> Reached | None:
         return Reached((), "", None, (), "there is no row in that time")
     for done in range(len(parts) - 1, -1, -1):
         grown = Concatenation((*parts[:done], beginnings(Concatenation(parts[done:]))))
-        found = target.matches(target.longest(grown))
+        found = target.begun(target.longest(grown))
         if len(found):
             length = pl.col(LAST) - pl.col(FIRST)
             start = found.sort(length, descending=True, maintain_order=True)[FIRST][0]

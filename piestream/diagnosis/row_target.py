@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import polars as pl
 
+from piestream.diagnosis.parts import partitioned_by
 from piestream.diagnosis.row_conditions import conditions_and
 from piestream.diagnosis.row_parts import (
     FIRST,
@@ -37,8 +39,8 @@ from piestream.language.row_patterns import (
 
 __all__ = ["RowTarget", "in_ticks", "partition_times"]
 
-#: Of ways of more rows together, only some that do not overlap are looked at.
-_MOST_ROWS = 1_000_000
+#: Of more places where a match is expected, only matches that do not overlap are looked at.
+_MOST_PLACES = 1_000
 
 
 def in_ticks(name: str) -> pl.Expr:
@@ -119,6 +121,30 @@ class RowTarget(Target):
         found = rows.run(replace(query, rows=shown))
         return found.with_columns(in_ticks(FIRST), in_ticks(rows.time.name))
 
+    def placed(self, query: Query) -> tuple[Query, GivenRows]:
+        """A query whose matches begin where one is expected, whatever there is before; and its rows.
+
+        Of very many places some are left out that lie in a match that begins before.
+        """
+        assert query.rows is not None
+        n_places = bisect_right(self.times, self.last) - bisect_left(self.times, self.first)
+        is_one = n_places == 1 or n_places > _MOST_PLACES
+        rows = self.marked(self.first, (), self._until(query, self.last))
+        return self._from_marks(query, is_one, {}), rows
+
+    def begun(self, query: Query, tried: pl.DataFrame | None = None) -> pl.DataFrame:
+        """The matches of a query that begin where one is expected, whatever there is before.
+
+        They are looked for with each value that is ``tried``, a column that the query reads.
+        """
+        asked, rows = self.placed(query)
+        if tried is not None:
+            (column,) = tried.columns
+            asked = partitioned_by(asked, column)
+            crossed = {k: f.join(tried, how="cross") for k, f in rows.inputs.items()}
+            rows = rows.with_inputs(crossed)
+        return self.matches(asked, rows)
+
     def rows_from(
         self, query: Query, start: int, conditions: Mapping[str, str] | None = None,
         here: Sequence[int] = (),
@@ -127,15 +153,30 @@ class RowTarget(Target):
 
         The rows at the times ``here`` have a mark that ``conditions`` may read.
         """
-        assert query.rows is not None
-        onward = SkipMode.PAST_LAST_ROW
-        if query.rows.mode is MatchMode.INCREMENTAL:
-            onward = SkipMode.TO_NEXT_ROW
-        plain = replace(query, rows=replace(query.rows, skip=Skip(onward)))
-        later = [time for time in self.times if time >= start]
-        only = rewritten(plain, {**conditions_and(query, "from"), **(conditions or {})})
-        found = self.every_row(only, self.marked(**{"from": later, "here": here}))
+        only = self._from_marks(query, True, conditions or {})
+        found = self.every_row(only, self.marked(start, here, self._until(query, start)))
         return found.filter(pl.col(FIRST) == start)
+
+    def _from_marks(self, query: Query, is_one: bool, conditions: Mapping[str, str]) -> Query:
+        """A query whose matches have marked rows alone; of those that overlap, perhaps one."""
+        assert query.rows is not None
+        past = is_one and query.rows.mode is not MatchMode.INCREMENTAL
+        onward = SkipMode.PAST_LAST_ROW if past else SkipMode.TO_NEXT_ROW
+        plain = replace(query, rows=replace(query.rows, skip=Skip(onward)))
+        return rewritten(plain, {**conditions_and(query, "from"), **conditions})
+
+    def _until(self, query: Query, last: int) -> int | None:
+        """The last row that matters to matches that begin up to a time; None if all rows may."""
+        pattern = query.rows
+        assert pattern is not None
+        if pattern.within is None:
+            return None
+        within = self.rows.time.ticks(pattern.within, "WITHIN")
+        read = [item for condition in pattern.conditions for _, item in condition.all_items]
+        read += [item for measure in pattern.measures for _, item in measure.items]
+        ahead = max([0, *(item.shift for item in read)])
+        place = bisect_right(self.times, last + within) + ahead
+        return self.times[place] if place < len(self.times) else None
 
     def longest(self, pattern: PatternNode) -> Query:
         """The longest matches of another pattern that begin at each row, within WITHIN."""
@@ -144,19 +185,18 @@ class RowTarget(Target):
 
     def can_begin(self, query: Query) -> bool:
         """Whether a match of a changed query can begin where one is expected, whatever SKIP says."""
-        assert query.rows is not None
-        everywhere = replace(query.rows, skip=Skip(SkipMode.TO_NEXT_ROW))
         try:
-            return len(self.matches(replace(query, rows=everywhere))) > 0
-        except QueryError:  # it would be too large, or SKIP leads nowhere
+            return len(self.begun(query)) > 0
+        except QueryError:  # it would be too large
             return False
 
-    def marked(self, **marks: Sequence[int]) -> GivenRows:
-        """The rows with columns that are 1 at some times, in ticks, and 0 at all others."""
+    def marked(self, since: int, here: Sequence[int], until: int | None) -> GivenRows:
+        """The rows up to a time, with marks of those from one on, and of those at some times."""
         rows = self.rows
         time = column_named(rows.time.name).to_physical().cast(pl.Int64)
-        columns = [
-            time.is_in(list(times)).cast(pl.Int64).fill_null(0).alias(f"{name}:")
-            for name, times in marks.items()
-        ]
-        return rows.with_inputs({k: f.with_columns(columns) for k, f in rows.inputs.items()})
+        marks = {"from:": time >= since, "here:": time.is_in(list(here))}
+        columns = [mark.cast(pl.Int64).fill_null(0).alias(name) for name, mark in marks.items()]
+        kept = pl.lit(True) if until is None else (time <= until)
+        return rows.with_inputs(
+            {key: frame.filter(kept).with_columns(columns) for key, frame in rows.inputs.items()}
+        )

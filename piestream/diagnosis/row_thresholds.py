@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.changes import Proposal
-from piestream.diagnosis.parts import partitioned_by
 from piestream.diagnosis.row_conditions import condition_tree, short
 from piestream.diagnosis.row_parts import FIRST, VARIABLE, beginnings, other_pattern, rewritten
 from piestream.diagnosis.row_target import RowTarget, in_ticks
@@ -191,8 +190,9 @@ class _Place:
             target.longest(beginnings(pattern)),
             other_pattern(target.rows.query, pattern, within=target.pattern.within),
         ):
-            asked = rewritten(query, {self.variable: lifted}, shown)
-            found = target.every_row(asked)
+            found = target.every_row(
+                *target.placed(rewritten(query, {self.variable: lifted}, shown))
+            )
             here = pl.col(FIRST).is_between(target.first, target.last)
             tables.append(
                 found.filter(here & (pl.col(VARIABLE) == self.variable)).select(
@@ -207,15 +207,13 @@ class _Place:
         tried = self._tried(wanted)
         if tried.is_empty():
             return None
-        rows = self.target.rows
         column = Column(f'"{_TRIED}"' if self.of_match else _TRIED)
         try:
             each = self._query(operator, column)
         except QueryError:
             return None
         values = tried.select(pl.col("tried").unique()).rename({"tried": _TRIED})
-        crossed = {k: f.join(values, how="cross") for k, f in rows.inputs.items()}
-        found = self.target.matches(partitioned_by(each, _TRIED), rows.with_inputs(crossed))
+        found = self.target.begun(each, values)
         if found.is_empty():
             return None
         distance = (found[_TRIED].cast(pl.Float64) - number).abs()

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.history import MatchInterval
-from piestream.diagnosis.partition import plain
+from piestream.diagnosis.partition import numbers_of
 from piestream.diagnosis.row_conditions import (
     conditions_and,
     items_of,
@@ -191,7 +191,14 @@ class RowHistory:
     def _decided(self) -> int | None:
         """The number of the row with which it is given; None if only the end of the rows decides."""
         times = self.target.times
-        low, high = bisect_left(times, self.last), len(times)
+        low = first = bisect_left(times, self.last)
+        high = len(times)
+        step = 1
+        while first + step < high:  # most are decided soon
+            if self._given(self._query, self._upto(times[first + step - 1])) is not None:
+                high = first + step - 1
+                break
+            low, step = first + step, 2 * step
         while low < high:
             middle = (low + high) // 2
             if self._given(self._query, self._upto(times[middle])) is not None:
@@ -307,14 +314,7 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     own = tuple(m for m in query.rows.measures)
     asked = replace(query.rows, measures=(*own, *of_match(rows.time.name)))
     result = rows.run(replace(query, rows=asked))
-    shown = [name for name in result.columns if name in row]
-    same = [
-        number
-        for number, found in enumerate(result.select(shown).rows())
-        if all(plain(row[name]) == plain(value) for name, value in zip(shown, found, strict=True))
-    ]
-    if not same:
-        raise ValueError("this is no match of the query in these rows")
+    same = numbers_of(result, row)
     numbers = result[same][MATCH].unique().drop_nulls().to_list()
     if not numbers:
         raise ValueError("this row is of no match")

@@ -77,6 +77,14 @@ class GivenRows(ABC):
     is_lazy: bool = False
     partition: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.query.is_sequenced:
+            raise self.query.fault(
+                ("order_by",),
+                "what looks into rows cannot tell events of one time apart yet",
+                "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
+            )
+
     @property
     @abstractmethod
     def binding(self) -> Binding:

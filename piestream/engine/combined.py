@@ -374,7 +374,8 @@ class CombinedStream(Stream):
         group_of = np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
         rows = grouped.sorted_rows()
         times, streams = rows[TIME].to_numpy(), rows[STREAM].to_numpy()
-        order = np.lexsort((streams, times, group_of))
+        sequences = [rows[name].to_numpy() for name in union.sequence_columns]
+        order = np.lexsort((streams, *sequences, times, group_of))
         rows, group_of = rows[order], group_of[order]
         keep = self._untied(rows, group_of)
         if not keep.all():
@@ -396,6 +397,9 @@ class CombinedStream(Stream):
             & (streams[1:] == streams[:-1])
             & ~ready[streams[1:]]
         )
+        for name in self._union.sequence_columns:
+            sequences = rows[name].to_numpy()
+            again[1:] &= sequences[1:] == sequences[:-1]
         keep = ~again
         if self.ties == "last":
             keep = np.ones(len(rows), np.bool_)

@@ -98,15 +98,17 @@ class EventStreams:
         events: dict[int, EventRows] = {}
         frames: dict[int, pl.DataFrame] = {}
         lists: list[tuple[Words, Words]] = []
+        sequences: list[Words] = []
         ends: dict[int, tuple[Words, Words]] = {}
         for number, at in mine.items():
             lists.append((group_of[at], times[at]))
+            sequences += [rows[name].to_numpy()[at] for name in self.union.sequence_columns]
             if number not in self.carried:
                 continue
             frames[number], events[number] = self._event_rows(number, rows[at], numbers, lists[-1])
             if number in self._gaps:
                 ends[number] = silences(events[number], self._gaps[number], limit)
-        instants = merged(n_groups, [*lists, *ends.values()])
+        instants = merged(n_groups, [*lists, *ends.values()], sequences)
         found = MergedRows(instants)
         found.counts += [instants.numbered(instants.places[n]) for n in self._counted]
         end_places = dict(zip(ends, instants.places[len(lists) :], strict=True))

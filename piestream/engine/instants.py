@@ -35,7 +35,7 @@ class EventRows:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """The instants of all groups, by group and time."""
+    """The instants of all groups, by group and time, and by what orders those of one time."""
 
     groups: Words
     times: Words
@@ -85,15 +85,28 @@ def silences(rows: EventRows, gap: int, limit: int) -> tuple[Words, Words]:
     return groups[ends], times[ends] + gap
 
 
-def merged(n_groups: int, lists: Sequence[tuple[Words, Words]]) -> Instants:
-    """The instants of several lists of groups and times."""
+def merged(
+    n_groups: int, lists: Sequence[tuple[Words, Words]], sequences: Sequence[Words] = ()
+) -> Instants:
+    """The instants of several lists of groups and times.
+
+    ``sequences`` orders those of one time, in the first of the lists; all others come before them.
+    """
     sizes = [len(groups) for groups, _ in lists]
     groups = np.concatenate([np.zeros(0, np.int64), *(groups for groups, _ in lists)])
     times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in lists)])
-    order = np.lexsort((times, groups))
+    if sequences:
+        known = np.concatenate(sequences)
+        least = np.concatenate([known, np.full(len(times) - len(known), INT64_MIN)])
+        order = np.lexsort((least, times, groups))
+        least = least[order]
+    else:
+        order = np.lexsort((times, groups))
     groups, times = groups[order], times[order]
     is_first = np.ones(len(times), np.bool_)
     is_first[1:] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])
+    if sequences:
+        is_first[1:] |= least[1:] != least[:-1]
     place = np.empty(len(times), np.int64)
     place[order] = np.cumsum(is_first) - 1
     groups, times = groups[is_first], times[is_first]

@@ -375,7 +375,11 @@ class Stream:
 
     def rebind(self, binding: Binding) -> None:
         """Go on with types for columns that have been NULL in every row so far."""
-        if not binding.compiled.same_layout(self.binding.compiled):
+        forms = {a.name: a.form for a in binding.attributes}
+        fixed = {column.name for column in self.binding.calculated if not column.is_null}
+        if not binding.compiled.same_layout(self.binding.compiled) or any(
+            a.name in fixed and forms.get(a.name) != a.form for a in self.binding.attributes
+        ):
             raise SchemaError(
                 "the type of a column came up too late: say the types when the session is opened, "
                 "query.open(schema={...})"
@@ -592,7 +596,7 @@ class Stream:
 
     def _results(self, found: Words) -> pl.DataFrame:
         rows, left_out = self._passing(found)
-        self._counts.matches += int((rows.phases == Phase.TRIGGER).sum())
+        self._counts.matches += int((rows.phases == int(Phase.TRIGGER)).sum())
         self._counts.left_out += left_out
         result = result_frame(self.binding.outputs, rows)
         if self.on_results is not None and self._observed and len(result):
@@ -608,7 +612,7 @@ class Stream:
         if condition is None or not len(found):
             return rows, 0
         holds = condition.holds(rows).copy()
-        left_out = int((rows.phases[~holds] == Phase.TRIGGER).sum())
+        left_out = int((rows.phases[~holds] == int(Phase.TRIGGER)).sum())
         if condition.judged is not None:
             passing = replace(rows, rows=found[holds])
             holds[holds] = self.detector.judge(*condition.judged.rows(passing))

@@ -11,7 +11,8 @@ from functools import cached_property
 
 import polars as pl
 
-from piestream.engine.projection import ATTRIBUTE, KEY, TIME, Projection
+from piestream.compiled.constants import INT64_MIN
+from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
 from piestream.plan.outputs import MATCH_KNOWN
@@ -134,9 +135,11 @@ class CombinedProjection(Projection):
         part = self.parts[number]
         rows = part.project(frame)
         if TIME in rows.columns:
-            part.check_times(rows[TIME])
+            part.check_rows(rows)
         own = {self._name(number, name): pl.col(name) for name in rows.columns}
         own[STREAM] = pl.lit(number)
+        # what nothing orders comes before all else of its time
+        own.setdefault(SEQUENCE, pl.lit(INT64_MIN))
         return rows.select(
             own.get(name, pl.lit(None)).cast(dtype).alias(name)
             for name, dtype in self.schema.items()
@@ -162,7 +165,7 @@ class CombinedProjection(Projection):
         return own_column(stream, f"{ATTRIBUTE}{place}")
 
     def _name(self, number: int, name: str) -> str:
-        shared = name in (TIME, START, END, NUMBER) or name.startswith(KEY)
+        shared = name in (TIME, SEQUENCE, START, END, NUMBER) or name.startswith(KEY)
         return name if shared else own_column(number, name)
 
     @cached_property
@@ -184,7 +187,13 @@ class CombinedProjection(Projection):
         """What two events of one stream have in common that tie; rows of intervals never do."""
         ready = [n for n, part in enumerate(self.binding.parts) if part.source.is_ready_made]
         apart = pl.when(pl.col(STREAM).is_in(ready)).then(pl.int_range(pl.len())).otherwise(-1)
-        return [*map(pl.col, self.keys), pl.col(TIME), pl.col(STREAM), apart.alias("apart")]
+        instant = map(pl.col, [*self.keys, TIME, *self.sequence_columns])
+        return [*instant, pl.col(STREAM), apart.alias("apart")]
+
+    @property
+    def sequence_columns(self) -> list[str]:
+        """What orders events of one time, if any stream says it."""
+        return [SEQUENCE] if SEQUENCE in self.schema else []
 
     @property
     def waits(self) -> bool:

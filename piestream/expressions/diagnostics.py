@@ -193,7 +193,7 @@ class Origin:
     Parts are named by tuples: ``("symbol", s)``, ``("predicate", s)``, ``("at_least", s)``,
     ``("at_most", s)``, ``("at_least_events", s)``, ``("at_most_events", s)``, ``("constraint", x, y)``, ``("return", alias)``,
     ``("column", alias)`` (the attribute inside an aggregate), ``("partition_by", column)``,
-    ``("source",)``, ``("order_by",)``, ``("time_unit",)``, ``("max_gap",)``, ``("within",)``,
+    ``("source",)``, ``("order_by",)``, ``("time_unit",)``, ``("max_gap",)``, ``("within",)``, ``("within", s)``,
     ``("emit",)``.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.expressions.tokens import Kind, Token, quoted
 
-__all__ = ["DATES", "EXPRESSION_WORDS", "TIMESTAMPS", "with_names_quoted"]
+__all__ = ["DATES", "EXPRESSION_WORDS", "TIMESTAMPS", "is_name", "with_names_quoted"]
 
 #: Words that mean something inside an expression; every other word is the name of a column.
 EXPRESSION_WORDS = frozenset(
@@ -55,7 +55,7 @@ def with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
     position = 0
     for index, token in enumerate(tokens[:-1]):
         is_parameter = token.kind is Kind.PARAMETER
-        if not is_parameter and (token.kind is not Kind.WORD or not _is_name(tokens, index)):
+        if not is_parameter and (token.kind is not Kind.WORD or not is_name(tokens, index)):
             continue
         pieces.append(text[position : token.span.start])
         places.extend(range(position, token.span.start))
@@ -71,7 +71,8 @@ def with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
     return "".join(pieces), places
 
 
-def _is_name(tokens: list[Token], index: int) -> bool:
+def is_name(tokens: list[Token], index: int) -> bool:
+    """Whether a word of an expression is the name of a column; a token follows it."""
     token, after = tokens[index], tokens[index + 1]
     before = tokens[index - 1] if index else None
     if before is not None and before.is_sign("."):

@@ -107,7 +107,7 @@ def is_never_true(expression: Expression) -> bool:
         case Comparison(operator, Const(a), Const(b)) if a is not None and b is not None:
             return not _holds(operator, a, b)
         case Comparison(_, left, right):
-            return Const(None, left.type) in (left, right)
+            return any(isinstance(side, Const) and side.value is None for side in (left, right))
         case Until(_, start):
             return is_never_true(start)
     return False

@@ -531,12 +531,12 @@ def apply_rows(
         _close_rows(partition, scratch)
         if program.progress_at != NONE:
             partition.progress().closed = partition.last_time
+    scratch.changed = kept | scratch.resumed
+    scratch.begun = started
     if program.progress_at != NONE and not scratch.waits:
         pool_array = _find_reached(place, program, pool_array, scratch)
     pool_array = _find_of_passing(place, program, pool_array, scratch)
     runs = ~program.rows
-    scratch.changed = kept | scratch.resumed
-    scratch.begun = started
     pool_array = _find_of_runs(place, program, pool_array, scratch, scratch.changed & runs, True)
     pool_array = _find_of_runs(place, program, pool_array, scratch, started & runs, False)
     for at in range(first, end):

@@ -51,7 +51,9 @@ def can_complete(partition: Partition, s: int, slot_id: int, floor: int) -> bool
     if not partition.is_valid_of_any(s, slot_id):
         return False
     slot = partition.ring(s).slot(slot_id)
-    return min(slot.match_bound, partition.program.symbols[s].own_bound(slot)) >= floor
+    symbol = partition.program.symbols[s]
+    bound = min(slot.match_bound, symbol.own_bound(slot))
+    return min(bound, symbol.expiry(slot)) >= floor  # else its lists are no longer kept
 
 
 # -- the pairs of a constraint ---------------------------------------------------------------------

@@ -69,12 +69,6 @@ def _write_outputs(
             for k in range(places.size):
                 slot = ring.slot(matches[places[k] + output.symbol])
                 column[k] = slot[output.word] == matches[places[k] + output.other]
-        elif output.kind == OutputKind.FOLLOWS_END:
-            others = partition.ring(output.other)
-            for k in range(places.size):
-                slot = ring.slot(matches[places[k] + output.symbol])
-                followed = others.slot(matches[places[k] + output.other])
-                column[k] = slot[output.word] == followed.end
         elif output.kind == OutputKind.REPORT:
             for k in range(places.size):
                 column[k] = instant

@@ -160,7 +160,8 @@ class Partition(Record):
     @method
     def latest_end_before(self, s: int, start: int) -> int:
         """The last end of the symbol's intervals that began before; OPEN if one has not ended."""
-        latest = self[self.program.symbols[s].gone_until]
+        symbol = self.program.symbols[s]
+        latest = self[symbol.gone_until]
         if self.program.rows >> s & 1:
             return max(latest, self.order(s, BY_START).highest_before(start))
         ring = self.ring(s)
@@ -169,6 +170,8 @@ class Partition(Record):
             slot = ring.slot(slot_id)
             if slot.start < start:
                 return max(latest, self.end_so_far(s, slot_id))
+            if symbol.ended_before != NONE:  # others may be forgotten, or have been since
+                latest = slot[symbol.ended_before]
             slot_id -= 1
         return latest
 

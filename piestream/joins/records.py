@@ -55,9 +55,8 @@ class OutputKind(IntEnum):
 
     SLOT_WORD = 0  # a word of the symbol's slot, as it is
     FOLLOWS = 1  # 1 if the symbol's interval immediately follows that of the other symbol
-    FOLLOWS_END = 2  # the same, where the slot's word is the end that it follows
-    SLOT_WORD_AT_TRIGGER = 3  # a word of the slot, which no completion changes any more
-    REPORT = 4  # the instant of the report, where that is not its time
+    SLOT_WORD_AT_TRIGGER = 2  # a word of the slot, which no completion changes any more
+    REPORT = 3  # the instant of the report, where that is not its time
 
 
 class Phase(IntEnum):
@@ -229,6 +228,7 @@ class Symbol(Record):
     lowest_end: int
     by_later: int  # first of the words of Side.bound_by_later
     gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
+    ended_before: int  # of runs: word of the last end of its intervals before one began, or NONE
     # how long it is kept, beyond the shortest time for which intervals of some symbol are
     kept_from: int  # the word from which that counts: 0 the start, 1 the end
     kept: int  # ticks

@@ -209,6 +209,8 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
     symbol = program.symbols[s]
     ring = partition.ring(s)
     slot = ring.slot(slot_id)
+    if symbol.expiry(slot) < floor:  # then its lists are no longer kept
+        return 0
     lowest, second, lowest_word = _two_lowest(symbol, slot)
     slot.match_bound = lowest
     if program.given_once >> s & 1 and is_spent(partition, slot):

@@ -112,6 +112,8 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
         bridged = BridgedSlot(slot)
         bridged.since = OPEN
         bridged.ceased = OPEN
+    if symbol.ended_before != NONE:
+        slot[symbol.ended_before] = partition.latest_end_before(s, time)
     if symbol.first_event != NONE:
         if symbol.counter != NONE:
             event = partition[program.counters[symbol.counter].before]

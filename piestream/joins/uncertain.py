@@ -232,13 +232,13 @@ class Candidate(Record):
         Those whose ends pass now have found it, unless it begins.
         """
         s_other = self.constraint.symbols[1 - self.side]
-        floor = self.scratch.floor
+        first_start = self.partition.program.symbols[s_other].first_start(self.scratch.floor)
         looked = 0
         for open_ones in range(2):
             order = self.partition.order(s_other, BY_START if open_ones else BY_END)
-            box = box_in(order, first_end, OPEN, floor, INT64_MAX, NO_MATCH)
+            box = box_in(order, first_end, OPEN, first_start, INT64_MAX, NO_MATCH)
             if open_ones:
-                box = box_in(order, floor, INT64_MAX, OPEN, OPEN, NO_MATCH)
+                box = box_in(order, first_start, INT64_MAX, OPEN, OPEN, NO_MATCH)
             other_id, more = box.following(NONE)
             looked += more
             while other_id != NONE:
@@ -263,7 +263,8 @@ def _add_followed(candidate: Candidate, slot_id: int) -> int:
     looked = 1
     if partition.program.rows >> s_other & 1:
         order = partition.order(s_other, BY_END)
-        box = box_in(order, end, end, candidate.scratch.floor, end, NO_MATCH)
+        first_start = partition.program.symbols[s_other].first_start(candidate.scratch.floor)
+        box = box_in(order, end, end, first_start, end, NO_MATCH)
         other_id, looked = box.following(NONE)
         while other_id != NONE:
             add_pair(partition, constraint, candidate.side, slot_id, other_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
-from piestream.expressions.keywords import EXPRESSION_WORDS
+from piestream.expressions.keywords import is_name
 from piestream.expressions.parameters import values_of
 from piestream.expressions.tokens import Kind, Token
 from piestream.expressions.values import ValueExpression
@@ -36,10 +36,10 @@ def read_row_expression(
             message = f"{token.upper} inside {function} reads other rows than {function} does"
             cursor.report(token, message, f"{function} takes an expression of one row")
             return None
-        is_name = token.kind is Kind.QUOTED or (
-            token.kind is Kind.WORD and token.upper not in EXPRESSION_WORDS
+        is_column = token.kind is Kind.QUOTED or (
+            token.kind is Kind.WORD and is_name([*cursor.tokens, cursor.end], cursor.position)
         )
-        if not is_name or after.is_sign("("):
+        if not is_column or after.is_sign("("):
             others.append(cursor.take())
             continue
         variable = None

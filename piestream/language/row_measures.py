@@ -13,7 +13,7 @@ from itertools import pairwise
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration
-from piestream.expressions.keywords import EXPRESSION_WORDS
+from piestream.expressions.keywords import is_name
 from piestream.expressions.parameters import values_of
 from piestream.expressions.tokens import Kind, Token
 from piestream.expressions.values import ValueExpression
@@ -177,7 +177,7 @@ class _Items:
             known = (*_NAVIGATIONS, *ROW_AGGREGATES, *_OF_MATCH)
             return self._call(False) if token.upper in known else None
         if token.kind is Kind.QUOTED or (
-            token.kind is Kind.WORD and token.upper not in EXPRESSION_WORDS
+            token.kind is Kind.WORD and is_name([*cursor.tokens, cursor.end], cursor.position)
         ):
             return self._column(False)
         return None
@@ -293,6 +293,8 @@ class _Items:
         if found is None:
             return None
         variable, expression = found
+        if expression.only_name is not None:  # in brackets
+            return RowItem(function, variable, expression.only_name)
         return RowItem(function, variable, str(expression), expression=expression)
 
     def _navigation(self, function: str, is_final: bool) -> RowItem | None:

@@ -64,8 +64,12 @@ def _validate_sequence(validation: Validation, number: int, stream: StreamDraft)
     """Where several streams are read, an instant is a time."""
     draft = validation.draft
     place = draft.spans.get(part_of(number, stream.name, "order_by"), stream.span)
-    if stream.is_sequenced and len(draft.streams) > 1:
-        message = "a query over several streams cannot order events of one time yet"
+    if stream.row_order and len(draft.streams) > 1:
+        message = "ROW orders the rows of one stream, not those of several among each other"
+        hint = "name a column that orders events of one time in all of them: ORDER BY ts, seq"
+        validation.report(place, message, hint)
+    elif stream.is_sequenced and any(other.is_ready_made for other in draft.streams):
+        message = "intervals that come ready-made cannot stand beside events of one time yet"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")
     elif stream.query is not None and stream.query.is_sequenced:
         message = (

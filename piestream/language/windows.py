@@ -17,8 +17,8 @@ from piestream.language.cursor import Cursor
 
 __all__ = ["NO_WINDOW", "Window", "all_windows", "read_windows", "windows_text"]
 
-#: Where there is no window of all symbols.
-NO_WINDOW = Duration((1 << 63) - 1, in_ticks=True)
+#: Where there is no window of all symbols: more ticks than a window can have.
+NO_WINDOW = Duration(1 << 63, in_ticks=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ class Binding:
         for attribute in self.attributes:
             if attribute.name != ROW:
                 read += of_calculated.get(attribute.name, (attribute.name,))
+        if self.query.rows is not None:  # of a column that is NULL so far nothing is calculated
+            read += sorted(self.query.rows.columns)
         return tuple(dict.fromkeys(read))
 
     @cached_property

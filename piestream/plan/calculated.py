@@ -12,7 +12,21 @@ import polars as pl
 from piestream.expressions.backends.polars import value_expression
 from piestream.expressions.backends.python import ValueFunction, value_function
 from piestream.expressions.backends.spark import spark_value
-from piestream.expressions.typed import Expression, Field, children
+from piestream.expressions.typed import (
+    Arithmetic,
+    Call,
+    Coalesce,
+    Comparison,
+    Const,
+    Convert,
+    Expression,
+    Extreme,
+    Field,
+    Like,
+    Member,
+    Not,
+    children,
+)
 from piestream.expressions.types import Kind
 
 __all__ = [
@@ -63,6 +77,11 @@ class CalculatedColumn:
         return value_function(self.typed)
 
     @property
+    def is_null(self) -> bool:
+        """Whether it is NULL for certain, as of columns that have no type yet."""
+        return _is_null(self.typed)
+
+    @property
     def spark_sql(self) -> str:
         """The value in Spark."""
         return spark_value(self.typed)
@@ -80,7 +99,7 @@ class CalculatedColumns:
         if typed not in self._found:
             schema = {name: self._schema[name] for name in columns_read(typed)}
             expression = value_expression(typed, schema)
-            dtype = _TYPES.get(typed.type.kind)
+            dtype = pl.Int128() if typed.type.is_wide else _TYPES.get(typed.type.kind)
             if dtype is None:  # times keep the type of the column that they come of
                 dtype = pl.DataFrame(schema=schema).select(expression.alias("value")).dtypes[0]
             name = f"{_PREFIX}{len(self._found)}"
@@ -91,6 +110,14 @@ class CalculatedColumns:
     def all(self) -> tuple[CalculatedColumn, ...]:
         """All that there are by now."""
         return tuple(self._found.values())
+
+
+def _is_null(typed: Expression) -> bool:
+    if typed.type.kind is Kind.NULL or (isinstance(typed, Const) and typed.value is None):
+        return True
+    if isinstance(typed, Arithmetic | Call | Comparison | Convert | Like | Member | Not):
+        return any(map(_is_null, children(typed)))
+    return isinstance(typed, Coalesce | Extreme) and all(map(_is_null, children(typed)))
 
 
 def columns_read(typed: Expression) -> tuple[str, ...]:

@@ -77,6 +77,13 @@ class SequenceColumn:
             return False
         return dtype.is_integer() or dtype.is_temporal() or dtype == pl.Null
 
+    def is_comparable(self, other: SequenceColumn) -> bool:
+        """Whether the integers of both columns have the order of their values."""
+        types = (self.dtype, other.dtype)
+        if all(dtype.is_integer() for dtype in types) and pl.UInt64 not in types:
+            return True
+        return self.dtype == other.dtype or pl.Null in types
+
     def as_words(self, column: pl.Expr) -> pl.Expr:
         """Values as integers in the same order."""
         if self.dtype == pl.UInt64:

@@ -15,7 +15,7 @@ from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import tick_length
 from piestream.language.model import Query, Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks, refuse_reserved
-from piestream.plan.columns import Errors, InputColumns, TimeColumn
+from piestream.plan.columns import Errors, InputColumns, SequenceColumn, TimeColumn
 from piestream.plan.compiler import compile_query
 from piestream.plan.conditions import join_keys, match_condition
 from piestream.plan.outputs import (
@@ -111,7 +111,25 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         n_predicates += count
         parts.append(Part(query.streams[number], bound, predicates, numbers, inner[number]))
     errors.raise_all()
+    _check_sequences(query, parts)
     return replace(whole, parts=tuple(parts), bit_of_symbol=_bits(query, parts, n_predicates))
+
+
+def _check_sequences(query: Query, parts: list[Part]) -> None:
+    """What orders events of one time in several streams is compared between them."""
+    first: SequenceColumn | None = None
+    for number, part in enumerate(parts):
+        sequence = part.binding.sequence
+        if sequence is None:
+            continue
+        first = first or sequence
+        if not first.is_comparable(sequence):
+            raise query.fault(
+                query.part(number, "order_by"),
+                f"{sequence.name} of {part.source.name} has type {sequence.dtype}, and what orders "
+                f"events of one time in another stream {first.dtype}",
+                "make them one type: they say in which order events of all streams come",
+            )
 
 
 @dataclass(frozen=True)
@@ -221,6 +239,7 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
         bit_of_symbol=tuple(list(distinct).index(s.predicate) for s in own.symbols),
         past=past,
         times=tuple(names),
+        sequence=None if columns.source.is_ready_made else columns.sequence(),
     )
 
 

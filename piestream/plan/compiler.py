@@ -257,6 +257,8 @@ class _Compiler:
             side["allows_earlier"] = bool(apart & _AFTER)
             if listed:
                 self._track_ends(symbol, bool(stored & _PRECISE))
+            if uncertain and stored & _PRECISE:
+                self._track_ends_of_runs(symbol)
             if symbol in self.rows and uncertain and self.symbols[symbol]["known"] == NONE:
                 self.symbols[symbol]["known"] = self.slots.take(symbol)
             if symbol not in self.rows:
@@ -324,10 +326,18 @@ class _Compiler:
             fields["gone_until"] = self.n_gone
             self.n_gone += 1
 
+    def _track_ends_of_runs(self, symbol: int) -> None:
+        """A word for what ended before each run: that a gap is quiet may be asked long after it."""
+        fields = self.symbols[symbol]
+        if symbol not in self.rows and fields["ended_before"] == NONE:
+            fields["ended_before"] = self.slots.take(symbol)
+
     def _named_edges(self) -> list[int]:
         """Constraints of which a result row tells whether one interval follows the other."""
         named = {
-            frozenset((word.symbol, word.other)) for word in self.outputs if word.what == "follows"
+            frozenset((word.symbol, word.other))
+            for word in self.outputs
+            if word.what in ("follows", "followed")
         }
         return [n for n, edge in enumerate(self.edges) if frozenset((edge.x, edge.y)) in named]
 
@@ -507,9 +517,8 @@ class _Compiler:
         kind, other = OutputKind.SLOT_WORD, 0
         if isinstance(word.what, Cell):
             slot_word = self.cell_words[word.what] + word.part
-        elif word.what == "follows":
-            listed = not {word.symbol, word.other}.isdisjoint(self.rows | self.bridged)
-            kind = OutputKind.FOLLOWS_END if listed else OutputKind.FOLLOWS
+        elif word.what in ("follows", "followed"):
+            kind = OutputKind.FOLLOWS if word.what == "follows" else OutputKind.SLOT_WORD
             other = word.other
             (slot_word,) = (
                 constraint.side_of(word.symbol)["predecessor"]

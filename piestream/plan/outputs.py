@@ -167,7 +167,7 @@ class Phase(Output):
         return ()
 
     def column(self, found: ResultRows) -> pl.Series:
-        completed = pl.Series(found.phases == records.Phase.COMPLETION)
+        completed = pl.Series(found.phases == int(records.Phase.COMPLETION))
         return pl.select(
             pl.when(completed).then(pl.lit("completion")).otherwise(pl.lit("trigger"))
         ).to_series()
@@ -229,6 +229,7 @@ class RelationName(Output):
     allowed: Relation  # between the two, as the pattern says
     is_sequenced: bool = False  # whether instants are other words than times
     bridged: frozenset[int] = frozenset()  # symbols whose intervals may have ended, or go on
+    is_listed: bool = False  # whether it is known of each interval which end it follows
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
@@ -245,9 +246,10 @@ class RelationName(Output):
     @cached_property
     def _followers(self) -> list[tuple[Relation, Relation, OutputWord]]:
         """The pairs of a wide and a precise relation that only a word of its own can tell apart."""
+        what = "followed" if self.is_listed else "follows"
         follower = {
-            Relation.FOLLOWED_BY: OutputWord(self.y, "follows", other=self.x),
-            Relation.FOLLOWS: OutputWord(self.x, "follows", other=self.y),
+            Relation.FOLLOWED_BY: OutputWord(self.y, what, other=self.x),
+            Relation.FOLLOWS: OutputWord(self.x, what, other=self.y),
         }
         return [
             (wide, precise, follower[precise])
@@ -291,7 +293,9 @@ class RelationName(Output):
         order = _endpoint_orders(xs, xe, ys, ye)
         column = self._names.gather(pl.Series(order.astype(np.uint32)))
         for wide, precise, word in self._followers:
-            is_precise = (found[word] == 1) & (order == ENDPOINT_ORDER[wide].number)
+            end = xe if precise == Relation.FOLLOWED_BY else ye
+            follows = found[word] == (end if self.is_listed else 1)
+            is_precise = follows & (order == ENDPOINT_ORDER[wide].number)
             column = column.set(pl.Series(is_precise), names(precise)[0])
         if self.is_sequenced:  # each of these ends is known when it comes
             unknown = (xe == OPEN) & (ye == OPEN)

@@ -69,13 +69,13 @@ class OutputWord:
     """A word that a result row needs.
 
     ``what``: "ts" and "te"; "start", "end" and "report", the same as instants; "number" (of a row);
-    a Cell; or "follows".
+    "since"; a Cell; "follows", or "followed": the end of an interval that this one follows.
     """
 
     symbol: int
     what: str | Cell
     part: int = 0  # which word of a cell
-    other: int = 0  # of "follows": the symbol that this one may follow immediately
+    other: int = 0  # of these two: the symbol that this one may follow immediately
     at_trigger: bool = False  # the word as it was at the trigger, also when the match is complete
 
 

@@ -96,7 +96,10 @@ class _Returns:
                     symbols[s.name] for s in self.query.symbols if s.bridging is not None
                 )
                 pair = symbols[x], symbols[y]
-                return RelationName(alias, pl.String(), *pair, allowed, sequenced, bridged)
+                listed = not bridged.isdisjoint(pair) or any(
+                    self.query.stream_of(one).is_ready_made for one in (x, y)
+                )
+                return RelationName(alias, pl.String(), *pair, allowed, sequenced, bridged, listed)
             case Aggregate():
                 return self.aggregate(item)
             case Value(symbol, column, alias):

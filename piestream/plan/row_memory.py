@@ -29,13 +29,14 @@ from piestream.expressions.typed import (
     Member,
     Not,
     Or,
+    children,
     past_of,
 )
 from piestream.expressions.types import BOOL, Kind, TickLength, type_of_dtype
 from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Query
 from piestream.plan.calculated import CalculatedColumns, columns_read, with_columns
-from piestream.plan.columns import CODE, Attribute, InputColumns, TimeColumn, own_form
+from piestream.plan.columns import CODE, Attribute, InputColumns, TimeColumn, own_form, tick_of
 from piestream.plan.program import Cell, JoinKey
 from piestream.plan.row_items import ItemWriter
 from piestream.plan.row_registers import MOST_REGISTERS, RowMemory
@@ -198,6 +199,8 @@ class _Writer(ItemWriter):
         read = columns_read(expression)
         if not read or any(name not in self.items for name in read) or past_of([expression]):
             return NONE
+        if expression.type.is_wide or _counts_ticks(expression):
+            return NONE
         items = [self.items[name] for name in read]
         rows = {replace(item, column=None, expression=None) for item in items}
         first = items[0]
@@ -205,6 +208,8 @@ class _Writer(ItemWriter):
             return NONE
         typed = with_columns(expression, {name: self._operand(name) for name in read})
         column = self.calculated.of(typed)
+        if (tick_of(column.dtype) or self.tick) != self.tick:
+            return NONE
         missing = value_function(typed)
         value = None if missing is None else missing(dict.fromkeys(column.schema), None)
         number = self._attribute(column.name, own_form(column.dtype))
@@ -361,6 +366,15 @@ class _Writer(ItemWriter):
             pass  # all times are in the same ticks
         elif kind is not of and not (kind is Kind.INT and of in _WHOLE):
             raise self.refused(f"{of.value} as {kind.value}")
+
+
+def _counts_ticks(expression: Expression) -> bool:
+    """Whether times become numbers in it: those of each column have ticks of their own."""
+    if isinstance(expression, Convert) and expression.type.kind is Kind.INT:
+        return expression.operand.type.kind in (Kind.DATE, Kind.DATETIME) or _counts_ticks(
+            expression.operand
+        )
+    return any(map(_counts_ticks, children(expression)))
 
 
 #: What is a whole number inside.

@@ -439,6 +439,7 @@ def _automaton_words(rows: RowPattern, automaton: RowAutomaton) -> dict[str, Any
         "accept": accept,
         "accept_at_end": accept_at_end,
         "set_words": size,
+        "work_words": 2 * n_states + 2 * size + 8,
         "successors_from": starts,
         "successors": successors,
         "successor_sets": [as_set(targets) for targets in successors],

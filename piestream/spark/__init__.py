@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from piestream.spark.job.local import local_settings as local_settings
     from piestream.spark.job.local import session as session
     from piestream.spark.job_status import publish as publish
+    from piestream.spark.live import live_batches as live_batches
     from piestream.spark.stream_end import flush as flush
 
-__all__ = ["flush", "local_settings", "publish", "run", "session"]
+__all__ = ["flush", "live_batches", "local_settings", "publish", "run", "session"]
 
 #: No module has the name of a function: once imported, it would stand in the function's place.
 _MODULES = {
     "flush": "piestream.spark.stream_end",
+    "live_batches": "piestream.spark.live",
     "local_settings": "piestream.spark.job.local",
     "publish": "piestream.spark.job_status",
     "run": "piestream.spark.frames",

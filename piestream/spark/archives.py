@@ -21,7 +21,7 @@ from piestream.archives.pages import Pages, Words
 from piestream.archives.planning import BATCH_ROWS, ArchivePlan
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
 from piestream.expressions.backends import spark_text
-from piestream.language.model import Query
+from piestream.language.model import Emit, Query
 from piestream.language.options import AtEnd, RunOptions
 
 __all__ = ["all_rows", "with_frames"]
@@ -33,13 +33,23 @@ _MOST_BOXES = 32
 def with_frames(query: Query, given: Any, at_end: AtEnd = "open") -> Any:
     """What a query was given, with Spark frames in the place of archives."""
     if isinstance(given, SparkArchive):
+        _look_again(given)
         return all_rows(given) if query.is_combined else _needed_rows(given, query, at_end)
     if isinstance(given, Mapping):
+        for rows in given.values():
+            if isinstance(rows, SparkArchive):
+                _look_again(rows)
         return {
             name: all_rows(rows) if isinstance(rows, SparkArchive) else rows
             for name, rows in given.items()
         }
     return given
+
+
+def _look_again(given: SparkArchive) -> None:
+    """Take the present files of an archive if others have replaced files since."""
+    if not all(path.exists() for path in given.archive.files):
+        given.archive.refresh()
 
 
 def all_rows(given: SparkArchive) -> Any:
@@ -69,7 +79,7 @@ def _chosen(plan: ArchivePlan) -> Words | None:
 
     Spark evaluates what predicates read of earlier rows by itself, for which it needs all of them.
     """
-    if plan.cores is None or plan.binding.past:
+    if plan.cores is None or plan.binding.past or plan.query.emit is Emit.BOTH:
         return None
     if not plan.cores:
         return np.zeros(0, np.int64)
@@ -78,7 +88,11 @@ def _chosen(plan: ArchivePlan) -> Words | None:
     if plan.pages.rows[wanted].sum() > BATCH_ROWS:
         return None
     selection.read_together(plan.cores, "first")
-    return np.flatnonzero(selection.is_read)
+    needed = selection.is_read.copy()
+    symbols, streams = plan.query.symbols, plan.query.streams
+    if any(s.max_gap is not None for s in streams) or any(s.bridging is not None for s in symbols):
+        needed[np.argmax(selection.lasts)] = True  # that a silence is over is known by later rows
+    return np.flatnonzero(needed)
 
 
 def _read(given: SparkArchive, pages: Pages, paths: Sequence[Path]) -> Any:
@@ -114,7 +128,10 @@ def _condition(pages: Pages, chosen: Words, time: str, key: str | None) -> str |
 
 def _side(table: pl.DataFrame, name: str) -> str | None:
     """The bounds of a column on some pages; None where it may be NULL, or Spark cannot say them."""
-    if LOWEST + name not in table.columns or table[MISSING + name].sum():
+    if (
+        LOWEST + name not in table.columns
+        or not (table[MISSING + name] == 0).fill_null(False).all()
+    ):
         return None
     low, high = table[LOWEST + name].min(), table[HIGHEST + name].max()
     if table.select(LOWEST + name, HIGHEST + name).null_count().sum_horizontal().item():

@@ -364,6 +364,16 @@ def test_plain_parquet_is_an_archive_to_read(tmp_path: Path) -> None:
     assert ps.archive(tmp_path / "0.parquet").rows == 25
 
 
+def test_a_plain_file_with_a_type_that_pyarrow_does_not_know_is_read_as_a_whole(
+    tmp_path: Path,
+) -> None:
+    rows = _frame(0, 100).with_columns(large=pl.lit(2**100, pl.Int128))
+    rows.write_parquet(tmp_path / "rows.parquet", row_group_size=10)
+    lake = ps.archive(tmp_path)
+    assert (lake.rows, len(lake.pages)) == (100, 1)
+    assert lake.scan().collect().equals(rows)
+
+
 def test_columns_that_stand_in_the_names_of_folders_are_columns(tmp_path: Path) -> None:
     place = tmp_path / "run=7" / "lake"  # what lies above the directory is no column
     frames = [

@@ -11,6 +11,7 @@ import pytest
 
 import piestream as ps
 from piestream.archives.live_stream import LiveStream
+from piestream.archives.store import Store
 
 _FALL = (
     "(FROM trades ORDER BY ts DEFINE down AS price < PREV(price) PATTERN down WITHIN 10 "
@@ -104,6 +105,30 @@ def test_late_rows_of_the_archive_count_from_the_next_match_on(lake: ps.Archive,
 
 
 @pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
+def test_a_late_row_before_all_others_says_how_the_first_run_began(
+    lake: ps.Archive, plan: Any
+) -> None:
+    rows = _ticks([3.0, 2.0, 2.0, 2.0, 1.0, 1.0], 4, "Y")
+    session = _query().open(archives={"trades": lake}, plan=plan)
+    before = session.push(rows[:4]).rows()
+    lake.append(_ticks([1.0], -20, "Y"))
+    found = session.push(rows[4:]).rows() + session.close().rows()
+    assert (before, found) == ([], [("Y", 9, 4, 9)])
+
+
+def test_an_archive_without_rows_counts_from_its_first_ones_on(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    query = _query(FROM_trades="FROM news")
+    session = query.open(archives={"trades": lake})
+    early, late = _ticks([3.0, 2.0, 2.0]), _ticks([3.0, 2.0, 2.0], 8)
+    found = session.push(early, stream="news").rows()
+    ps.archive(lake.path).append(_ticks([1.0, 4.0, 1.0], 6))
+    found += session.push(late, stream="news").rows() + session.close().rows()
+    assert found == [("X", 10, 7, 10)]
+    assert found == query.run({"news": pl.concat([early, late])}, archives={"trades": lake}).rows()
+
+
+@pytest.mark.parametrize("plan", ["eager", "live-first", "archive-first"])
 def test_rows_that_are_removed_from_the_archive_count_no_more(lake: ps.Archive, plan: Any) -> None:
     session = _query().open(archives={"trades": lake}, plan=plan)
     session.push(_LIVE[:4])
@@ -179,7 +204,6 @@ def test_a_choice_says_what_each_plan_costs(lake: ps.Archive) -> None:
         few.plan
         == "live-first with cache: there are too few rows of it in the archive to reckon with"
     )
-    # rises are rare, so that falls are worth a look only behind them
     prices = [100.0 - i % 50 // 2 for i in range(1000)]
     lake.append(_ticks(prices, -1000))
     session = _query().open(archives={"trades": lake})
@@ -189,9 +213,28 @@ def test_a_choice_says_what_each_plan_costs(lake: ps.Archive) -> None:
     assert stream.choice is not None
     costs = stream.choice.costs
     assert costs is not None
-    assert costs.archive_first_cached < costs.live_first_cached
+    # a fall with each second row: regions of 8 rows, which lie 2 apart
+    assert 6 * 0.49 < costs.live_first - 3 < 8 * 0.51
+    assert costs.live_first_cached == pytest.approx(4, abs=0.02)
     assert session.plan is not None
-    assert session.plan.startswith("archive-first with cache: it costs about 1.")
+    assert session.plan.startswith("live-first with cache: it costs about 4.0")
+
+
+def test_what_is_rare_in_the_archive_and_costly_live_is_looked_for_first(lake: ps.Archive) -> None:
+    fall = (
+        "trades MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n AFTER MATCH SKIP TO NEXT ROW "
+        "PATTERN (A B+) WITHIN 9 DEFINE B AS B.price < A.price)"
+    )
+    rise = _RISE.format(path="trades")
+    query = ps.query(
+        f"FROM {fall} AS fall WITH {rise} AS rise PARTITION BY symbol "
+        "DEFINE f AS fall.n > 1, r AS rise.top > 0 PATTERN r before; meets; overlaps f WITHIN 7"
+    )
+    lake.append(_ticks([100.0 - i % 50 // 2 for i in range(1000)], -1000))
+    session = query.open(archives={"trades": lake})
+    session.push(_LIVE)
+    assert session.plan is not None
+    assert session.plan.startswith("archive-first")
 
 
 def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
@@ -214,6 +257,13 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "FROM (FROM ARCHIVE 'lake' DEFINE u AS price > 1 PATTERN u WITHIN 7) AS rise "
             "DEFINE r AS rise.u_ts > 1 PATTERN r WITHIN 7",
             "this query reads no live stream",
+            "(FROM ARCHIVE",
+        ),
+        (
+            _TEXT.format(path="trades").replace(
+                "> PREV(price) PATTERN", "> PREV(price) BRIDGING 2 PATTERN"
+            ),
+            "the query rise cannot be worked on where an archive is read as rows come",
             "(FROM ARCHIVE",
         ),
         (
@@ -258,3 +308,37 @@ def test_the_builder_says_the_same() -> None:
     assert ps.query(str(built)) == built
     with pytest.raises(ps.QueryError, match="the stream trades needs path"):
         ps.stream("trades", archive=True)
+
+
+def test_a_handle_that_others_have_left_behind_is_brought_up_to_date(lake: ps.Archive) -> None:
+    for first in (-300, -600):
+        lake.append(_ticks([float(i % 7) for i in range(200)], first))
+    assert ps.archive(lake.path).compact() > 0
+    session = _query().open(archives={"trades": lake})
+    expected = _query().run({"trades": _LIVE}, archives={"trades": ps.archive(lake.path)}).rows()
+    assert session.push(_LIVE).rows() + session.close().rows() == expected
+    stale = ps.archive(lake.path.with_name("live"), time="ts")
+    for tick in _LIVE.iter_slices(3):
+        stale.append(tick)
+    assert ps.archive(stale.path).compact() > 0
+    assert _query().run({"trades": stale}, archives={"trades": lake}).rows() == expected
+
+
+def test_files_that_others_replace_while_they_are_listed_are_listed_again(
+    lake: ps.Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _query().run({"trades": _LIVE}, archives={"trades": lake}).rows()
+    session = _query().open(archives={"trades": lake})
+    found = session.push(_LIVE[:3]).rows()
+    lake.append(_LIVE[:1])
+    statistics = Store.statistics
+
+    def compacting(store: Store, file: Any) -> pl.DataFrame:
+        monkeypatch.setattr(Store, "statistics", statistics)
+        assert ps.archive(lake.path).compact() > 0
+        return store.statistics(file)
+
+    monkeypatch.setattr(Store, "statistics", compacting)
+    found += session.push(_LIVE[3:]).rows() + session.close().rows()
+    assert Store.statistics is statistics
+    assert found == expected

@@ -22,7 +22,7 @@ from piestream.language.model import Query
 from tests import stream_oracle
 from tests.truth import binary, column, literal, parsed, previous
 
-_SEEDS = range(int(os.environ.get("PIESTREAM_LIVE_LAWS", "40")))
+_SEEDS = range(int(os.environ.get("PIESTREAM_LIVE_LAWS", "6")))
 
 Rows = list[dict[str, Any]]
 

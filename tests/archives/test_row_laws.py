@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import cores, planning
+from piestream.archives import cores, costs, planning
 from piestream.archives.planning import ArchivePlan
 from piestream.language.options import FileOptions
 from tests.row_patterns.randoms import random_case
@@ -26,8 +26,9 @@ _NOTHING = {"x": None, "name": "q", "a": False, "b": False, "c": False}
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Select however much is to be read: these archives are small."""
-    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
-    monkeypatch.setattr(planning, "MOST_SHARE", 2.0)
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    monkeypatch.setattr(planning, "LOOKED_AT", 0.5)
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 

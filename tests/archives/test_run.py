@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import planning, run
+from piestream.archives import costs, run
 from piestream.archives.run import ArchiveRun
 from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import source_of
@@ -29,7 +29,9 @@ _BRAKING = """
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Archives as small as these would be read as a whole."""
-    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "_READ", 0)
+    monkeypatch.setattr(costs, "_PAGE", 0)
 
 
 def _rows(n: int = 40_000, cars: int = 4) -> pl.DataFrame:
@@ -126,7 +128,7 @@ def test_what_intervals_need_of_earlier_rows_is_read_too(
 @pytest.mark.parametrize(
     "text",
     [
-        _BRAKING + " EMIT ON BOTH",
+        _BRAKING + " EMIT ON BOTH LIMIT 1",
         _BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50"),
         _BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
     ],
@@ -147,6 +149,20 @@ def test_limits_judge_what_is_found_on_few_pages(tmp_path: Path, limit: str) -> 
     query = ps.query(f"{_BRAKING} {limit}")
     found = query.run(lake)
     assert 4 <= len(found) < len(ps.query(_BRAKING).run(lake))
+    _same(found, query.run(rows))
+    assert _read(query, lake) < 20_000
+
+
+def test_ends_of_matches_are_looked_for_behind_their_reports(tmp_path: Path) -> None:
+    times = pl.col("ts")
+    rows = _rows().with_columns(
+        braking=times % 20_000 < 40, speed=pl.when(times % 20_000 < 2000).then(70.0).otherwise(5.0)
+    )
+    lake = _lake(tmp_path, rows)
+    query = ps.query(_BRAKING.replace("before", "before; starts; equals") + " EMIT ON BOTH")
+    found = query.run(lake)
+    assert found["phase"].value_counts().height == 2
+    assert (found["s_te"] - found["s_ts"]).max() == 2000  # type: ignore[operator]
     _same(found, query.run(rows))
     assert _read(query, lake) < 20_000
 
@@ -314,6 +330,24 @@ def test_of_several_archives_only_what_lies_around_the_rarest_symbol_is_read(
         chosen = rows_of_inputs(query, given, FileOptions())
         assert len(chosen["one"]) < 1000
     assert len(rows_of_inputs(query, {"one": lake, "two": other}, FileOptions())["two"]) < 1000
+
+
+def test_files_of_several_archives_that_others_replace_are_looked_for_again(
+    tmp_path: Path,
+) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    pieces = rows[::2], rows[1::2]
+    lake = _lake(tmp_path / "one", pieces[0])
+    lake.append(pieces[1])
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    assert ps.archive(lake.path).compact() > 0
+    _same(query.run({"one": lake, "two": rows}), expected)
+    stale = ps.archive(lake.path)
+    stale.files[0].unlink()
+    with pytest.raises(ps.ArchiveError, match=r"one is missing: .*its verify\(\) tells"):
+        query.run({"one": stale, "two": rows})
 
 
 @pytest.mark.parametrize("text", ["UNTIL two.speed > 60", "EMIT ON BOTH", "WITH three"])

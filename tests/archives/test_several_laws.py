@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import planning
+from piestream.archives import costs
 from piestream.archives.several import rows_of_inputs
 from piestream.language.options import FileOptions
 from tests.stream_scenario import CombinedScenario, StreamSpec, combined_scenario
@@ -24,8 +24,8 @@ _KINDS = ("events", "events", "events", "rows", "identified", "query")
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     """Select however much is to be read: these archives are small."""
-    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
-    monkeypatch.setattr(planning, "MOST_SHARE", 2.0)
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 
 

@@ -284,6 +284,23 @@ def test_rows_that_are_missing_at_the_end_are_said_and_can_be_had(
     assert "missing" not in closed.stderr
 
 
+def test_an_archive_among_several_streams_is_named_by_its_files(
+    piestream: Any, tmp_path: Path
+) -> None:
+    query = (
+        "FROM one ORDER BY t WITH two ORDER BY t DEFINE a AS one.x > 0, b AS two.x > 0 "
+        "PATTERN a equals b WITHIN 9"
+    )
+    lake = ps.archive(tmp_path / "lake", time="t")
+    lake.append([{"t": 1, "x": 5}, {"t": 2, "x": 0}])
+    arguments = ("run", "-q", query, "--output-format", "csv")
+    said = piestream(*arguments, f"one={lake.path}", f"two={lake.path}").stderr
+    files = f"{lake.path}/rows/*.parquet"
+    assert f"name its files, for example {files}" in said.replace("\n", "")
+    found = piestream(*arguments, f"one={files}", f"two={files}").stdout
+    assert found.splitlines()[1:] == ["2,1,2,1,2"]
+
+
 def test_what_is_not_there_or_is_called_like_a_pattern(piestream: Any, tmp_path: Path) -> None:
     query = "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
     (tmp_path / "empty").mkdir()

@@ -212,6 +212,20 @@ def _text(random: Random, memory: bool, ahead: bool, is_open: bool) -> str:
     )
 
 
+def random_rows(random: Random, n_rows: int) -> list[dict[str, Any]]:
+    """At most so many rows of one partition, with the variables whose plain conditions hold."""
+    rows: list[dict[str, Any]] = []
+    time = 0
+    for _ in range(random.randint(0, n_rows)):
+        time += random.choice([1, 1, 1, 2, 5])
+        held = {name for name in DEFINED if random.random() < 0.5}
+        value = random.choice([None, *range(5)])
+        name = random.choice([None, "p", "q", "r"])
+        row = {"t": time, "x": value, "name": name, "holds": frozenset({"U", *held})}
+        rows.append(row | {each.lower(): each in held for each in DEFINED})
+    return rows
+
+
 def random_case(
     seed: int, n_rows: int = 10, memory: bool = False, ahead: bool = True, is_open: bool = False
 ) -> Case:
@@ -228,15 +242,7 @@ def random_case(
         except ps.QueryError as error:  # a row to skip to that may not be there
             if "skip" not in str(error) and "search would never go on" not in str(error):
                 raise
-    rows: list[dict[str, Any]] = []
-    time = 0
-    for _ in range(random.randint(0, n_rows)):
-        time += random.choice([1, 1, 1, 2, 5])
-        held = {name for name in DEFINED if random.random() < 0.5}
-        value = random.choice([None, *range(5)])
-        name = random.choice([None, "p", "q", "r"])
-        row = {"t": time, "x": value, "name": name, "holds": frozenset({"U", *held})}
-        rows.append(row | {each.lower(): each in held for each in DEFINED})
+    rows = random_rows(random, n_rows)
     return Case(query, with_what_holds(query, rows) if memory else rows)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import piestream as ps
+from piestream.cli.app import app
 
 _START = datetime(2026, 3, 29, 0, 30)
 
@@ -152,3 +156,122 @@ def test_what_conditions_cannot_say_is_refused(condition: str, message: str) -> 
     rows = _rows([0, 10], kind=["x", "y"])
     with pytest.raises(ps.QueryError, match=message):
         _found(f"B AS {condition}", rows)
+
+
+_DOUBLING = """
+    FROM s MATCH_RECOGNIZE (
+        ORDER BY ts MEASURES COUNT(*) AS n PATTERN ((A | B)+ C) {within}
+        DEFINE C AS SUM(A.n) > 2)
+"""
+
+
+def test_ways_that_may_double_with_each_row_are_warned_of_once() -> None:
+    rows = _rows([0, 10, 21, 25])
+    query = ps.query(_DOUBLING.format(within=""))
+    with pytest.warns(ps.ResultWarning, match=r"may double with each row: SUM\(A.n\)"):
+        query.run(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        query.run(rows)
+        query.open(schema=dict(rows.schema)).push(rows)
+    assert "at most 2^n of n rows, without a bound" in str(query.explain())
+    bounded = ps.query(_DOUBLING.format(within="WITHIN 1 min"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bounded.run(rows)
+    assert "at most 2^n of n rows, within WITHIN 1 min" in str(bounded.explain())
+
+
+def test_check_warns_of_ways_that_may_double(tmp_path: Path) -> None:
+    path = tmp_path / "query.sql"
+    path.write_text(_DOUBLING.format(within=""))
+    checked = CliRunner().invoke(app, ["check", str(path)])
+    assert checked.stdout == "ok\n"
+    assert "warning: line 3, column" in checked.stderr
+    assert "the ways to match may double with each row" in checked.stderr
+    path.write_text(_DOUBLING.format(within="WITHIN 9 s"))
+    assert CliRunner().invoke(app, ["check", str(path)]).stderr == ""
+
+
+def test_words_of_an_expression_are_no_columns() -> None:
+    rows = _rows([0, 10, 21], kind=["3", "x", "5"])
+    first = "TIMESTAMP '2026-03-29 00:30:05'"
+    assert _found(f"B AS A.ts < {first} AND B.ts > A.ts", rows) == [(0, 1)]
+    assert _found(f"B AS FIRST(A.ts < {first})", rows) == [(0, 1)]
+    assert _found("B AS SUM(CAST(A.kind AS BIGINT)) > 1", rows) == [(0, 1)]
+    assert _found("B AS FIRST(A.kind::BIGINT) > 1", rows) == [(0, 1)]
+    assert _found("B AS FIRST(EXTRACT(MINUTE FROM A.ts)) = 30", rows) == [(0, 1), (1, 2)]
+    assert _found("B AS FIRST(TRIM(BOTH FROM A.kind)) = 'x'", rows) == [(1, 2)]
+
+
+def test_brackets_around_a_column_say_nothing() -> None:
+    rows = _rows([0, 10, 21])
+    assert _found("B AS SUM((A.n)) > 0", rows) == [(1, 2)]
+
+
+def test_chosen_times_meet_those_of_other_units() -> None:
+    rows = _rows([0, 10, 21])
+    chosen = "CASE WHEN A.n > 0 THEN '2026-03-29 00:30:30' ELSE A.ts END"
+    for unit in ("ms", "us"):
+        same = rows.with_columns(pl.col("ts").dt.cast_time_unit(unit))
+        assert _found(f"B AS B.ts < {chosen}", same) == [(1, 2)]
+    with pytest.raises(ps.QueryError, match="cannot have the constant"):
+        _found(f"B AS B.ts < {chosen}", rows.with_columns(pl.col("ts").dt.cast_time_unit("ns")))
+
+
+def test_a_function_of_a_difference_of_times_that_there_is_not_is_refused() -> None:
+    rows = _rows([0, 10, 21]).with_columns(seen=pl.col("ts").dt.cast_time_unit("ms"))
+    with pytest.raises(ps.QueryError, match="LOG10 of values of several rows"):
+        _found("B AS LOG10(A.seen - A.ts) > 1", rows)
+
+
+def test_numbers_of_more_than_64_bits_are_calculated() -> None:
+    huge = pl.Series([2**64 - 1, 1, 2], dtype=pl.UInt64)
+    rows = _rows([0, 10, 21], huge=huge)
+    assert _found("B AS CAST(A.huge AS DOUBLE) > B.n", rows) == [(0, 1)]
+    assert _found("B AS (A.huge + 1) / 2 > B.n", rows) == [(0, 1)]
+    assert _found("B AS MAX(A.huge / 2) > 5", rows) == [(0, 1)]
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(A.huge + 1) AS next PATTERN (A) "
+        "DEFINE A AS n >= 0)"
+    )
+    assert query.run(rows)["next"].to_list() == [2**64, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["A.kind = 'x'", "B.kind <> A.kind", "MAX(A.kind) = 'x'", "COALESCE(A.kind, 'y') = 'x'"],
+)
+def test_a_session_does_not_take_a_column_for_null_that_is_so_at_first(condition: str) -> None:
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(n) AS last AFTER MATCH SKIP TO NEXT ROW "
+        f"PATTERN (A B) DEFINE B AS {condition})"
+    )
+    rows = pl.DataFrame({"n": range(4), "ts": range(4), "kind": [None, "x", "y", "x"]})
+    _given_as_in_a_table(query, rows)
+
+
+@pytest.mark.parametrize("measure", ["SUM(A.v * 2)", "LAST(COALESCE(A.v, 7))", "MAX(A.n > A.v)"])
+@pytest.mark.parametrize("values", [[None, 2, 3, 4], [None, 2.5, 3.0, 4.0]])
+def test_what_is_calculated_of_a_column_that_is_null_at_first(
+    measure: str, values: list[float | None]
+) -> None:
+    query = ps.query(
+        f"FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES {measure} AS m AFTER MATCH SKIP TO NEXT ROW "
+        "PATTERN (A B) DEFINE B AS n > 0)"
+    )
+    _given_as_in_a_table(query, pl.DataFrame({"n": range(4), "ts": range(4), "v": values}))
+
+
+def _given_as_in_a_table(query: ps.Query, rows: pl.DataFrame) -> None:
+    """A session gives of single events what the table gives, or says that it cannot."""
+    session = query.open()
+    found: list[Any] = []
+    try:
+        for event in rows.to_dicts():
+            found += session.push(event)
+    except ps.SchemaError:
+        with pytest.raises(ps.SchemaError, match="say the types when the session is opened"):
+            session.push(event)
+        return
+    assert found + list(session.close()) == query.run(rows).to_dicts()

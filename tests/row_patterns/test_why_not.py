@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -258,3 +259,32 @@ def test_sweep_varies_numbers_windows_and_quantifiers() -> None:
     labels = pl.DataFrame({"symbol": ["ACME"], "ts": [10], "te": [13]})
     rated = ps.sweep(text, TICKER, labels=labels, fewest=2, window=3, factor=1.0, below=5)
     assert rated.table.select("matches", "precision", "recall").rows() == [(1, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("B.ts - A.ts <= 5 s", "1. B needs B.ts - A.ts <= 5 s; with B.ts - A.ts <= 6 s it matches"),
+        ("B.ts - A.ts >= 8 s", "1. B needs B.ts - A.ts >= 8 s; with B.ts - A.ts >= 6 s it matches"),
+        ("5 s > B.ts - A.ts", "1. B needs 5 s > B.ts - A.ts; with 6 s >= B.ts - A.ts it matches"),
+    ],
+)
+def test_lengths_of_time_in_a_condition(condition: str, said: str) -> None:
+    rows = pl.DataFrame({"ts": [datetime(2026, 1, 1, 0, 0, s) for s in (3, 9, 59)]})
+    query = ps.query(
+        f"FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A B) DEFINE B AS {condition})"
+    )
+    found = query.why_not(rows, between=(rows["ts"][0], rows["ts"][0]))
+    assert said in str(found)
+
+
+def test_a_length_in_shorter_ticks_than_those_of_the_time_column_is_left_as_it_is() -> None:
+    rows = pl.DataFrame(
+        {"t": [0, 1], "seen": [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 1)]}
+    )
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY t UNIT s MEASURES COUNT(*) AS n PATTERN (A B) "
+        "DEFINE B AS B.seen - A.seen <= 5 ms)"
+    )
+    found = query.why_not(rows, between=(0, 0))
+    assert [miss.kind for miss in found.near_misses] == ["quantifier"]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import planning
+from piestream.archives import costs
 from piestream.archives.on_spark import SparkArchive
 from piestream.spark.archives import with_frames
 from tests.spark.streams import rows_of
@@ -25,7 +25,9 @@ _START = datetime(2026, 3, 1)
 
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "_READ", 0)
+    monkeypatch.setattr(costs, "_PAGE", 0)
 
 
 def _rows(n: int = 6000) -> pl.DataFrame:
@@ -75,6 +77,36 @@ def test_of_nothing_nothing_is_read(spark: Any, tmp_path: Path) -> None:
     given = _lake(tmp_path, _rows(600)).on_spark(spark)
     assert query.run(given).count() == 0
     assert with_frames(query, given).count() == 0
+
+
+@pytest.mark.parametrize("more", ["MAX GAP", "BRIDGING"])
+def test_a_silence_ends_a_run_though_nothing_follows_where_it_is_read(
+    spark: Any, tmp_path: Path, more: str
+) -> None:
+    silent = (pl.col("ts") % 25 == 0) & (pl.col("ts") < 1000)
+    rows = pl.DataFrame({"ts": range(6000)}).with_columns(
+        car=pl.when(silent).then(pl.lit("a")).otherwise(pl.lit("b")), x=pl.col("ts") == 975
+    )
+    lake = ps.archive(tmp_path, time="ts", key="car", page_rows=20, file_rows=1000)
+    lake.append(rows)
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts MAX GAP 30 DEFINE a AS x"
+        f"{' BRIDGING 9' * (more == 'BRIDGING')} PATTERN a WITHIN 150 EMIT ON COMPLETION"
+    )
+    given = lake.on_spark(spark)
+    assert with_frames(query, given).count() < 100
+    assert rows_of(query.run(given)).rows() == query.run(rows).rows() != []
+
+
+def test_files_that_others_have_replaced_are_looked_for_again(spark: Any, tmp_path: Path) -> None:
+    rows, query = _rows(600).with_columns(braking=pl.col("ts") == 300), ps.query(_BRAKING)
+    lake = _lake(tmp_path, rows[::2])
+    lake.append(rows[1::2])
+    given = ps.archive(tmp_path).on_spark(spark)
+    assert lake.compact() > 0
+    expected = query.run(rows)
+    found = rows_of(query.run(given))
+    assert found.sort(pl.all()).equals(expected.sort(pl.all()))
 
 
 @pytest.mark.parametrize("change", [" EMIT ON BOTH", "PREV", "streams"])

@@ -198,3 +198,27 @@ def test_a_state_goes_on_with_the_frames_that_it_was_made_with(spark: Any, tmp_p
     order = found.columns
     assert found.sort(order).equals(_expected().sort(order))
     assert player.counted("matches") + len(player.flushed()) == len(found)
+
+
+def test_events_of_one_time_are_in_the_order_that_a_column_says(spark: Any, tmp_path: Path) -> None:
+    query = parse(
+        "FROM trades ORDER BY ts, seq WITH quotes ORDER BY ts, seq PARTITION BY symbol "
+        "DEFINE big AS trades.size > 5, wide AS quotes.spread > 2 "
+        "PATTERN big overlaps; meets; before wide WITHIN 3 RETURN FIRST(big.seq) AS seq, big.ts"
+    )
+    trades = {"symbol": ["p"] * 4, "ts": [1, 1, 1, 2], "seq": [1, 4, 9, 1], "size": [0, 9, 0, 0]}
+    quotes = {"symbol": ["p"] * 4, "ts": [1, 1, 2, 2], "seq": [2, 7, 0, 3], "spread": [0, 5, 0, 5]}
+    frames = {"trades": pl.DataFrame(trades), "quotes": pl.DataFrame(quotes)}
+    expected = query.run(frames)
+    assert expected.rows() == [("p", 1, 4, 1), ("p", 2, 4, 1)]
+    shuffled = {key: frame.sample(fraction=1, shuffle=True) for key, frame in frames.items()}
+    of_spark = query.run({key: frame_of(spark, frame) for key, frame in shuffled.items()})
+    assert rows_of(of_spark).equals(expected)
+    player = InputsPlayer(spark, query, frames, tmp_path, lateness=1)
+    player.play({"trades": frames["trades"][2:], "quotes": frames["quotes"][:1]})
+    player.play({"trades": frames["trades"][:2], "quotes": frames["quotes"][1:]})
+    found = pl.concat([player.rows(), player.flushed()])
+    assert found.sort("detected_at").equals(expected)
+    by_row = parse("FROM trades ORDER BY ts, ROW DEFINE a AS size > 5 PATTERN a WITHIN 3")
+    with pytest.raises(QueryError, match="rows of a Spark frame stand in no order"):
+        by_row.run(frame_of(spark, frames["trades"]))

@@ -255,7 +255,7 @@ def test_ties_are_an_error_in_a_bounded_frame(spark: Any) -> None:
     "previous",
     [
         "",
-        " OR accel < PREV(accel) - 0.8",
+        " OR accel < PREV(accel) - 0.8 BRIDGING 5 s",
         " OR AVG(accel - PREV(accel, 3)) OVER 6 s > 0.2 OR MAX(accel) OVER 3 EVENTS < -0.5",
     ],
 )

@@ -41,23 +41,10 @@ def _find_limit(program: Program, partition: Partition, rows: Words, search: Sea
 
 
 @kernel
-def _walk_from(
-    program: Program, partition: Partition, search: Search, end: int, frontier: int, first: int,
-    which: int, store: list[Array],
-) -> int:  # fmt: skip
-    """The states of the match that begins at the row of the search; gives how many rows it has."""
-    start = program.first_start if partition.dropped + search.row == 0 else 0
-    store[PATH] = ensure_capacity(store[PATH], 0, end - search.row)
-    rows = rows_of(partition, store)
-    reach = pointer(store[which])
-    path = pointer(store[PATH])
-    return walk(program, rows, first, search.row, end, frontier, reach, start, path)
-
-
-@kernel
 def _outcome(
-    program: Program, partition: Partition, search: Search, first: int, store: list[Array]
-) -> int:
+    program: Program, partition: Partition, search: Search, first: int, rows: Words, reach: Words,
+    path: Words, store: list[Array],
+) -> int:  # fmt: skip
     """What becomes of the match that begins at the row of the search; its states are in the path.
 
     The outcomes without WITHIN are known of all rows from ``first`` on. Where the match without WITHIN
@@ -66,8 +53,6 @@ def _outcome(
     row = search.row
     n_rows = partition.count
     start = program.first_start if partition.dropped + row == 0 else 0
-    rows = rows_of(partition, store)
-    reach = pointer(store[REACH])
     matches = reached(program, reach, row - first, start, 0)
     waits = reached(program, reach, row - first, start, 1)
     if not matches and not waits:
@@ -77,10 +62,8 @@ def _outcome(
     latest = plus(rows[row * program.row_words], program.within)
     is_over = search.limit < n_rows or search.now > latest or partition.is_after(latest)
     if matches:
-        frontier = search.frontier
-        search.end = row + _walk_from(
-            program, partition, search, n_rows, frontier, first, REACH, store
-        )
+        length = walk(program, rows, first, row, n_rows, search.frontier, reach, start, path)
+        search.end = row + length
         if search.end <= search.limit:
             return _MATCHES
     elif not is_over:
@@ -95,9 +78,7 @@ def _outcome(
         return _WAITS
     if not reached(program, window, 0, start, 0):
         return _FAILS
-    search.end = row + _walk_from(
-        program, partition, search, search.limit, behind, row, WINDOW_REACH, store
-    )
+    search.end = row + walk(program, rows, row, row, search.limit, behind, window, start, path)
     return _MATCHES
 
 
@@ -168,6 +149,8 @@ def search_linearly(
         find_certainty(program, rows, first, n_rows, search.frontier, reach, certain)
         if not search.resumes:
             found.known = INT64_MIN
+    store[PATH] = ensure_capacity(store[PATH], 0, n_rows - first)
+    path = pointer(store[PATH])
     search.row = first
     search.limit = first
     search.is_paused = 0
@@ -176,17 +159,14 @@ def search_linearly(
         if search.work_left < 0 and search.row > first:
             search.is_paused = 1
             break
-        outcome = _outcome(program, partition, search, first, store)
+        outcome = _outcome(program, partition, search, first, rows, reach, path, store)
         if outcome == _WAITS:
             break
         found.first = search.row
         found.end = search.row
         if program.as_intervals:
-            reach = pointer(store[REACH])
             certain = pointer(store[CERTAIN])
-            decided = decided_at(
-                program, partition, rows_of(partition, store), first, search.row, reach, certain
-            )
+            decided = decided_at(program, partition, rows, first, search.row, reach, certain)
             found.known = max(found.known, decided)
         if outcome == _FAILS:
             is_matched = partition.dropped + search.row < partition.matched_until
@@ -207,7 +187,7 @@ def search_linearly(
             give_match(program, partition, found, store)
         search.work_left -= found.end - found.first
         partition.matched_until = max(partition.matched_until, partition.dropped + found.end)
-        search.row = next_row(program, found.first, found.end, pointer(store[PATH]))
+        search.row = next_row(program, found.first, found.end, path)
     partition.head = search.row
 
 

@@ -27,6 +27,7 @@ from piestream.compiled.records import (
 from piestream.intervals.ticks import plus
 from piestream.row_patterns.loops.linear_search import follow_head, search_linearly
 from piestream.row_patterns.loops.output import Found
+from piestream.row_patterns.loops.reach import KNOWN_OUTCOMES
 from piestream.row_patterns.loops.records import (
     BITS,
     KNOWN_AT,
@@ -45,7 +46,7 @@ from piestream.row_patterns.loops.rows import (
     WORK,
     forget_rows,
     give_room_back,
-    new_row,
+    room_for_rows,
     rows_of,
 )
 from piestream.row_patterns.loops.threads import begin_threads
@@ -204,10 +205,12 @@ def take_rows(
     masks: Words, columns: Words, known: Flags, store: list[Array],
 ) -> None:  # fmt: skip
     """Keep the rows ``[first, end)`` of a batch, whose attributes lie ``n_rows`` words apart."""
+    rows = room_for_rows(program, partition, end - first, store)
     for row in range(first, end):
-        kept = new_row(program, partition, store)
+        kept = at_word(rows, partition.count * program.row_words)
         values, flags = at_word(columns, row), at_word(known, row)
         _keep_row(program, kept, times[row], masks[row], values, flags, n_rows)
+        partition.count += 1
         partition.last_time = times[row]
 
 
@@ -215,7 +218,7 @@ def take_rows(
 def new_store(program: Program, pool_array: Array, blocks_array: Array) -> list[Array]:
     """The arrays that a call works with, see `rows`."""
     empty = np.empty(0, np.int64)
-    work = np.zeros(2 * program.n_states + 2 * program.set_words + 8, np.int64)
+    work = np.zeros(program.work_words + KNOWN_OUTCOMES, np.int64)
     stack = np.zeros(program.stack_words, np.int64)
     store = [pool_array, np.empty(64, np.int64), empty, empty, empty, work, empty]
     store += [blocks_array, empty, empty, empty, empty, stack]

@@ -106,15 +106,14 @@ def _gives(program: Program, path: Words, at: int) -> bool:
 
 @kernel
 def _fill_selected(
-    program: Program, partition: Partition, found: Found, entry: Entry, store: list[Array]
-) -> None:
+    program: Program, partition: Partition, found: Found, entry: Entry, rows: Words, path: Words,
+    results: Words,
+) -> None:  # fmt: skip
     """FIRST and LAST in all result rows of a match."""
-    rows = rows_of(partition, store)
-    path = pointer(store[PATH])
     width = _HEAD + program.n_outputs
     length = found.end - found.first
     is_first = entry.what == What.FIRST
-    result = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
+    result = at_word(results, entry.place)
     if program.giving == Giving.ONE_ROW or entry.is_final:
         select = (
             _first_of(program, entry, path, length)
@@ -147,16 +146,14 @@ def _fill_selected(
 
 @kernel
 def _fill_cell(
-    program: Program, partition: Partition, found: Found, entry: Entry, store: list[Array]
-) -> None:
+    program: Program, partition: Partition, found: Found, entry: Entry, rows: Words, path: Words,
+    results: Words, sums: Words,
+) -> None:  # fmt: skip
     """The words of an aggregate in all result rows of a match."""
-    rows = rows_of(partition, store)
-    path = pointer(store[PATH])
     width = _HEAD + program.n_outputs
     length = found.end - found.first
-    result = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
+    result = at_word(results, entry.place)
     cell = entry.cell[0]
-    sums = pointer(store[WORK])
     clear_cell(cell, sums)
     is_running = program.giving != Giving.ONE_ROW and entry.is_final == 0
     for at in range(length):
@@ -177,13 +174,12 @@ def _fill_cell(
 
 @kernel
 def _fill_current(
-    program: Program, partition: Partition, found: Found, entry: Entry, store: list[Array]
-) -> None:
+    program: Program, partition: Partition, found: Found, entry: Entry, rows: Words, path: Words,
+    results: Words,
+) -> None:  # fmt: skip
     """An attribute of the row itself, in each result row."""
-    rows = rows_of(partition, store)
-    path = pointer(store[PATH])
     width = _HEAD + program.n_outputs
-    result = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
+    result = at_word(results, entry.place)
     for at in range(max(found.end - found.first, 1)):
         if found.end == found.first or _gives(program, path, at):
             row = at_word(rows, (found.first + at) * program.row_words)
@@ -193,38 +189,37 @@ def _fill_current(
 
 
 @kernel
-def _fill_number(program: Program, found: Found, entry: Entry, store: list[Array]) -> None:
+def _fill_number(program: Program, found: Found, entry: Entry, results: Words) -> None:
     """The number of the match in all of its result rows."""
     width = _HEAD + program.n_outputs
-    results = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
+    numbers = at_word(results, entry.place)
     for number in range(found.n_results // width - found.result):
-        results[number * width] = found.number
+        numbers[number * width] = found.number
 
 
 @kernel
-def _fill_bound(
-    program: Program, partition: Partition, found: Found, entry: Entry, store: list[Array]
-) -> None:
+def _fill_bound(program: Program, found: Found, entry: Entry, rows: Words, results: Words) -> None:
     """The start or the end of the interval that a match is; it has one result row."""
-    rows = rows_of(partition, store)
-    width = _HEAD + program.n_outputs
-    result = at_word(pointer(store[RESULTS]), found.result * width + _HEAD + entry.place)
+    result = at_word(results, entry.place)
     starts = entry.what == What.START
     result[0] = rows[found.first * program.row_words] if starts else found.end_time
 
 
 @kernel
-def _new_results(program: Program, found: Found, count: int, store: list[Array]) -> None:
-    """Room for result rows, with what every one begins with."""
+def _new_results(program: Program, found: Found, count: int, store: list[Array]) -> Words:
+    """Room for result rows, with what every one begins with; gives the outputs of the first."""
     width = _HEAD + program.n_outputs
-    store[RESULTS] = ensure_capacity(store[RESULTS], found.n_results, count * width)
+    if store[RESULTS].size < found.n_results + count * width:
+        store[RESULTS] = ensure_capacity(store[RESULTS], found.n_results, count * width)
+    rows = at_word(pointer(store[RESULTS]), found.n_results)
     found.result = found.n_results // width
     for number in range(count):
-        row = ResultRow(at_word(pointer(store[RESULTS]), found.n_results))
+        row = ResultRow(at_word(rows, number * width))
         row.partition = found.partition
         row.time = found.known
         row.phase = Phase.TRIGGER if number == 0 else Phase.COMPLETION
-        found.n_results += width
+    found.n_results += count * width
+    return at_word(rows, _HEAD)
 
 
 @kernel
@@ -241,19 +236,20 @@ def give_match(program: Program, partition: Partition, found: Found, store: list
         count = 0
     if count == 0:
         return
-    _new_results(program, found, count, store)
+    results = _new_results(program, found, count, store)
+    rows, sums = rows_of(partition, store), pointer(store[WORK])
     for number in range(program.n_entries):
         entry = program.entries[number]
         if entry.what == What.FIRST or entry.what == What.LAST:
-            _fill_selected(program, partition, found, entry, store)
+            _fill_selected(program, partition, found, entry, rows, path, results)
         elif entry.what == What.CELL:
-            _fill_cell(program, partition, found, entry, store)
+            _fill_cell(program, partition, found, entry, rows, path, results, sums)
         elif entry.what == What.CURRENT:
-            _fill_current(program, partition, found, entry, store)
+            _fill_current(program, partition, found, entry, rows, path, results)
         elif entry.what == What.NUMBER:
-            _fill_number(program, found, entry, store)
+            _fill_number(program, found, entry, results)
         else:
-            _fill_bound(program, partition, found, entry, store)
+            _fill_bound(program, found, entry, rows, results)
 
 
 @kernel
@@ -261,13 +257,13 @@ def give_unmatched(
     program: Program, partition: Partition, found: Found, store: list[Array]
 ) -> None:
     """Write the result row of a row that is in no match: it has no measures."""
-    _new_results(program, found, 1, store)
-    width = _HEAD + program.n_outputs
-    row = ResultRow(at_word(pointer(store[RESULTS]), found.result * width))
+    results = _new_results(program, found, 1, store)
+    row = ResultRow(at_word(results, -_HEAD))
     row.phase = Phase.COMPLETION
     for word in range(program.n_outputs):
-        row.outputs[word] = 0
+        results[word] = 0
+    rows, path = rows_of(partition, store), pointer(store[PATH])
     for number in range(program.n_entries):
         entry = program.entries[number]
         if entry.what == What.CURRENT:
-            _fill_current(program, partition, found, entry, store)
+            _fill_current(program, partition, found, entry, rows, path, results)

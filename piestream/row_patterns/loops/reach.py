@@ -8,12 +8,32 @@ pattern; a search that tries one way after the other may take exponentially long
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word
-from piestream.compiled.records import Words, kernel
+from piestream.compiled.records import Record, Words, kernel
 from piestream.row_patterns.loops.records import BITS, Frontier, Program
 
-__all__ = ["find_reach", "reached", "walk"]
+__all__ = ["KNOWN_OUTCOMES", "find_reach", "reached", "walk"]
+
+#: So many outcomes are remembered, each in the place that its row's mask and the outcomes behind it have.
+_MOST_KNOWN = 64
+
+
+class _Known(Record):
+    """The outcomes at a row, of patterns whose sets of states have one word."""
+
+    is_used: int
+    mask: int
+    matching: int  # the outcomes behind the row
+    unknown: int
+    outcomes: Annotated[Words, 2]
+
+
+_KNOWN_WORDS = _Known.size
+#: Words that they take, behind those that all work with.
+KNOWN_OUTCOMES = _MOST_KNOWN * _KNOWN_WORDS
 
 
 @kernel
@@ -59,39 +79,61 @@ def _decides(program: Program, state: int, now: Words) -> bool:
 
 
 @kernel
+def _find_outcomes(program: Program, now: Words, here: Words) -> None:
+    """The outcomes of all states, from those of their successors."""
+    size = program.set_words
+    now[program.accept // BITS] |= 1 << (program.accept % BITS)
+    for word in range(2 * size):
+        here[word] = 0
+    for state in range(program.n_states):
+        can_match = 0
+        is_unknown = 0
+        for word in range(size):
+            following = program.successor_sets[state * size + word]
+            can_match |= following & now[word]
+            is_unknown |= following & now[size + word]
+        bit = 1 << (state % BITS)
+        if is_unknown == 0:
+            if can_match != 0:
+                here[state // BITS] |= bit
+        elif can_match != 0 and _decides(program, state, now):
+            here[state // BITS] |= bit
+        else:
+            here[size + state // BITS] |= bit
+
+
+@kernel
 def find_reach(
-    program: Program, rows: Words, first: int, end: int, frontier: int, reach: Words, now: Words
+    program: Program, rows: Words, first: int, end: int, frontier: int, reach: Words, work: Words
 ) -> None:
     """The outcomes at the rows ``[first, end]``: a set of states that match, one of unknown ones.
 
-    The outcome of a state at a row is what comes of reading that row, and more, from it.
+    The outcome of a state at a row is what comes of reading that row, and more, from it. Most rows find
+    theirs among those that were found last: it depends on the outcomes behind the row, and its mask.
     """
     size = program.set_words
-    for row in range(end, first - 1, -1):
+    now, known = work, at_word(work, program.work_words)
+    last = at_word(reach, (end - first) * 2 * size)
+    _behind_the_last(program, frontier, now)
+    _find_outcomes(program, now, last)
+    for row in range(end - 1, first - 1, -1):
         here = at_word(reach, (row - first) * 2 * size)
-        if row == end:
-            _behind_the_last(program, frontier, now)
-        else:
-            mask = rows[row * program.row_words + 1]
-            _at_row(program, mask, at_word(here, 2 * size), now)
-        now[program.accept // BITS] |= 1 << (program.accept % BITS)
-        for word in range(2 * size):
-            here[word] = 0
-        for state in range(program.n_states):
-            can_match = 0
-            is_unknown = 0
-            for word in range(size):
-                following = program.successor_sets[state * size + word]
-                can_match |= following & now[word]
-                is_unknown |= following & now[size + word]
-            bit = 1 << (state % BITS)
-            if is_unknown == 0:
-                if can_match != 0:
-                    here[state // BITS] |= bit
-            elif can_match != 0 and _decides(program, state, now):
-                here[state // BITS] |= bit
-            else:
-                here[size + state // BITS] |= bit
+        behind = at_word(here, 2 * size)
+        mask = rows[row * program.row_words + 1]
+        if size > 1:
+            _at_row(program, mask, behind, now)
+            _find_outcomes(program, now, here)
+            continue
+        mixed = behind[0] * 40503 ^ behind[1] * 30011 ^ mask * 10007
+        found = _Known(at_word(known, (mixed >> 3 & _MOST_KNOWN - 1) * _KNOWN_WORDS))
+        is_known = found.mask == mask and found.matching == behind[0]
+        if found.is_used == 0 or not is_known or found.unknown != behind[1]:
+            found.is_used = 1
+            found.mask = mask
+            found.matching, found.unknown = behind[0], behind[1]
+            _at_row(program, mask, behind, now)
+            _find_outcomes(program, now, found.outcomes)
+        here[0], here[1] = found.outcomes[0], found.outcomes[1]
 
 
 @kernel

@@ -216,6 +216,7 @@ class Program(Record):
     skipping: int
     skip_to: int  # the variables to whose rows it skips
     within: int
+    work_words: int  # that loops work with
     context: int  # rows before a match that measures read
     lookahead: int  # rows behind
     as_intervals: int  # 1: matches are intervals of a larger query, given with the row behind them

@@ -13,8 +13,8 @@ __all__ = [
     "compact_pool",
     "forget_rows",
     "give_room_back",
-    "new_row",
     "remap_kept_codes",
+    "room_for_rows",
     "rows_of",
 ]
 
@@ -48,29 +48,25 @@ def forget_rows(program: Program, partition: Partition, rows: Words) -> int:
 
 
 @kernel
-def new_row(program: Program, partition: Partition, store: list[Array]) -> Words:
-    """Room for one more row behind those that are kept."""
+def room_for_rows(program: Program, partition: Partition, more: int, store: list[Array]) -> Words:
+    """The kept rows of a partition, with room for more behind them."""
     width = program.row_words
-    if partition.count == partition.capacity:
-        gone = 0
+    if partition.count + more > partition.capacity:
         if 2 * (partition.head - program.context) >= partition.capacity:
-            gone = forget_rows(program, partition, rows_of(partition, store))
-        if gone == 0:
-            capacity = max(_LEAST_ROWS, 2 * partition.capacity)
+            forget_rows(program, partition, rows_of(partition, store))
+        if partition.count + more > partition.capacity:
+            capacity = max(_LEAST_ROWS, 2 * partition.capacity, partition.count + more)
             header = PoolHeader(pointer(store[POOL]))
             used = header.used
             store[POOL] = ensure_capacity(store[POOL], used, capacity * width)
             header = PoolHeader(pointer(store[POOL]))
-            rows = rows_of(partition, store)
             target = at_word(pointer(store[POOL]), used)
-            copy_words(rows, target, partition.count * width)
+            copy_words(rows_of(partition, store), target, partition.count * width)
             header.wasted += partition.capacity * width
             header.used = used + capacity * width
             partition.base = used
             partition.capacity = capacity
-    row = at_word(rows_of(partition, store), partition.count * width)
-    partition.count += 1
-    return row
+    return rows_of(partition, store)
 
 
 @kernel

@@ -1,0 +1,132 @@
+"""The matches in rows that were selected of an archive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from piestream.adapters.files import CHUNK_ROWS
+from piestream.archives import costs
+from piestream.archives.cores import Core, Flags, Spans, later
+from piestream.archives.pages import Words
+from piestream.archives.planning import ArchivePlan
+from piestream.archives.selection import CORE
+from piestream.engine.combined import open_stream
+from piestream.engine.projection import KEY, TIME
+from piestream.errors import TieError
+from piestream.language.options import RunOptions
+from piestream.plan.binding import Binding
+
+__all__ = ["found_apart", "found_completed", "found_in"]
+
+#: By how much more is read each time, where the ends of matches have not been found.
+_MORE = 4
+
+
+def found_in(
+    plan: ArchivePlan,
+    binding: Binding,
+    rows: pl.DataFrame,
+    options: RunOptions,
+    evaluated: bool = False,
+) -> pl.DataFrame:
+    """The result rows of some projected rows, of which all predicates may be known."""
+    if not len(rows):
+        return pl.DataFrame(schema=binding.result_schema)
+    threads = options.threads
+    if threads is None:
+        threads = (os.cpu_count() or 1) if len(rows) >= CHUNK_ROWS else 1
+    stream = open_stream(
+        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated
+    )
+    times = plan.pages.times(plan.binding.time.name)
+    assert times is not None
+    stream.observe_time(int(times[1].max()))  # a silence may end with the archive
+    return pl.concat([stream.no_results, *stream.portions(rows), *stream.last_portions()])
+
+
+def found_apart(
+    plan: ArchivePlan, rows: pl.DataFrame, cores: Sequence[Core], options: RunOptions
+) -> pl.DataFrame:
+    """The matches that are reported in some cores, each of which is a partition apart."""
+    return _in_cores(plan, rows, cores, options)[0].drop(CORE)
+
+
+def _in_cores(
+    plan: ArchivePlan, rows: pl.DataFrame, cores: Sequence[Core], options: RunOptions
+) -> tuple[pl.DataFrame, Words]:
+    """The result rows in some cores, each with the number of its core, and these numbers."""
+    binding = plan.binding_apart()
+    try:
+        found = found_in(plan, binding, rows, options)
+    except TieError:
+        _refuse_ties(plan, rows, options)
+        raise
+    report = found.columns[1 + len(plan.query.partition_by)]
+    reports = found[report].to_physical().cast(pl.Int64).to_numpy()
+    number = found[CORE].to_numpy()
+    firsts = np.array([core.first for core in cores], np.int64)[number]
+    lasts = np.array([core.last for core in cores], np.int64)[number]
+    inside = (reports >= firsts) & (reports <= lasts)
+    return found.filter(pl.Series(inside)), number[inside]
+
+
+def _refuse_ties(plan: ArchivePlan, rows: pl.DataFrame, options: RunOptions) -> None:
+    """Raise the error for two events of one time as the query has it, that is without the core."""
+    names = [KEY + CORE, *(KEY + name for name in plan.query.partition_by), TIME]
+    is_again = rows.select(~pl.struct(names).is_first_distinct()).to_series()
+    if is_again.any():
+        core = rows[KEY + CORE][int(is_again.arg_max() or 0)]
+        alone = rows.filter(pl.col(KEY + CORE) == core).drop(KEY + CORE)
+        found_in(plan, plan.binding, alone, options)
+
+
+def found_completed(plan: ArchivePlan, options: RunOptions) -> tuple[pl.DataFrame, int] | None:
+    """The result rows of EMIT ON BOTH and how many rows were read; None if all are better read.
+
+    Behind cores with matches that wait for their ends more and more is read until all of these are found.
+    """
+    assert plan.cores is not None
+    assert plan.reach is not None
+    times = plan.pages.times(plan.binding.time.name)
+    assert times is not None
+    cores, end, step = plan.cores, int(times[1].max()), max(1, plan.reach.window)
+    while cores:
+        selection = plan.selection()
+        rows = selection.read(cores)
+        if not len(rows):
+            break
+        found, number = _in_cores(plan, rows, cores, options)
+        is_trigger = (found["phase"] == "trigger").to_numpy()
+        signs = np.where(is_trigger, 1, -1)
+        waiting = np.bincount(number, signs, len(cores)) > 0
+        waiting &= np.array([core.last < end for core in cores])
+        if not waiting.any():
+            return found.drop(CORE), selection.n_read
+        cores = _longer(cores, waiting, step, plan.reach.window)
+        step *= _MORE
+        wanted = plan.wanted(cores)
+        if plan.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
+            return None
+        if not costs.is_worth_it(plan.pages, wanted):
+            return None
+    return pl.DataFrame(schema=plan.binding.result_schema), 0
+
+
+def _longer(cores: Sequence[Core], waiting: Flags, step: int, window: int) -> list[Core]:
+    """Cores of which some last longer; those that come near each other are one."""
+    lasts = np.array([core.last for core in cores], np.int64)
+    lasts = np.where(waiting, later(lasts, step), lasts)
+    found = []
+    for cells in dict.fromkeys(core.cells for core in cores):
+        own = np.array([core.cells == cells for core in cores])
+        firsts = np.array([core.first for core in cores], np.int64)[own]
+        spans = Spans.of(firsts, lasts[own]).bridged(window)
+        found += [
+            Core(cells, int(first), int(last))
+            for first, last in zip(spans.firsts, spans.lasts, strict=True)
+        ]
+    return found
