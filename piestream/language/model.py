@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Union, Unpack, overload
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
 from piestream.expressions.values import ValueExpression
+from piestream.language.absences import Absence
 from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.inputs import (
@@ -311,7 +312,7 @@ class Query:
     WITHIN 60
     """
 
-    symbols: tuple[Symbol, ...]  # in DEFINE order; all of them appear in the pattern
+    symbols: tuple[Symbol, ...]  # in DEFINE order, the absent ones included
     constraints: tuple[Constraint, ...]  # normalised: one a pair; x is defined before y
     within: Duration
     returns: tuple[Return, ...]  # never empty: the default is written out
@@ -324,6 +325,8 @@ class Query:
     limits: EmissionLimits = NO_LIMITS
     #: The windows of some symbols; ``within`` is NO_WINDOW where there is none of all.
     windows: tuple[Window, ...] = ()
+    #: What may not be there besides: each has a symbol of its own, in the order of DEFINE.
+    absences: tuple[Absence, ...] = ()
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -429,6 +432,18 @@ class Query:
         if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
             return True
         return any(stream.is_known_late for stream in self.streams)
+
+    @property
+    def present(self) -> tuple[Symbol, ...]:
+        """The symbols that a match has intervals of: all but those of NOT.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+        >>> [symbol.name for symbol in query.present]
+        ['a']
+        """
+        absent = {absence.symbol for absence in self.absences}
+        return tuple(symbol for symbol in self.symbols if symbol.name not in absent)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
