@@ -19,7 +19,8 @@ from piestream.language.aggregates import ReturnBuilder
 from piestream.language.conditions import condition_of_text
 from piestream.language.draft import AbsenceSpec, ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
-from piestream.language.model import Condition, Emit, Endpoint, Query, Return
+from piestream.language.model import Query
+from piestream.language.parts import Condition, Emit, Endpoint, Return
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.return_clause import calculation_of_text
 from piestream.language.returns import Names, names_of

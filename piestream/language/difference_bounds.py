@@ -10,7 +10,7 @@ from piestream.automata.differences import Bound, Differences, End, close
 from piestream.expressions.durations import Duration, tick_length
 from piestream.language.absences import Absence
 from piestream.language.distances import Distance
-from piestream.language.model import Constraint, Emit
+from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY
 

@@ -9,7 +9,8 @@ from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import Predicate
 from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
-from piestream.language.model import Condition, Emit, Query, Return, Source, Where
+from piestream.language.model import Query
+from piestream.language.parts import Condition, Emit, Return, Source, Where
 from piestream.language.windows import Window
 from piestream.relations import Relation
 

@@ -26,7 +26,8 @@ from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
 from piestream.language.emission import read_limit, read_no_overlap, read_once_per
 from piestream.language.lets import Lets, read_lets
-from piestream.language.model import Emit, Query, part_of
+from piestream.language.model import Query
+from piestream.language.parts import Emit, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.return_clause import read_returns
 from piestream.language.returns import names_of

@@ -11,14 +11,14 @@ from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
 from piestream.language.emission import limits_text
 from piestream.language.lets import names_in
-from piestream.language.model import (
+from piestream.language.model import Query
+from piestream.language.parts import (
     Aggregate,
     Calculated,
     Constraint,
     DurationOf,
     Emit,
     Endpoint,
-    Query,
     RelationOf,
     Return,
     Source,

@@ -21,7 +21,7 @@ from piestream.language.aggregates import AggregateMethods, ReturnBuilder
 from piestream.language.distances import Distance, distances_of
 from piestream.language.endpoints import relations_where
 from piestream.language.lets import lets_of_texts
-from piestream.language.model import Constraint, DurationOf, RelationOf, Value
+from piestream.language.parts import Constraint, DurationOf, RelationOf, Value
 from piestream.language.printer import alias_of, constraint_texts
 from piestream.language.signatures import named_options
 from piestream.language.stream_builder import StreamBuilder

@@ -8,16 +8,8 @@ from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft, SymbolSpec
 from piestream.language.lets import names_in
-from piestream.language.model import (
-    Aggregate,
-    Calculated,
-    Emit,
-    Query,
-    RelationOf,
-    Return,
-    Symbol,
-    Value,
-)
+from piestream.language.model import Query
+from piestream.language.parts import Aggregate, Calculated, Emit, RelationOf, Return, Symbol, Value
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.validate_absences import (
     report_endless,

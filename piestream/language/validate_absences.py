@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from piestream.language.absences import Absence
 from piestream.language.draft import AbsenceSpec
-from piestream.language.model import Constraint
+from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from piestream.expressions.diagnostics import Span
 from piestream.language.distances import Distance, normalized
 from piestream.language.draft import ConstraintSpec, SymbolSpec
-from piestream.language.model import Constraint, Where
+from piestream.language.parts import Constraint, Where
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
 from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from piestream.language.model import Constraint
+from piestream.language.parts import Constraint
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW, Window
 

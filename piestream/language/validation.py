@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.language.draft import QueryDraft, SymbolSpec
-from piestream.language.model import Where
+from piestream.language.parts import Where
 
 __all__ = ["RESERVED_COLUMNS", "Validation"]
 
