@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.language.model import Aggregate, DurationOf, Endpoint, RelationOf, Return
+from piestream.language.parts import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from tests.clock import Clock
 from tests.engines import Rows
 from tests.scenario import Scenario, Stream, Where

@@ -15,12 +15,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Generic, TypeVar
 
-from piestream.language.model import (
+from piestream.language.model import Query
+from piestream.language.parts import (
     Aggregate,
     DurationOf,
     Emit,
     Endpoint,
-    Query,
     RelationOf,
     Return,
     Symbol,
@@ -128,7 +128,8 @@ def matches(
         ``where`` is the condition on a match, and what it reads, each named by its text.
 
         >>> from piestream.expressions.durations import Duration
-    from piestream.language.model import Constraint, Endpoint, Query, Symbol
+    from piestream.language.model import Query
+    from piestream.language.parts import Constraint, Endpoint, Symbol
         >>> from piestream.relations import Relation
         >>> from tests.truth import column
         >>> query = Query(

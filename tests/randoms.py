@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from piestream.language.aggregates import AGGREGATES
-from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
+from piestream.language.parts import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
 from piestream.relations import ALL_NAMES, Relation
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError

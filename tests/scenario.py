@@ -16,12 +16,12 @@ import polars as pl
 
 from piestream.language.distances import Distance
 from piestream.language.emission import EmissionLimits
-from piestream.language.model import (
+from piestream.language.model import Query
+from piestream.language.parts import (
     Constraint,
     DurationOf,
     Emit,
     Endpoint,
-    Query,
     RelationOf,
     Return,
     Source,

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from piestream.expressions.diagnostics import QueryError
-from piestream.language.model import Emit, RelationOf, Return
+from piestream.language.parts import Emit, RelationOf, Return
 from tests import folders, stream_folders, stream_scenario, stream_shrink
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run

@@ -14,12 +14,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from piestream.language.model import (
+from piestream.language.model import Query
+from piestream.language.parts import (
     Aggregate,
     DurationOf,
     Emit,
     Endpoint,
-    Query,
     RelationOf,
     Source,
     StreamKind,

@@ -15,7 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from piestream.language.model import Emit, Query, Return
+from piestream.language.model import Query
+from piestream.language.parts import Emit, Return
 from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
@@ -402,7 +403,7 @@ def _query_stream(
 
 def _returned(symbol: str, keys: tuple[str, ...]) -> tuple[Return, ...]:
     """What an outer query may read as it reads columns of rows."""
-    from piestream.language.model import Aggregate
+    from piestream.language.parts import Aggregate
 
     functions = {"n0": "MAX", "n1": "COUNT", "f0": "AVG", "w0": "FIRST", "b0": "LAST"}
     functions |= {} if "k" in keys else {"k": "FIRST"}

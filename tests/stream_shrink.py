@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from piestream.expressions.diagnostics import QueryError
-from piestream.language.model import Emit, RelationOf, Return
+from piestream.language.parts import Emit, RelationOf, Return
 from tests.clock import Clock
 from tests.engines import Rows, by_partition, difference
 from tests.oracle import TieError, TooManyMatchesError

@@ -12,7 +12,7 @@ import pytest
 
 import piestream as ps
 from piestream.expressions.diagnostics import QueryError
-from piestream.language.model import Aggregate, DurationOf, Endpoint
+from piestream.language.parts import Aggregate, DurationOf, Endpoint
 from tests.engines import ENGINES, parse, run
 from tests.randoms import scenario
 from tests.scenario import Scenario, _written

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 from piestream.errors import SchemaError
 from piestream.language.distances import normalized
-from piestream.language.model import Aggregate, Constraint, DurationOf, Emit, Endpoint, RelationOf
+from piestream.language.parts import Aggregate, Constraint, DurationOf, Emit, Endpoint, RelationOf
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
 from tests.clock import Clock

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from piestream.language.model import Emit
+from piestream.language.parts import Emit
 from piestream.relations import ALL_NAMES
 from tests.oracle import TieError, TooManyMatchesError
 from tests.scenario import Clause, Definition, Scenario

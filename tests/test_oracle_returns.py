@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from piestream.language.aggregates import AGGREGATES
-from piestream.language.model import Aggregate, DurationOf, Emit, Endpoint, RelationOf
+from piestream.language.parts import Aggregate, DurationOf, Emit, Endpoint, RelationOf
 from tests.oracle import _AGGREGATES
 from tests.scenario import Clause
 from tests.scenes import scene, values

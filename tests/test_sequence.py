@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.language.model import DurationOf, Endpoint
+from piestream.language.parts import DurationOf, Endpoint
 from tests import engines
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced

@@ -11,7 +11,7 @@ import pytest
 
 import piestream as ps
 from piestream.language.difference_bounds import kept_after_end
-from piestream.language.model import Constraint
+from piestream.language.parts import Constraint
 from piestream.plan.binding import bind
 from piestream.relations import relation_of
 

@@ -16,8 +16,9 @@ from piestream.adapters.frames import Kind, as_polars
 from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.errors import SchemaError
 from piestream.expressions.diagnostics import did_you_mean
-from piestream.language.model import Query, Value
+from piestream.language.model import Query
 from piestream.language.options import FileOptions
+from piestream.language.parts import Value
 from piestream.plan.binding import Binding, input_key
 from piestream.plan.columns import is_moment
 from piestream.plan.combined import bind_combined, unified

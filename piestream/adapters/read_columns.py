@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from piestream.expressions.columns import columns_named
-from piestream.language.model import Aggregate, Query, StreamKind, Value
+from piestream.language.model import Query
+from piestream.language.parts import Aggregate, StreamKind, Value
 from piestream.plan.columns import is_moment
 
 __all__ = ["columns_to_read", "lazily_read", "named_columns", "pandas_may_be_time"]

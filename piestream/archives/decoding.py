@@ -25,7 +25,8 @@ from piestream.archives.statistics import (
 from piestream.archives.verdicts import Flags, Verdict
 from piestream.engine.projection import PREDICATE, Projection
 from piestream.expressions.columns import column_named, columns_named
-from piestream.language.model import Aggregate, Query, Value
+from piestream.language.model import Query
+from piestream.language.parts import Aggregate, Value
 from piestream.plan.binding import Binding
 
 __all__ = ["SEEN", "Decoder"]

@@ -10,8 +10,9 @@ import numpy as np
 from piestream.archives.reach import has_only, past_of, reach_of
 from piestream.automata.endpoints import endpoint_orders
 from piestream.language.emission import NO_LIMITS
-from piestream.language.model import Constraint, Emit, Query, Source, Symbol, Where, part_of
+from piestream.language.model import Query
 from piestream.language.options import RunOptions
+from piestream.language.parts import Constraint, Emit, Source, Symbol, Where, part_of
 from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
 from piestream.plan.binding import Binding
 

@@ -7,8 +7,9 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
 from piestream.archives.row_reach import is_bounded
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
-from piestream.language.model import Constraint, Emit, Query, Source, Symbol
+from piestream.language.model import Query
 from piestream.language.options import RunOptions
+from piestream.language.parts import Constraint, Emit, Source, Symbol
 from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks

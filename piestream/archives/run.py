@@ -20,8 +20,9 @@ from piestream.archives.planning import ArchivePlan
 from piestream.archives.source import ArchiveSource, directory_archive, source_of
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, ResultWarning, TieError
-from piestream.language.model import Emit, Query
+from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
+from piestream.language.parts import Emit
 
 __all__ = ["ArchivePlan", "ArchiveRun", "run_archive", "run_directory"]
 

@@ -28,8 +28,9 @@ from piestream.archives.reach import Reach, is_local
 from piestream.archives.selection import RESERVED, Selection
 from piestream.archives.verdicts import Verdict, verdicts
 from piestream.compiled.constants import INT64_MAX
-from piestream.language.model import Query, StreamKind
+from piestream.language.model import Query
 from piestream.language.options import RunOptions
+from piestream.language.parts import StreamKind
 from piestream.plan.binding import Binding, input_key, query_ticks
 
 __all__ = ["rows_of_inputs"]

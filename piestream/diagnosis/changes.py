@@ -24,7 +24,8 @@ from piestream.diagnosis.target import OPEN, Target
 from piestream.expressions.columns import column_named
 from piestream.language.distances import Distance, distances_of, normalized
 from piestream.language.emission import limits_text
-from piestream.language.model import Constraint, Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Constraint, Symbol
 from piestream.language.windows import NO_WINDOW, all_windows
 from piestream.relations import (
     ANY,

@@ -17,7 +17,8 @@ from piestream.diagnosis.row_changes import lengths, quantifiers, row_windows, s
 from piestream.diagnosis.row_thresholds import row_thresholds
 from piestream.diagnosis.target import Target
 from piestream.diagnosis.thresholds import thresholds
-from piestream.language.model import Constraint, Query
+from piestream.language.model import Query
+from piestream.language.parts import Constraint
 from piestream.language.printer import constraint_text
 from piestream.plan.columns import TimeColumn
 

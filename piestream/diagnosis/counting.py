@@ -9,7 +9,8 @@ import polars as pl
 
 from piestream.diagnosis.rows import GivenRows
 from piestream.errors import ResultWarning
-from piestream.language.model import Emit, Query, Return
+from piestream.language.model import Query
+from piestream.language.parts import Emit, Return
 
 __all__ = ["MOST", "Count", "count", "some_matches"]
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from piestream.diagnosis.counting import Count
 from piestream.diagnosis.pairs import Pairs
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Symbol
 from piestream.language.printer import constraint_text
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text

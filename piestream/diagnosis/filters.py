@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from piestream.diagnosis.parts import forever, with_window, without_limits
 from piestream.language.emission import limits_text
-from piestream.language.model import Emit, Query
+from piestream.language.model import Query
+from piestream.language.parts import Emit
 from piestream.plan.columns import TimeColumn
 
 __all__ = ["COMPLETION", "CONDITION", "LIMITS", "WINDOW", "Filter"]

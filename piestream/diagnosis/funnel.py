@@ -19,8 +19,9 @@ from piestream.diagnosis.row_patterns import diagnose_row_pattern
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.language.distances import Distance
-from piestream.language.model import Constraint, Emit, Query, Symbol
+from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
+from piestream.language.parts import Constraint, Emit, Symbol
 from piestream.language.windows import NO_WINDOW, all_windows
 from piestream.plan.join_order import Step as JoinStep
 from piestream.relations import Relation, relations_ordered

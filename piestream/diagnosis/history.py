@@ -17,7 +17,8 @@ from piestream.diagnosis.partition import numbers_of, stretch
 from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted, with_window
 from piestream.diagnosis.rows import GivenRows
 from piestream.language.distances import distance_texts
-from piestream.language.model import Constraint, Emit, Query, RelationOf
+from piestream.language.model import Query
+from piestream.language.parts import Constraint, Emit, RelationOf
 from piestream.relations import names, relation_of
 
 __all__ = ["Decision", "History", "MatchInterval"]

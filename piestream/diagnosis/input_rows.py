@@ -15,8 +15,9 @@ from piestream.adapters.run import inputs_result
 from piestream.archives.live import with_archives
 from piestream.diagnosis.rows import EventRows, GivenRows, Rows, read_rows
 from piestream.engine.combined import CombinedStream
-from piestream.language.model import Query, StreamKind
+from piestream.language.model import Query
 from piestream.language.options import BoundedOptions, FileOptions, RunOptions
+from piestream.language.parts import StreamKind
 from piestream.plan.binding import Binding, input_key
 from piestream.plan.combined import input_readers
 

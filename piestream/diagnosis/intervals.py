@@ -14,8 +14,9 @@ from piestream.diagnosis.row_patterns import shown_stretches
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
+from piestream.language.parts import Symbol
 
 __all__ = ["Bounds", "all_runs", "bounds_of", "intervals", "intervals_of", "runs", "unbridged"]
 

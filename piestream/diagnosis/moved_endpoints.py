@@ -10,7 +10,7 @@ import polars as pl
 from piestream.diagnosis.changes import MovedEndpoint, PairMiss, Proposal, pair_misses, wide
 from piestream.diagnosis.parts import ID
 from piestream.diagnosis.target import OPEN, Target
-from piestream.language.model import StreamKind
+from piestream.language.parts import StreamKind
 from piestream.relations import relation_of
 from piestream.show.table import cell_text
 

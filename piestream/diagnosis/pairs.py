@@ -9,7 +9,7 @@ import polars as pl
 
 from piestream.diagnosis.counting import MOST, Count
 from piestream.interval_tables.joining import join_pieces
-from piestream.language.model import Constraint
+from piestream.language.parts import Constraint
 from piestream.relations import (
     ALL_NAMES,
     ANY,

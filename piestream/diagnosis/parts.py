@@ -7,16 +7,8 @@ from dataclasses import replace
 
 from piestream.expressions.durations import Duration
 from piestream.language.emission import NO_LIMITS
-from piestream.language.model import (
-    Aggregate,
-    Constraint,
-    Emit,
-    Endpoint,
-    Query,
-    Return,
-    Symbol,
-    Value,
-)
+from piestream.language.model import Query
+from piestream.language.parts import Aggregate, Constraint, Emit, Endpoint, Return, Symbol, Value
 from piestream.plan.columns import TimeColumn
 
 __all__ = [

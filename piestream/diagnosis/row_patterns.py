@@ -21,7 +21,8 @@ from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.engine.combined import open_stream
 from piestream.expressions.columns import column_named
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Symbol
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import (
     Concatenation,

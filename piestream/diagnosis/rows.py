@@ -19,8 +19,9 @@ from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.stream import Stream
 from piestream.expressions.columns import column_named, columns_named
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Query
 from piestream.language.options import BoundedOptions, FileOptions
+from piestream.language.parts import Symbol
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
 

@@ -22,8 +22,9 @@ from piestream.expressions.predicate import Predicate
 from piestream.interval_tables.joining import join
 from piestream.interval_tables.tables import read_frame
 from piestream.language import parse
-from piestream.language.model import Emit, Query, Symbol
+from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
+from piestream.language.parts import Emit, Symbol
 from piestream.show.html import html_table
 from piestream.show.table import cell_text, table_text
 

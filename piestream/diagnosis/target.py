@@ -13,7 +13,8 @@ from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.counting import MOST, some_matches
 from piestream.diagnosis.parts import END, ID, START, identity, without_limits
 from piestream.diagnosis.rows import GivenRows
-from piestream.language.model import Emit, Query, Return
+from piestream.language.model import Query
+from piestream.language.parts import Emit, Return
 from piestream.show.table import cell_text
 
 __all__ = ["OPEN", "Target"]

@@ -24,7 +24,8 @@ from piestream.expressions.syntax import (
     Node,
     children,
 )
-from piestream.language.model import Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Symbol
 from piestream.show.table import cell_text
 
 __all__ = ["LOOSER", "STRICTER", "comparisons", "is_number", "replaced_node", "thresholds"]

@@ -19,7 +19,7 @@ from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME
 from piestream.engine.union import STREAM, CombinedProjection
-from piestream.language.model import StreamKind
+from piestream.language.parts import StreamKind
 from piestream.plan.binding import Binding
 from piestream.plan.program import counted_streams
 

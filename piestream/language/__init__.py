@@ -9,8 +9,9 @@ from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.expressions.durations import Duration
 from piestream.expressions.predicate import PAST_PREFIX, Predicate, compile_mask
 from piestream.language.builder import as_query, pattern
-from piestream.language.model import Emit, Query
+from piestream.language.model import Query
 from piestream.language.parser import query as parse
+from piestream.language.parts import Emit
 from piestream.language.symbols import define
 
 __all__ = [

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from piestream.language.model import Constraint
+from piestream.language.parts import Constraint
 
 __all__ = ["Absence"]
 

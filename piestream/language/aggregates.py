@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from piestream.expressions.refusals import AGGREGATE_NAMES
-from piestream.language.model import Aggregate, Return
+from piestream.language.parts import Aggregate, Return
 from piestream.language.printer import alias_of
 
 __all__ = ["AGGREGATES", "AggregateFunction", "AggregateMethods", "ReturnBuilder"]

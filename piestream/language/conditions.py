@@ -13,7 +13,7 @@ from piestream.expressions.predicate import Predicate
 from piestream.expressions.tokens import tokenize
 from piestream.language.cursor import Cursor
 from piestream.language.match_items import read_items
-from piestream.language.model import Condition, Where
+from piestream.language.parts import Condition, Where
 from piestream.language.returns import Names
 
 __all__ = ["condition_of_text", "read_condition"]

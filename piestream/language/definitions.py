@@ -17,7 +17,7 @@ from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft, SymbolSpec
 from piestream.language.lets import Lets
-from piestream.language.model import Where
+from piestream.language.parts import Where
 from piestream.language.streams import stream_of_tokens
 
 __all__ = ["read_definitions"]

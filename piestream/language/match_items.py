@@ -14,7 +14,7 @@ from piestream.expressions.syntax import Node, columns_of
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor
 from piestream.language.lengths import begins_length, take_length
-from piestream.language.model import MatchItem, Where
+from piestream.language.parts import MatchItem, Where
 from piestream.language.printer import item_text
 from piestream.language.returns import FUNCTIONS, Names, bare_name_fault, read_item
 

@@ -26,7 +26,8 @@ from piestream.language.definitions import read_definitions
 from piestream.language.draft import QueryDraft, StreamDraft
 from piestream.language.emission import read_limit, read_no_overlap, read_once_per
 from piestream.language.lets import Lets, read_lets
-from piestream.language.model import Emit, Query, part_of
+from piestream.language.model import Query
+from piestream.language.parts import Emit, part_of
 from piestream.language.patterns import read_pattern
 from piestream.language.return_clause import read_returns
 from piestream.language.returns import names_of
@@ -396,7 +397,7 @@ class _Parser:
         self.mark(cursor, "pattern")
         symbols = [spec.name for spec in self.draft.symbols]
         before = len(self.diagnostics)
-        self.draft.constraints = read_pattern(cursor, symbols)
+        self.draft.constraints, self.draft.absences = read_pattern(cursor, symbols)
         if len(self.diagnostics) > before:
             self.draft.pattern_words = frozenset(token.text for token in cursor.tokens)
 

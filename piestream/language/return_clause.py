@@ -11,7 +11,7 @@ from piestream.expressions.tokens import Kind, Token, tokenize
 from piestream.expressions.values import ValueExpression
 from piestream.language.cursor import Cursor, depths
 from piestream.language.match_items import read_items
-from piestream.language.model import Calculated, Return, Where
+from piestream.language.parts import Calculated, Return, Where
 from piestream.language.returns import FUNCTIONS, Names, read_item
 
 __all__ = ["calculation_of_text", "read_returns"]

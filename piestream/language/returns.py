@@ -10,14 +10,7 @@ from piestream.expressions.tokens import Token
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.cursor import Cursor
 from piestream.language.draft import QueryDraft
-from piestream.language.model import (
-    Aggregate,
-    DurationOf,
-    Endpoint,
-    MatchItem,
-    RelationOf,
-    Value,
-)
+from piestream.language.parts import Aggregate, DurationOf, Endpoint, MatchItem, RelationOf, Value
 from piestream.language.printer import alias_of, item_text
 
 __all__ = ["FUNCTIONS", "Names", "bare_name_fault", "names_of", "read_item"]

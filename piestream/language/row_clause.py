@@ -14,7 +14,8 @@ from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft
-from piestream.language.model import Query, Symbol, Where
+from piestream.language.model import Query
+from piestream.language.parts import Symbol, Where
 from piestream.language.row_conditions import needs_memory, read_condition
 from piestream.language.row_measures import RowNames, read_measures
 from piestream.language.row_pattern_text import read_row_pattern

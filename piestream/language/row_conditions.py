@@ -37,7 +37,7 @@ from piestream.expressions.syntax import (
 )
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor
-from piestream.language.model import Where
+from piestream.language.parts import Where
 from piestream.language.row_measures import (
     ROW_AGGREGATES,
     RowNames,

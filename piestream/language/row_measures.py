@@ -20,7 +20,7 @@ from piestream.expressions.values import ValueExpression
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.cursor import Cursor
 from piestream.language.lengths import begins_length, take_length
-from piestream.language.model import Where
+from piestream.language.parts import Where
 from piestream.language.printer import name as written
 from piestream.language.row_expressions import read_row_expression
 from piestream.language.row_patterns import Measure, RowItem

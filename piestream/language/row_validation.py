@@ -9,7 +9,7 @@ from piestream.expressions.diagnostics import Diagnostic, Span
 from piestream.language.clauses import CLAUSES, Clause
 from piestream.language.cursor import Cursor
 from piestream.language.draft import StreamDraft
-from piestream.language.model import Where
+from piestream.language.parts import Where
 from piestream.language.row_patterns import (
     Alternation,
     Anchor,

@@ -15,7 +15,8 @@ from piestream.expressions.durations import (
     tick_unit,
 )
 from piestream.language.draft import StreamDraft
-from piestream.language.model import Emit, Query, Source
+from piestream.language.model import Query
+from piestream.language.parts import Emit, Source
 from piestream.language.signatures import named_options
 
 if TYPE_CHECKING:

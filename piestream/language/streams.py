@@ -14,7 +14,8 @@ from piestream.expressions.durations import NANOSECONDS, tick_unit
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft
-from piestream.language.model import Query, Source, Where, name_of_archive, part_of
+from piestream.language.model import Query
+from piestream.language.parts import Source, Where, name_of_archive, part_of
 
 __all__ = [
     "SEQUENCE_HINT",

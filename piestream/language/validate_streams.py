@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from piestream.expressions.diagnostics import Span
 from piestream.language.draft import StreamDraft, SymbolSpec
-from piestream.language.model import Query, Where, part_of
+from piestream.language.model import Query
+from piestream.language.parts import Where, part_of
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_validation import endless_part
 from piestream.language.validation import Validation

@@ -16,7 +16,8 @@ import polars as pl
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
 from piestream.language.difference_bounds import kept_after_end
-from piestream.language.model import Query, Source, Where
+from piestream.language.model import Query
+from piestream.language.parts import Source, Where
 from piestream.language.windows import NO_WINDOW
 from piestream.plan.calculated import CalculatedColumn, attribute_types
 from piestream.plan.columns import (

@@ -10,7 +10,8 @@ import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
-from piestream.language.model import Query, Source, Where
+from piestream.language.model import Query
+from piestream.language.parts import Source, Where
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,7 +13,8 @@ import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import tick_length
-from piestream.language.model import Query, Source, StreamKind
+from piestream.language.model import Query
+from piestream.language.parts import Source, StreamKind
 from piestream.plan.binding import Binding, Part, bind, input_key, query_ticks, refuse_reserved
 from piestream.plan.columns import Errors, InputColumns, SequenceColumn, TimeColumn
 from piestream.plan.compiler import compile_query

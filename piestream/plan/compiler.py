@@ -31,7 +31,8 @@ from piestream.joins.records import (
     Slot,
     Validity,
 )
-from piestream.language.model import Emit, Query
+from piestream.language.model import Query
+from piestream.language.parts import Emit
 from piestream.plan.bounds import add_bounds
 from piestream.plan.join_order import (
     Edge,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from piestream.expressions import syntax
 from piestream.intervals.aggregates import CellKind
-from piestream.language.model import Condition, Emit, Query
+from piestream.language.model import Query
+from piestream.language.parts import Condition, Emit
 from piestream.plan.aggregates import Selection
 from piestream.plan.columns import CODE, FLOAT, INTEGER, Errors, TimeColumn
 from piestream.plan.match_values import MatchValues, lengths_in_ticks

@@ -12,7 +12,8 @@ import polars as pl
 from piestream.expressions.backends.polars import value_expression
 from piestream.expressions.durations import Duration
 from piestream.expressions.types import TickLength
-from piestream.language.model import Calculated, Query, Where
+from piestream.language.model import Query
+from piestream.language.parts import Calculated, Where
 from piestream.plan.columns import Errors, TimeColumn
 from piestream.plan.outputs import IntervalDuration, Output, ResultRows, of_type
 from piestream.plan.program import OutputWord

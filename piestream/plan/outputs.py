@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import OPEN
 from piestream.intervals.aggregates import CellKind
 from piestream.joins import records
-from piestream.language.model import Aggregate, Emit, Query
+from piestream.language.model import Query
+from piestream.language.parts import Aggregate, Emit
 from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
 from piestream.plan.columns import (
     CODE,

@@ -8,13 +8,13 @@ from typing import assert_never
 
 import polars as pl
 
-from piestream.language.model import (
+from piestream.language.model import Query
+from piestream.language.parts import (
     Aggregate,
     Calculated,
     DurationOf,
     Endpoint,
     MatchItem,
-    Query,
     RelationOf,
     Return,
     Value,

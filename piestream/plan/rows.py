@@ -12,7 +12,8 @@ import polars as pl
 from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.records import assemble
 from piestream.intervals.aggregates import CELL_SIZE, CellKind
-from piestream.language.model import Aggregate, Query
+from piestream.language.model import Query
+from piestream.language.parts import Aggregate
 from piestream.language.row_patterns import (
     EmptyMatches,
     MatchMode,

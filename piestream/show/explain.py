@@ -17,7 +17,8 @@ from piestream.expressions.canonical import canonical_text
 from piestream.expressions.durations import Duration
 from piestream.expressions.syntax import Previous, Window, past_in
 from piestream.language.emission import EmissionLimits
-from piestream.language.model import Condition, Constraint, Emit, Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Condition, Constraint, Emit, Symbol
 from piestream.language.printer import constraint_text
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step

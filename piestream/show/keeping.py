@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from piestream.expressions.durations import Duration
 from piestream.language.difference_bounds import kept_after_end
-from piestream.language.model import Query, StreamKind, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import StreamKind, Symbol
 from piestream.language.windows import NO_WINDOW, all_windows
 
 __all__ = ["BOUNDS", "FROM_START", "LONGER", "KeepTime", "keep_lines", "keep_times"]

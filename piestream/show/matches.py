@@ -18,7 +18,8 @@ import polars as pl
 from piestream.adapters.frames import as_polars
 from piestream.expressions.columns import column_named
 from piestream.expressions.durations import NANOSECONDS, tick_length
-from piestream.language.model import Emit, Endpoint, Query
+from piestream.language.model import Query
+from piestream.language.parts import Emit, Endpoint
 from piestream.show.row_endpoints import (
     LAST_ROW,
     endpoint_measures,

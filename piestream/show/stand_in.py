@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.expressions.syntax import And, Literal
-from piestream.language.model import Aggregate, Calculated, Condition, Query, Source, Symbol, Value
+from piestream.language.model import Query
 from piestream.language.parser import query as read_query
+from piestream.language.parts import Aggregate, Calculated, Condition, Source, Symbol, Value
 from piestream.language.row_patterns import Measure
 from piestream.plan.binding import Binding, bind, input_key
 from piestream.plan.combined import bind_combined, unified

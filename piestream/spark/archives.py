@@ -21,8 +21,9 @@ from piestream.archives.pages import Pages, Words
 from piestream.archives.planning import BATCH_ROWS, ArchivePlan
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
 from piestream.expressions.backends import spark_text
-from piestream.language.model import Emit, Query
+from piestream.language.model import Query
 from piestream.language.options import AtEnd, RunOptions
+from piestream.language.parts import Emit
 
 __all__ = ["all_rows", "with_frames"]
 

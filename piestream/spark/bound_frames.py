@@ -13,8 +13,9 @@ from pyspark.sql import types as spark
 from piestream.adapters.binding import bound
 from piestream.adapters.inputs import bound_inputs
 from piestream.expressions.backends import spark_text
-from piestream.language.model import Query, StreamKind
+from piestream.language.model import Query
 from piestream.language.options import Ties
+from piestream.language.parts import StreamKind
 from piestream.plan.binding import Binding
 from piestream.plan.combined import InputReader, input_columns, input_readers
 from piestream.spark.clock import NO_EVENT_TIME, NO_START, WATERMARK_DELAY, ticks_sql

@@ -17,7 +17,7 @@ import polars as pl
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.expressions.backends import spark_text
 from piestream.expressions.typed import Previous, Until, Window
-from piestream.language.model import Emit
+from piestream.language.parts import Emit
 from piestream.plan.binding import Binding
 from piestream.plan.past import PastColumn
 from piestream.spark.clock import clamped

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.language.model import Emit
+from piestream.language.parts import Emit
 from piestream.relations import names
 from tests import oracle
 from tests.engines import parse

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import piestream as ps
-from piestream.language.model import Value
+from piestream.language.parts import Value
 from tests.diagnosis.test_streams import _end, _frames, _partitions, _scenarios
 from tests.stream_scenario import KINDS, CombinedScenario
 

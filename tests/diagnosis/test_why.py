@@ -83,7 +83,7 @@ def test_letters_decisions_and_what_came_last_are_told() -> None:
 def test_a_complete_match_waited_for_an_end() -> None:
     from dataclasses import replace
 
-    from piestream.language.model import Emit
+    from piestream.language.parts import Emit
 
     for emit in (Emit.COMPLETION, Emit.BOTH):
         query = replace(_QUERY, emit=emit)

@@ -6,7 +6,8 @@ from random import Random
 
 from experiments.peers.pattern import Ints, Pattern
 from piestream.expressions.durations import Duration
-from piestream.language.model import Constraint, Emit, Endpoint, Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Constraint, Emit, Endpoint, Symbol
 from tests import oracle
 from tests.experiments import brute
 from tests.truth import column

@@ -11,7 +11,8 @@ from experiments.peers.pattern import Pattern, UnsupportedPatternError, sorted_m
 from experiments.streams import bits
 from piestream.expressions.durations import Duration
 from piestream.language import parse
-from piestream.language.model import Constraint, Endpoint, Query, Source, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Constraint, Endpoint, Source, Symbol
 from piestream.relations import Relation
 
 

@@ -16,7 +16,8 @@ from itertools import accumulate, product
 
 import polars as pl
 
-from piestream.language.model import Emit, Query, Symbol
+from piestream.language.model import Query
+from piestream.language.parts import Emit, Symbol
 from piestream.relations import Relation
 
 __all__ = ["OPEN", "Run", "expected", "futures"]

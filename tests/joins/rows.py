@@ -24,7 +24,7 @@ from piestream.engine.state import DetectorState
 from piestream.engine.validation import limits_of
 from piestream.intervals.aggregates import CellKind
 from piestream.joins.validation import Damage, check_state
-from piestream.language.model import Emit, Source
+from piestream.language.parts import Emit, Source
 from piestream.plan.binding import Binding, bind
 from piestream.plan.compiler import compile_query
 from piestream.plan.outputs import ResultRows, result_frame

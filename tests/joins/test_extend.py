@@ -7,7 +7,7 @@ from itertools import combinations, product
 import polars as pl
 import pytest
 
-from piestream.language.model import Emit
+from piestream.language.parts import Emit
 from tests.joins.counting import stream_of
 from tests.joins.reference import expected
 from tests.joins.state import opened

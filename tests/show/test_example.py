@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 import piestream as ps
-from piestream.language.model import Constraint
+from piestream.language.parts import Constraint
 from piestream.show.example import drawn_examples, possible_relations
 from tests.engines import parse
 from tests.randoms import scenario
