@@ -52,6 +52,9 @@ class Verdict(IntEnum):
     PRESENT = 2  # some interval is certain to
 
 
+_ABSENT, _OPEN, _PRESENT = (int(verdict) for verdict in Verdict)
+
+
 class _Judged(Record):
     """A match whose absences are judged. (What it is lies nowhere.)"""
 
@@ -289,10 +292,10 @@ def _judge_group(judged: _Judged, absence: Absence, scratch: Scratch) -> tuple[i
             if not _is_of_match(judged, absence, slot):
                 latest = _possible_until(judged, absence, slot.start, slot.end)
                 if latest != INT64_MIN and _is_certain(judged, absence, slot_id):
-                    return Verdict.PRESENT, INT64_MAX
+                    return _PRESENT, INT64_MAX
                 until = max(until, latest)
             slot_id += 1
-    return (Verdict.ABSENT if until == INT64_MIN else Verdict.OPEN), until
+    return (_ABSENT if until == INT64_MIN else _OPEN), until
 
 
 @kernel
@@ -312,19 +315,19 @@ def _judge(judged: _Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -
         if program.absent >> s & 1:
             continue
         if not is_held(partition, s, judged.ids[s], floor):
-            return Verdict.PRESENT
+            return _PRESENT
         slot = judged.slot(s)
         last = min(last, _last_report(program.symbols[s], slot, program.shortest))
         if slot.end == OPEN:
             match.open |= 1 << s
-    verdict = int(Verdict.ABSENT)
+    verdict = _ABSENT
     due = INT64_MIN
     for number in range(program.n_absences):
         found, until = _judge_group(judged, program.absences[number], scratch)
-        if found == Verdict.PRESENT:
-            return Verdict.PRESENT
-        if found == Verdict.OPEN:
-            verdict = int(Verdict.OPEN)
+        if found == _PRESENT:
+            return _PRESENT
+        if found == _OPEN:
+            verdict = _OPEN
             due = max(due, until)
     match.due = min(due, plus(last, 1))
     return verdict
@@ -417,7 +420,7 @@ def _judge_awaited(
         match, judged.partition, match.ids, judged.future, judged.now, judged.closes
     )
     verdict = _judge(again, scratch, floor, match)
-    if verdict == Verdict.ABSENT:
+    if verdict == _ABSENT:
         n = matches.n_symbols
         for s in range(n):
             matches[scratch.n_matches * n + s] = match.ids[s]
@@ -435,7 +438,7 @@ def _take_due(
     while header.head < header.tail and _at(partition, 0).due <= time:
         verdict = _judge_awaited(judged, scratch, matches, 0, floor)
         count = header.tail - header.head
-        if verdict != Verdict.OPEN:
+        if verdict != _OPEN:
             count -= 1
             _copy(partition, count, 0)
             header.tail -= 1
@@ -451,10 +454,10 @@ def _judge_changed(judged: _Judged, scratch: Scratch, matches: Matches, floor: i
     count = header.tail - header.head
     kept = 0
     for number in range(count):
-        verdict = int(Verdict.OPEN)
+        verdict = _OPEN
         if of_absent or _at(partition, number).open & scratch.absent_changed:
             verdict = _judge_awaited(judged, scratch, matches, number, floor)
-        if verdict == Verdict.OPEN:
+        if verdict == _OPEN:
             if kept < number:
                 _copy(partition, number, kept)
             kept += 1
@@ -495,10 +498,10 @@ def settle(
             match.ids[s] = matches[number * n + s]
         new = _Judged(room, partition, match.ids, room, now, closes)
         verdict = _judge(new, scratch, floor, match)
-        if verdict == Verdict.ABSENT:
+        if verdict == _ABSENT:
             matches.copy(number, given, 1)
             given += 1
-        elif verdict == Verdict.OPEN:
+        elif verdict == _OPEN:
             header.tail += 1
             _rise(partition, header.tail - header.head - 1)
     matches.copy(found, given, scratch.n_matches - found)

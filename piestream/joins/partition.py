@@ -33,6 +33,7 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
+_AWAITED_DUE = Awaited.offset("due")
 _INTERRUPTED, _BRIDGES_DUE, _PASSED = (
     Bridges.offset(field) for field in ("interrupted", "due", "passed")
 )
@@ -216,7 +217,7 @@ class Partition(Record):
             self[self.program.bridges_at + _BRIDGES_DUE] = INT64_MAX
             self[self.program.bridges_at + _PASSED] = INT64_MIN
         if self.program.absences_at != NONE:
-            self.awaited().due = INT64_MAX
+            self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS
