@@ -20,6 +20,7 @@ import polars as pl
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.parts import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
 from piestream.relations import ALL_NAMES, Relation
+from tests.absent_randoms import with_absences
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
 from tests.scenario import Clause, Definition, Limits, Scenario, Where
@@ -81,7 +82,8 @@ def sequenced(seed: int, on_spark: bool = False) -> Scenario:
     """A scenario in which many events have one time; a column, or their order, tells them apart."""
     drawn = scenario(seed)
     is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    if drawn.clock.kind == "ns" or is_bridged or any(clause.distance for clause in drawn.clauses):
+    has_distances = any(clause.distance for clause in drawn.clauses)
+    if drawn.clock.kind == "ns" or is_bridged or has_distances or drawn.absences:
         return sequenced(seed + 1_000_003, on_spark)
     rng = Random(f"sequence {seed}")
     beat = drawn.clock.beats(1)
@@ -147,15 +149,16 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         # Long enough for intervals to leave the window and for room to be used again.
         length = rng.randint(100, 200)
         drawn = drawn.having(within=max(rng.randint(4, 25), sum(least)))
-    drawn = drawn.having(**_windows(copy(rng), drawn, planted))
+    drawn = present = drawn.having(**_windows(copy(rng), drawn, planted))
+    drawn = with_absences(copy(rng), drawn, planted)
     while True:
-        rows = _rows(rng, drawn, planted, length)
+        rows = _rows(rng, present, planted, length)
         try:
             found = drawn.having(rows=rows).expected(most=_MOST * (10 if length > 40 else 1))
         except TooManyMatchesError:
             length = length * 2 // 3
             continue
-        if not found and definitions != drawn.definitions:
+        if not found and any(one.bridging is not None for one in drawn.definitions):
             return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
         return drawn.having(rows=rows)
 
