@@ -159,6 +159,8 @@ def random_scenario(rng: Random, *, name: str = "", has_absences: bool = False) 
         except TooManyMatchesError:
             length = length * 2 // 3
             continue
+        if not found and drawn.absences and len(rows) % 4:
+            drawn = present
         if not found and any(one.bridging is not None for one in drawn.definitions):
             return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
         return drawn.having(rows=rows)
