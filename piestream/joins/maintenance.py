@@ -116,6 +116,8 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
     if program.given_ring != NONE:
         to += _move_compacted(partition.given_matches(), target, to)
         index_given(Partition(partition, program, target))
+    if program.awaited_ring != NONE:
+        to += _move_compacted(partition.awaited_matches(), target, to)
     return to
 
 

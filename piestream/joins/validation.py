@@ -375,6 +375,10 @@ def _rings_end(partition: Partition, at: int, used: int) -> int:
                 return NONE
     if program.given_ring != NONE:
         at = _ring_end(partition.given_matches(), False, at, used)
+        if at == NONE:
+            return NONE
+    if program.awaited_ring != NONE:
+        at = _ring_end(partition.awaited_matches(), False, at, used)
     return at
 
 
