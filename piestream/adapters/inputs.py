@@ -119,6 +119,10 @@ class Inputs:
         }
         return {key: past for key, past in found.items() if key != past}
 
+    def stream_of(self, past: str) -> str:
+        """The input that has the rows which are given of a stream, by the one that has its past."""
+        return next((key for key, own in self.pasts.items() if own == past), past)
+
     def name_of(self, stream: str | None) -> str:
         """The name of the input that is meant; it need not be said where there is only one."""
         if stream is None and len(self.names) == 1:

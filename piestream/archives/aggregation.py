@@ -113,14 +113,17 @@ class Aggregation:
 
     def result(self) -> pl.DataFrame:
         """A row for each span that has rows, in order; one row if there are no spans."""
-        decided, read = self._split()
+        decided, whole, read = self._split()
         self._take_statistics(decided)
-        self.pages_read = len(read)
+        self.pages_read = len(whole) + len(read)
+        columns = self._read_columns()
+        timed = list(dict.fromkeys([self.time, *columns]))
         for first in range(0, len(read), _PAGES_AT_ONCE):
-            for frame in self.pages.read(
-                read[first : first + _PAGES_AT_ONCE], self._read_columns()
-            ):
-                self._take_rows(frame)
+            some = read[first : first + _PAGES_AT_ONCE]
+            self._take_rows(pl.concat(self.pages.read(some, timed)))
+        for first in range(0, len(whole), _PAGES_AT_ONCE):
+            some = whole[first : first + _PAGES_AT_ONCE]
+            self._take_rows(pl.concat(self.pages.read(some, columns)), self._spans_of_pages(some))
         return self._frame()
 
     # -- which pages ------------------------------------------------------------------------------
@@ -131,8 +134,17 @@ class Aggregation:
             return np.zeros(len(times), np.int64)
         return np.floor_divide(times, np.int64(self.length))
 
-    def _split(self) -> tuple[Words, Words]:
-        """The pages whose statistics are enough, and those that have to be read."""
+    def _spans_of_pages(self, pages: Words) -> Words:
+        """The numbers of the spans of the rows of pages, each of which lies in one."""
+        times = self.pages.times(self.time)
+        assert times is not None
+        return np.repeat(self._spans(times[0][pages]), self.pages.rows[pages])
+
+    def _split(self) -> tuple[Words, Words, Words]:
+        """The pages whose statistics are enough, and those that have to be read.
+
+        Of the latter first those of which all rows are in the range, and in one span.
+        """
         pages = self.pages
         can = np.ones(len(pages), np.bool_)
         always = can.copy()
@@ -141,7 +153,8 @@ class Aggregation:
             can, always = verdict.can_hold, verdict.always_holds
         times = pages.times(self.time)
         if times is None:
-            return np.zeros(0, np.int64), np.flatnonzero(can)
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, np.flatnonzero(can)
         firsts, lasts = times
         inside = np.ones(len(pages), np.bool_)
         if self.first is not None:
@@ -150,9 +163,11 @@ class Aggregation:
         if self.end is not None:
             can &= firsts < self.end
             inside &= lasts < self.end
-        decided = can & always & inside & (self._spans(firsts) == self._spans(lasts))
-        decided &= self._known()
-        return np.flatnonzero(decided), np.flatnonzero(can & ~decided)
+        inside &= self._spans(firsts) == self._spans(lasts)
+        decided = can & always & inside & self._known()
+        whole = can & inside & ~decided & bool(self._read_columns())
+        read = can & ~decided & ~whole
+        return np.flatnonzero(decided), np.flatnonzero(whole), np.flatnonzero(read)
 
     def _known(self) -> Flags:
         """The pages whose statistics have all that is asked."""
@@ -225,25 +240,30 @@ class Aggregation:
     # -- what rows say ----------------------------------------------------------------------------
 
     def _read_columns(self) -> list[str]:
-        columns = [self.time, *self._columns]
+        """The columns that are read, beside the times where these are needed."""
+        columns = [*self._columns]
         if self.where is not None:
             columns += self.where.columns
         return list(dict.fromkeys(columns))
 
-    def _take_rows(self, frame: pl.DataFrame) -> None:
-        """Count rows that have been read."""
+    def _take_rows(self, frame: pl.DataFrame, spans: Words | None = None) -> None:
+        """Count rows that have been read, whose times or whose spans are given."""
+        wanted = pl.lit(True) if self.where is None else self.where.to_polars(self.pages.schema)
         time = in_ticks(self.time)
-        wanted = time.is_not_null()
-        if self.first is not None:
-            wanted &= time >= self.first
-        if self.end is not None:
-            wanted &= time < self.end
-        if self.where is not None:
-            wanted &= self.where.to_polars(self.pages.schema)
-        frame = frame.filter(wanted)
-        if not len(frame):
+        if spans is None:
+            wanted &= time.is_not_null()
+            if self.first is not None:
+                wanted &= time >= self.first
+            if self.end is not None:
+                wanted &= time < self.end
+        kept = frame.select(pl.int_range(pl.len()).filter(wanted)).to_series().to_numpy()
+        if not len(kept):
             return
-        spans = self._spans(frame.select(time).to_series().to_numpy())
+        if len(kept) < len(frame):
+            frame = frame[kept]
+            spans = None if spans is None else spans[kept]
+        if spans is None:
+            spans = self._spans(frame.select(time).to_series().to_numpy())
         order = np.argsort(spans, kind="stable")
         frame, spans = frame[order], spans[order]
         starts = np.concatenate(([0], np.flatnonzero(np.diff(spans)) + 1, [len(spans)]))

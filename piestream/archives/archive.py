@@ -166,6 +166,8 @@ class Archive:
     @property
     def pages(self) -> Pages:
         """What is known of each page."""
+        if self._pages is not None and self._pages.is_overwritten:
+            self._pages = None
         if self._pages is None:
             self._pages = self._own_pages() if self._store is not None else self._plain_pages()
         return self._pages
@@ -195,7 +197,8 @@ class Archive:
         nothing = statistics_of_nothing(schema, key)
         nothing = nothing.insert_column(0, pl.Series(FILE, [], dtype=pl.Int64))
         return Pages(
-            schema, tuple(self.files), pl.concat([nothing, *tables]), manifest.time, manifest.key,
+            schema, tuple(self.files), pl.concat([nothing, *tables], rechunk=True),
+            manifest.time, manifest.key,
             load_filters=lambda: pl.concat([pl.DataFrame(), *map(store.filters, manifest.files)],
                                            how="diagonal"),
         )  # fmt: skip

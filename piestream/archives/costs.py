@@ -1,8 +1,8 @@
 """What it costs to read pages of an archive, beside a scan of all its rows, whose cost is a unit a row.
 
 A row that is selected costs more than one of a scan, because rows are put in order and predicates asked
-apart. To begin a read costs as much as some thousand rows, and more where a file has many pages, all of
-which its footer describes.
+apart. To begin a read costs as much as some thousand rows, and of each file the footer may have to be read,
+which describes all of its pages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_TOGETHER = 1 << 24
 #: So many pages more are read to save beginning anew.
 GAP = 3
 
-#: A row that is selected; the beginning of a read; and for this, each page of the file.
+#: A row that is selected; the beginning of a read; and each page of a file that is read of.
 _ROW, _READ, _PAGE = 2.5, 3000, 20
 
 
@@ -33,8 +33,8 @@ def read_cost(pages: Pages, wanted: Flags, row: float = _ROW) -> float:
     if not len(chosen):
         return 0.0
     firsts = [first for first, _ in stretches(chosen, pages.files, GAP)]
-    in_file = np.bincount(pages.files)[pages.files[firsts]]
-    return float(row * pages.rows[wanted].sum() + _READ * len(firsts) + _PAGE * in_file.sum())
+    described = pages.n_pages[np.unique(pages.files[chosen])].sum()
+    return float(row * pages.rows[wanted].sum() + _READ * len(firsts) + _PAGE * described)
 
 
 def is_worth_it(pages: Pages, wanted: Flags, more: float = 0.0) -> bool:

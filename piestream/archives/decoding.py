@@ -143,16 +143,15 @@ class Decoder:
 
     def _decoded(self, pages: Words) -> list[pl.DataFrame]:
         """The rows of pages, a frame for each stretch of them of which the same columns are read."""
-        frames = []
+        parts = []
         for first, last in stretches(pages, self.pages.files, GAP):
             chosen = pages[(pages >= first) & (pages <= last)]
             for part in self._parts(chosen):
                 needed: Flags = np.asarray(self.needed[part].any(axis=0))
                 self.decoded[part[0] : part[-1] + 1, needed] = True
                 names = [name for name, one in zip(self.columns, needed, strict=True) if one]
-                frames += self.pages.read(part, names, GAP)
-                frames[-1] = self._with_all_columns(frames[-1])
-        return frames
+                parts.append((part, names))
+        return list(map(self._with_all_columns, self.pages.read_parts(parts, GAP)))
 
     def _parts(self, pages: Words) -> list[Words]:
         """A stretch, cut where other columns are read of several pages in a row."""

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
+from warnings import warn
 
 import polars as pl
 
 from piestream.adapters.feeds import Opening
 from piestream.adapters.frames import as_kind
 from piestream.adapters.input_session import InputFeed
-from piestream.adapters.inputs import InputBinding, Inputs
+from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
+from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import columns_to_read
 from piestream.adapters.run import inputs_result, run
 from piestream.archives.archive import Archive, archive
 from piestream.archives.live_reach import fault_of
+from piestream.archives.live_run import found_by_regions, reads_regions
 from piestream.archives.live_stream import LiveStream, Sources
 from piestream.engine.combined import CombinedStream
-from piestream.errors import ArchiveError, SchemaError
+from piestream.errors import ArchiveError, ResultWarning, SchemaError
 from piestream.expressions.columns import column_named, columns_named
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
@@ -162,15 +165,53 @@ def run_live(query: Query, given: Any, options: FileOptions) -> Any:
     """Every match in archives and in what is given beside them."""
     inputs = Inputs(query)
     frames, kind, lazy = inputs.frames({} if given is None else _all_rows(given))
-    frames = with_archives(
-        query, {**inputs.files(options, frames), **frames}, archives_of(query, options.archives)
-    )
-    if query.is_combined:
-        result = inputs_result(query, frames, options)
-    else:
-        ((_, frame),) = frames.items()
-        result = run(query, frame, options)
+    frames = {**inputs.files(options, frames), **frames}
+    archives = archives_of(query, options.archives)
+    result = _by_regions(inputs, frames, archives, options)
+    if result is None:
+        result = _in_all_rows(query, with_archives(query, frames, archives), options)
     return result.lazy() if lazy else as_kind(kind, result)
+
+
+def _in_all_rows(
+    query: Query, frames: Mapping[str, pl.DataFrame], options: FileOptions
+) -> pl.DataFrame:
+    if query.is_combined:
+        return inputs_result(query, frames, options)
+    ((_, frame),) = frames.items()
+    found: pl.DataFrame = run(query, frame, options)
+    return found
+
+
+def _by_regions(
+    inputs: Inputs, frames: Mapping[str, pl.DataFrame], archives: Mapping[str, Archive],
+    options: FileOptions,
+) -> pl.DataFrame | None:  # fmt: skip
+    """Every match, of archives that are read around live matches; None where all rows are needed."""
+    if not reads_regions(inputs.query, options):
+        return None
+    rows = dict(frames)
+    schemas: dict[str, Mapping[str, pl.DataType]] = {}
+    for key, found in archives.items():
+        columns = _columns_of(inputs, key, found)
+        if columns is None:
+            return None  # it has had no rows yet
+        own = frames.get(inputs.stream_of(key))
+        if own is not None:
+            rows[key] = _as_in_the_past(key, own, columns)
+        schemas[key] = columns
+    schemas = {**{key: frame.schema for key, frame in rows.items()}, **schemas}
+    bound = bound_inputs(inputs.query, schemas)
+    converted = {key: bound.converted(key, frame) for key, frame in rows.items()}
+    sources = Sources(archives, bound.converted, options.live_plan)
+    result = found_by_regions(bound.binding, converted, sources, options)
+    if result is None:
+        return None
+    limit = Limit(options.limit)
+    limited = pl.concat(limit.of(iter([result])))
+    if limit.cut:
+        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+    return limited
 
 
 def _all_rows(given: Any) -> Any:
@@ -190,10 +231,9 @@ def with_archives(
     if not query.reads_archives:
         return dict(frames)
     inputs = Inputs(query)
-    of_past = {past: key for key, past in inputs.pasts.items()}
     whole = dict(frames)
     for key, found in (archives_of(query, None) if archives is None else archives).items():
-        whole[key] = _with_past(inputs, key, found, frames.get(of_past.get(key, key)))
+        whole[key] = _with_past(inputs, key, found, frames.get(inputs.stream_of(key)))
     return whole
 
 
@@ -208,6 +248,7 @@ def _with_past(inputs: Inputs, key: str, found: Archive, own: pl.DataFrame | Non
     if own is None:
         return rows
     reader = inputs.readers[key]
-    on = [*reader.partition_by, str(reader.streams[0].order_by)]
+    times = [name for name, dtype in columns.items() if is_moment(dtype)]
+    on = [*reader.partition_by, reader.streams[0].order_by or times[0]]
     own = _as_in_the_past(key, own, columns)
     return pl.concat([rows.join(own, on=on, how="anti", nulls_equal=True), own])

@@ -40,18 +40,22 @@ class RegionPart:
     """One query in brackets, whose matches are looked for region by region.
 
     With ``caches`` no row is worked on twice: what is known of a partition is kept, and goes on where
-    the next region overlaps it.
+    the next region overlaps it. A part that is asked once reads of an archive no more than what is
+    in its regions, or all rows where that costs no more.
     """
 
     def __init__(
         self, number: int, union: CombinedProjection, inner: Binding, store: RowStore, ties: Ties,
-        caches: bool,
+        caches: bool, once_threads: int | None = None,
     ) -> None:  # fmt: skip
         self.number = number
         self.union = union
         self.store = store
         self.ties = ties
         self.caches = caches
+        #: Of a part that is asked once, how many threads may work on all rows.
+        self.once_threads = once_threads
+        self.inner = inner
         query = inner.query
         apart = replace(query, partition_by=(EPISODE, *query.partition_by))
         self.binding = bind(apart, {**inner.schema, EPISODE: pl.Int64()}, as_stream=True)
@@ -62,7 +66,7 @@ class RegionPart:
         self._cache = _Cache(store)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RegionPart:
-        return copied_but(self, memo, union=self.union, binding=self.binding)
+        return copied_but(self, memo, union=self.union, binding=self.binding, inner=self.inner)
 
     def intervals(self, regions: Regions, now: int, oldest: int) -> pl.DataFrame:
         """The matches in some regions, as rows of the union; all rows up to ``now`` are there.
@@ -71,10 +75,24 @@ class RegionPart:
         """
         if not len(regions):
             return pl.DataFrame(schema=self.union.schema)
+        if self.once_threads is not None:
+            regions = merged(regions, self.store.keys)
+            if not self.store.load_regions(regions):
+                return self._everywhere(now, self.once_threads)
+            return self._anew(regions, now)
         self.store.load(regions.keys, int(regions.firsts.min()), now)
         if self.caches:
             return self._continued(regions, now, oldest)
         return self._anew(regions, now)
+
+    def _everywhere(self, now: int, threads: int) -> pl.DataFrame:
+        """The matches in all rows."""
+        stream = open_stream(self.inner, ties=self.ties, lateness=None, whole=True, threads=threads)
+        stream.observe_time(now)
+        rows = self.store.all_rows().drop(ALL)
+        self.n_rows += len(rows)
+        found = (stream.process_projected(rows), stream.finish("open"))
+        return pl.concat([self.union.of_stream(self.number, one) for one in found])
 
     # -- without a cache --------------------------------------------------------------------------
 

@@ -14,9 +14,17 @@ from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.language.parts import Constraint, Emit, Source, Symbol, Where, part_of
 from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
+from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding
 
-__all__ = ["PartReach", "RelativeBounds", "fault_of", "part_reach", "relative_bounds"]
+__all__ = [
+    "PartReach",
+    "RelativeBounds",
+    "fault_of",
+    "part_reach",
+    "regions_fault",
+    "relative_bounds",
+]
 
 Fault = tuple[Where | None, str, str | None]
 
@@ -77,7 +85,7 @@ def _items(rows: RowPattern) -> Iterator[RowItem]:
 
 _QUERY = frozenset(
     {"symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
-     "limits", "rows", "origin", "names"}
+     "limits", "rows", "origin", "names", "windows"}
 )  # fmt: skip
 _SYMBOL = frozenset(
     {"name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events"}
@@ -99,8 +107,8 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
     return all(has_only(part, known[type(part)]) for part in parts)
 
 
-def fault_of(query: Query) -> Fault | None:
-    """Why a query cannot be worked on as rows come, part by part; None if it can."""
+def regions_fault(query: Query) -> Fault | None:
+    """Why matches in archives cannot be looked for around live matches; None if they can."""
     live = 0
     for number, stream in enumerate(query.streams):
         where = part_of(number, stream.name, "source")
@@ -132,6 +140,27 @@ def fault_of(query: Query) -> Fault | None:
             "this query reads no live stream",
             ("query.run() looks for all matches in an archive; leave ARCHIVE out where rows come"),
         )
+    if not _is_known(query, _AROUND):
+        return (
+            None,
+            "a part of this query cannot be decided beside an archive as rows come",
+            "query.run() over frames takes it",
+        )
+    names = {symbol.name for symbol in query.symbols}
+    if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
+        return (
+            None,
+            "a symbol without a window may lie arbitrarily far back in an archive",
+            "give each symbol a window, as in WITHIN 30 min OF low, 12 h OF fast",
+        )
+    return None
+
+
+def fault_of(query: Query) -> Fault | None:
+    """Why a query cannot be worked on as rows come, part by part; None if it can."""
+    fault = regions_fault(query)
+    if fault is not None:
+        return fault
     if query.limits != NO_LIMITS:
         return (
             None,
@@ -146,12 +175,6 @@ def fault_of(query: Query) -> Fault | None:
             None,
             "EMIT ON BOTH is not possible beside an archive",
             ("the intervals of queries in brackets have ended: leave it out"),
-        )
-    if not _is_known(query, _AROUND):
-        return (
-            None,
-            "a part of this query cannot be decided beside an archive as rows come",
-            "query.run() over frames takes it",
         )
     return None
 

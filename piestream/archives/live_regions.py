@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from piestream.archives.pages import Words
+from piestream.compiled.constants import INT64_MIN
+from piestream.engine.projection import TIME
 
-__all__ = ["Regions", "merged"]
+__all__ = ["OrderedRows", "Regions", "earlier", "merged"]
+
+_PARTITION = "partition:"
 
 
 class Regions:
@@ -42,3 +47,45 @@ def merged(regions: Regions, keys: list[str]) -> Regions:
         .sort("first", maintain_order=True)
     )
     return Regions(found.select(keys), found["first"].to_numpy(), found["last"].to_numpy())
+
+
+class OrderedRows:
+    """Rows by partition and time, in which the places of regions are looked up."""
+
+    def __init__(self, rows: pl.DataFrame, keys: list[str], asked: pl.DataFrame) -> None:
+        numbered = asked.unique().with_row_index(_PARTITION)
+        found = rows.join(numbered, on=keys, how="inner", nulls_equal=True)
+        self._rows = found.sort(_PARTITION, TIME, maintain_order=True)
+        of_region = (
+            asked.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")[
+                _PARTITION
+            ]
+            .to_numpy()
+            .astype(np.int64)
+        )
+        partitions = self._rows[_PARTITION].to_numpy().astype(np.int64)
+        self._times = self._rows[TIME].to_numpy()
+        #: Where the partition of each region begins and ends.
+        self.begins = np.searchsorted(partitions, of_region, "left")
+        self.ends = np.searchsorted(partitions, of_region, "right")
+
+    def first_from(self, least: Words) -> Words:
+        """For each region the place of the first row of its partition whose time is not below a least one."""
+        low, high = self.begins.copy(), self.ends.copy()
+        while (low < high).any():
+            middle = (low + high) // 2
+            last = max(len(self._times) - 1, 0)
+            below = (low < high) & (self._times[np.minimum(middle, last)] < least)
+            high = np.where((low < high) & ~below, middle, high)
+            low = np.where(below, middle + 1, low)
+        return low
+
+    def at(self, places: Words) -> pl.DataFrame:
+        """The rows at some places."""
+        found: pl.DataFrame = self._rows[places].drop(_PARTITION)
+        return found
+
+
+def earlier(times: Words, length: int) -> Words:
+    """Times so much earlier, or before all times."""
+    return np.where(times < INT64_MIN + length, INT64_MIN, times - length)

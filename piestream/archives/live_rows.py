@@ -8,7 +8,10 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
+from piestream.archives import costs
 from piestream.archives.archive import Archive
+from piestream.archives.cores import Flags
+from piestream.archives.live_regions import OrderedRows, Regions, earlier
 from piestream.archives.pages import Pages, Words
 from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, as_seen
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
@@ -26,6 +29,11 @@ ALL = "all:"
 
 #: Each step back in time to find what lies before is so many times longer than the one before it.
 _STRIDE = 8
+#: Pages are chosen for each partition apart where no more of these are asked for.
+_MOST_APART = 64
+_PLACE = "place:"
+#: What it costs more to find the rows of regions, in rows of a scan for each row that is read.
+_APART = 1.0
 #: So often reading begins anew where others have replaced files since the archive was looked at.
 _ATTEMPTS = 3
 
@@ -151,6 +159,62 @@ class ArchivedRows:
             return rows
         return pl.concat([self._before(wanted, first, leads, max(last - first, 1)), rows])
 
+    def read_all(self) -> pl.DataFrame:
+        """All rows."""
+        return self.read(None, INT64_MIN + 1, INT64_MAX - 1, 0)
+
+    def read_regions(self, regions: Regions, leads: int) -> pl.DataFrame | None:
+        """The rows of some regions, and at least the ``leads`` rows before each; others may be there.
+
+        None where to read all rows costs no more.
+        """
+        if self.is_empty or not len(regions):
+            return self.nothing
+        return self._again(lambda: self._of_regions(regions, leads))
+
+    def _of_regions(self, regions: Regions, leads: int) -> pl.DataFrame | None:
+        earliest = int(self._times[0].min())
+        wanted = regions.keys.unique()
+        read = np.zeros(len(self._pages), np.bool_)
+        rows = self.nothing
+        lacking = np.full(len(regions), True)
+        step = max(int((regions.lasts - regions.firsts).max()), 1)
+        while lacking.any():
+            since = earlier(regions.firsts, step) if leads else regions.firsts
+            asked = Regions(regions.keys, since, regions.lasts).only(lacking)
+            pages = self._pages_of(asked) & ~read
+            read |= pages
+            if not costs.is_worth_it(self._pages, read, _APART * int(self._pages.rows[read].sum())):
+                return None
+            found = self._projected(np.flatnonzero(pages))
+            rows = pl.concat([rows, found.join(wanted, on=self.keys, how="semi", nulls_equal=True)])
+            if not leads:
+                break
+            ordered = OrderedRows(rows, self.keys, regions.keys)
+            before = ordered.first_from(regions.firsts) - ordered.first_from(since)
+            lacking &= (before < leads) & (since > earliest)
+            step *= _STRIDE
+        return rows
+
+    def _pages_of(self, regions: Regions) -> Flags:
+        """The pages that may have rows of some regions."""
+        if not self.projection.keys or regions.keys.n_unique() > _MOST_APART:
+            return self._touched(regions) & self._may_have(regions.keys)
+        chosen = np.zeros(len(self._pages), np.bool_)
+        for one in regions.keys.with_row_index(_PLACE).partition_by(self.keys):
+            own = regions.only(np.isin(np.arange(len(regions)), one[_PLACE].to_numpy()))
+            chosen |= self._touched(own) & self._may_have(own.keys)
+        return chosen
+
+    def _touched(self, regions: Regions) -> Flags:
+        """The pages with times of some regions, of whatever partition."""
+        firsts, lasts = self._times
+        order = np.argsort(regions.firsts, kind="stable")
+        begins, ends = regions.firsts[order], np.maximum.accumulate(regions.lasts[order])
+        # of all regions this is the first that ends no earlier than the page begins
+        at = np.searchsorted(ends, firsts, "left")
+        return (at < len(ends)) & (begins[np.minimum(at, len(ends) - 1)] <= lasts)
+
     def keys_and_times(self, files: set[str]) -> pl.DataFrame:
         """The keys and the time of each row of some files."""
 
@@ -198,7 +262,7 @@ class ArchivedRows:
         """The rows of some partitions between two times, both included."""
         firsts, lasts = self._times
         chosen = (firsts <= last) & (lasts >= first)
-        if wanted is not None and self.projection.keys:
+        if wanted is not None:
             chosen &= self._may_have(wanted)
         rows = self._projected(np.flatnonzero(chosen))
         rows = rows.filter((pl.col(TIME) >= first) & (pl.col(TIME) <= last))
@@ -213,9 +277,11 @@ class ArchivedRows:
         self.n_read += len(rows)
         return projected(self.projection, self.converted(rows))
 
-    def _may_have(self, wanted: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _may_have(self, wanted: pl.DataFrame) -> Flags:
         """Whether each page may have one of the partitions, as far as the first key tells."""
         pages = self._pages
+        if not self.projection.keys:
+            return np.ones(len(pages), np.bool_)
         name = self.binding.query.partition_by[0]
         everything = np.ones(len(pages), np.bool_)
         stored = pages.schema[name]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from piestream.archives.live_regions import Regions
+from piestream.archives.live_regions import OrderedRows, Regions, earlier
 from piestream.archives.live_rows import ArchivedRows, held_schema, partition_columns
 from piestream.archives.pages import Words
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
@@ -25,7 +25,7 @@ __all__ = ["REGION", "RowStore"]
 
 #: The number of the region that a row is of.
 REGION = "region:"
-_SINCE, _LOWEST, _LEADS, _PARTITION = "since:", "lowest:", "leads:", "partition:"
+_SINCE, _LOWEST, _LEADS = "since:", "lowest:", "leads:"
 
 
 class RowStore:
@@ -86,7 +86,7 @@ class RowStore:
 
     def _drop_known(self) -> None:
         """Leave out of what was read what the session has, too."""
-        if len(self.loaded):
+        if len(self.loaded) and len(self.own):
             on = [*self.keys, TIME]
             self.loaded = self.loaded.join(self.own, on=on, how="anti", nulls_equal=True)
 
@@ -199,14 +199,34 @@ class RowStore:
         known = self._known.join(missing, on=self.keys, how="anti", nulls_equal=True)
         self._known = pl.concat([known, since.select(known.columns)])
 
+    def load_regions(self, regions: Regions) -> bool:
+        """Have the rows of some regions in memory, and those that lead there; nothing else is asked for.
+
+        False where to have all rows costs no more.
+        """
+        if self.archived is None:
+            return True
+        since = earlier(regions.firsts, self.ticks)
+        rows = self.archived.read_regions(Regions(regions.keys, since, regions.lasts), self.leads)
+        if rows is not None:
+            self._take(rows)
+        return rows is not None
+
+    def all_rows(self) -> pl.DataFrame:
+        """All rows of the session and of the archive."""
+        if self.archived is not None:
+            self._take(self.archived.read_all())
+        return pl.concat([self.loaded, self.session_rows])
+
     def _read(self, keys: pl.DataFrame | None, first: int, last: int) -> None:
         if self.archived is not None and self.archived.latest >= first:
             self._take(self.archived.read(keys, first, last, 0))
 
     def _take(self, rows: pl.DataFrame) -> None:
         self._put_in_order()
-        on = [*self.keys, TIME]
-        rows = rows.join(self.loaded, on=on, how="anti", nulls_equal=True)
+        if len(self.loaded):
+            on = [*self.keys, TIME]
+            rows = rows.join(self.loaded, on=on, how="anti", nulls_equal=True)
         self.loaded = pl.concat([self.loaded, rows])
         self._drop_known()
 
@@ -226,33 +246,19 @@ class RowStore:
         Each row has the number of its region; a row may be in several.
         """
         self._put_in_order()
-        rows = pl.concat([self.own, self.loaded])
-        asked = regions.keys
-        numbered = asked.unique().with_row_index(_PARTITION)
-        rows = rows.join(numbered, on=self.keys, how="inner", nulls_equal=True)
-        of_region = (
-            asked.join(numbered, on=self.keys, how="left", nulls_equal=True, maintain_order="left")[
-                _PARTITION
-            ]
-            .to_numpy()
-            .astype(np.int64)
-        )
-        rows = rows.sort(_PARTITION, TIME, maintain_order=True)
-        partitions, times = rows[_PARTITION].to_numpy().astype(np.int64), rows[TIME].to_numpy()
-        begins = np.searchsorted(partitions, of_region, "left")
-        ends = np.searchsorted(partitions, of_region, "right")
-        starts = _first_from(times, begins, ends, regions.firsts)
+        rows = OrderedRows(pl.concat([self.own, self.loaded]), self.keys, regions.keys)
+        starts = rows.first_from(regions.firsts)
         if self.ticks:
             far = np.where(
-                np.asarray(leads) > 0, _earlier(regions.firsts, self.ticks), regions.firsts
+                np.asarray(leads) > 0, earlier(regions.firsts, self.ticks), regions.firsts
             )
-            starts = _first_from(times, begins, ends, far)
-        starts = np.maximum(starts - np.asarray(leads), begins)
-        stops = _first_from(times, begins, ends, regions.lasts + 1)
+            starts = rows.first_from(far)
+        starts = np.maximum(starts - np.asarray(leads), rows.begins)
+        stops = rows.first_from(regions.lasts + 1)
         counts = np.maximum(stops - starts, 0)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         places += np.repeat(starts, counts)
-        found: pl.DataFrame = rows[places].drop(_PARTITION)
+        found = rows.at(places)
         return found.with_columns(
             pl.Series(REGION, np.repeat(np.arange(len(regions)), counts), dtype=pl.Int64)
         )
@@ -260,21 +266,6 @@ class RowStore:
 
 def _back(time: int, length: int) -> int:
     return max(time - length, INT64_MIN + 1)
-
-
-def _earlier(times: Words, length: int) -> Words:
-    return np.where(times < INT64_MIN + length, INT64_MIN, times - length)
-
-
-def _first_from(times: Words, begins: Words, ends: Words, least: Words) -> Words:
-    """Between two places each, the first whose time is not below a least one; times are in order."""
-    low, high = begins.copy(), ends.copy()
-    while (low < high).any():
-        middle = (low + high) // 2
-        below = (low < high) & (times[np.minimum(middle, max(len(times) - 1, 0))] < least)
-        high = np.where((low < high) & ~below, middle, high)
-        low = np.where(below, middle + 1, low)
-    return low
 
 
 def _kept(rows: pl.DataFrame, keys: list[str], before: int, leads: int) -> pl.DataFrame:

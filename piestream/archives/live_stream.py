@@ -38,7 +38,7 @@ from piestream.language.live_plan import LivePlan
 from piestream.language.options import AtEnd, Ties
 from piestream.plan.binding import Binding, Part, input_key
 
-__all__ = ["LiveStream", "Sources", "part_key"]
+__all__ = ["LiveStream", "Sources", "inner_of", "part_key"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class LiveStream(CombinedStream):
     def attach(self, sources: Sources) -> None:
         """Take the archives, and decide how to go about it; before the first rows."""
         self.sources = sources
-        inner = {number: _inner(part) for number, part in enumerate(self.binding.parts)}
+        inner = {number: inner_of(part) for number, part in enumerate(self.binding.parts)}
         archived = {
             number: self._archived(number, one)
             for number, one in inner.items()
@@ -115,8 +115,8 @@ class LiveStream(CombinedStream):
 
     def _as_part(self, number: int, rows: pl.DataFrame) -> pl.DataFrame | None:
         """Rows of an archive as rows of a part, if that is the same stream."""
-        inner = _inner(self.binding.parts[number])
-        streams = {_inner(part).query.streams[0].name for part in self.binding.parts}
+        inner = inner_of(self.binding.parts[number])
+        streams = {inner_of(part).query.streams[0].name for part in self.binding.parts}
         if len(streams) > 1:
             return None
         return self.sources.converted(part_key(inner), rows)
@@ -148,7 +148,7 @@ class LiveStream(CombinedStream):
         with self.changes, self._unchanged_on_error():
             new: dict[int, pl.DataFrame] = {}
             for number, store in self.stores.items():
-                key = part_key(_inner(self.binding.parts[number]))
+                key = part_key(inner_of(self.binding.parts[number]))
                 if key in frames and len(frames[key]):
                     rows = projected(store.projection, frames[key])
                     self._latest_rows = max(self._latest_rows, int(rows[TIME].max()))  # type: ignore[arg-type]
@@ -385,7 +385,8 @@ class LiveStream(CombinedStream):
 _FROM, _LATEST, _KEPT, _LAZY_LIVE = "from", "latest_rows", "kept", "lazy_live"
 
 
-def _inner(part: Part) -> Binding:
+def inner_of(part: Part) -> Binding:
+    """What a query in brackets is bound to."""
     assert part.inner is not None, "all streams are queries in brackets"
     return part.inner
 

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.archives.filters import FILTER, Flags, may_have
+from piestream.archives.footers import Identity, check_identity, footers
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.expressions.columns import columns_named
@@ -23,6 +24,9 @@ Words = NDArray[np.int64]
 
 #: The column with the number of a page's file, counted from 0.
 FILE = "file"
+
+#: No scan is looked for in another one.
+_APART = pl.QueryOptFlags(comm_subplan_elim=False)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Pages:
     in_folders: Mapping[str, pl.DataType] = field(default_factory=dict)
     #: Gives a table of filters, a row a page; see `piestream.archives.filters`.
     load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
+    #: What the files were when they were looked at, where they may be overwritten.
+    identities: tuple[Identity, ...] = ()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -60,6 +66,11 @@ class Pages:
         return self.table[FILE].to_numpy()
 
     @cached_property
+    def n_pages(self) -> Words:
+        """How many pages each file has."""
+        return np.bincount(self.files, minlength=len(self.paths))
+
+    @cached_property
     def firsts(self) -> Words:
         """The number of each page's first row in its file."""
         return self.table[FIRST].to_numpy()
@@ -69,11 +80,22 @@ class Pages:
         """How many rows there are."""
         return int(self.rows.sum())
 
+    @cached_property
+    def _known_times(self) -> dict[str, tuple[Words, Words] | None]:
+        """What `times` has found."""
+        return {}
+
     def times(self, time: str) -> tuple[Words, Words] | None:
         """The earliest and the latest time of each page in ticks, if that is known of all.
 
         It is not known where a row may have no time.
         """
+        known = self._known_times
+        if time not in known:
+            known[time] = self._times(time)
+        return known[time]
+
+    def _times(self, time: str) -> tuple[Words, Words] | None:
         columns = (LOWEST + time, HIGHEST + time, MISSING + time)
         if any(name not in self.table.columns for name in columns):
             return None
@@ -103,26 +125,75 @@ class Pages:
         Pages that lie behind each other are read at once, and so are up to ``gap`` pages between two
         that are wanted: to begin anew costs more. What was not wanted is left out again.
         """
-        frames = []
-        for first, last in stretches(pages, self.files, gap):
-            rows = int(self.rows[first : last + 1].sum())
-            scan = scanned(self.paths[int(self.files[first])], self.in_folders)
-            frame = (
-                scan.select(columns_named(columns)).slice(int(self.firsts[first]), rows).collect()
-            )
-            wanted = pages[(pages >= first) & (pages <= last)]
-            if len(wanted) <= last - first:
-                start = int(self.firsts[first])
-                parts = (frame[int(self.firsts[p]) - start :][: int(self.rows[p])] for p in wanted)
-                frame = pl.concat(parts)
-            frames.append(frame)
-        return frames
+        return self.read_parts([(pages, columns)], gap)
+
+    def read_parts(
+        self, parts: Sequence[tuple[Words, Sequence[str]]], gap: int = 3
+    ) -> list[pl.DataFrame]:
+        """As `read`, of several parts of which different columns are wanted."""
+        found = [
+            (first, last, pages, columns)
+            for pages, columns in parts
+            for first, last in stretches(pages, self.files, gap)
+        ]
+        frames = _collected(
+            [
+                self._scan_of(int(self.files[first]))
+                .select(columns_named(columns))
+                .slice(int(self.firsts[first]), int(self.rows[first : last + 1].sum()))
+                for first, last, _, columns in found
+            ]
+        )
+        for first, *_ in found:
+            self._check(int(self.files[first]))
+        return [
+            self._wanted_only(frame, pages[(pages >= first) & (pages <= last)], first, last)
+            for frame, (first, last, pages, _) in zip(frames, found, strict=True)
+        ]
+
+    def _wanted_only(
+        self, frame: pl.DataFrame, wanted: Words, first: int, last: int
+    ) -> pl.DataFrame:
+        """The rows of some of the pages that have been read."""
+        if len(wanted) > last - first:
+            return frame
+        start = int(self.firsts[first])
+        parts = (frame[int(self.firsts[p]) - start :][: int(self.rows[p])] for p in wanted)
+        return pl.concat(parts)
+
+    def _scan_of(self, file: int) -> pl.LazyFrame:
+        """The rows of a file."""
+        self._check(file)
+        n_columns = int(self.n_pages[file]) * len(self.schema)
+        return footers.scan(self.paths[file], self.in_folders, n_columns)
+
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether files are no longer what they were when they were looked at."""
+        try:
+            for path, known in zip(self.paths, self.identities, strict=bool(self.identities)):
+                check_identity(path, known)
+        except FileNotFoundError:
+            return True
+        return False
+
+    def _check(self, file: int) -> None:
+        """Refuse a file that has been overwritten since it was looked at."""
+        if self.identities:
+            check_identity(self.paths[file], self.identities[file])
 
 
-def scanned(paths: Path | Sequence[Path], in_folders: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def _collected(scans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """What some scans give, together, which costs less than one by one."""
+    if len(scans) == 1:
+        return [scans[0].collect()]
+    return pl.collect_all(scans, optimizations=_APART)
+
+
+def scanned(paths: Sequence[Path], in_folders: Mapping[str, pl.DataType]) -> pl.LazyFrame:
     """The rows of some files, with the columns that stand in the names of folders."""
     return pl.scan_parquet(
-        paths if isinstance(paths, Path) else list(paths),
+        list(paths),
         glob=False,
         hive_partitioning=bool(in_folders),
         hive_schema=dict(in_folders) or None,

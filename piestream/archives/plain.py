@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.archives.footers import identity_of
 from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS, as_seen
 from piestream.errors import FileError
@@ -32,6 +33,7 @@ def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
 
     Without PyArrow nothing is known of a file but its rows, so that it is read as a whole.
     """
+    identities = tuple(map(identity_of, paths))
     try:
         in_folders, schema = _columns(root, paths)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -47,7 +49,10 @@ def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
     rows = [row for number, path in enumerate(paths) for row in _row_groups(number, path, in_files)]
     columns = {name: [row.get(name) for row in rows] for name in types}
     table = pl.DataFrame([_column(name, columns[name], dtype) for name, dtype in types.items()])
-    return Pages(schema, tuple(paths), table, has_exact_bounds=False, in_folders=in_folders)
+    return Pages(
+        schema, tuple(paths), table, has_exact_bounds=False, in_folders=in_folders,
+        identities=identities,
+    )  # fmt: skip
 
 
 def _columns(root: Path, paths: Sequence[Path]) -> tuple[Mapping[str, pl.DataType], pl.Schema]:

@@ -73,11 +73,7 @@ class ArchivePlan:
 
     def wanted(self, cores: Sequence[Core]) -> Flags:
         """The pages of some cores."""
-        wanted = np.zeros(len(self.pages), np.bool_)
-        selection = self.selection()
-        for core in cores:
-            wanted |= selection.wanted(core)
-        return wanted
+        return self.selection().wanted(*cores)
 
     def _closer(
         self, found: Sequence[Verdict], holds: Sequence[Flags], cores: list[Core]
@@ -86,7 +82,7 @@ class ArchivePlan:
         pages, reach = self.pages, self.reach
         assert reach is not None
         number = next((n for n, one in enumerate(found) if one.can_hold is holds[0]), None)
-        wanted = self.wanted(cores) if cores else np.zeros(len(pages), np.bool_)
+        wanted = self.wanted(cores)
         chosen = holds[0] & wanted
         look = costs.read_cost(pages, chosen, row=1)
         is_cheap = look <= LOOKED_AT * pages.n_rows or costs.is_worth_it(pages, wanted, look)

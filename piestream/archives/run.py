@@ -17,7 +17,7 @@ from piestream.archives.archive import Archive
 from piestream.archives.durable import missing_files_told
 from piestream.archives.matching import found_apart, found_completed, found_in
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.source import ArchiveSource, directory_archive, source_of
+from piestream.archives.source import ArchiveSource, directory_archive
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, ResultWarning, TieError
 from piestream.language.model import Query
@@ -44,8 +44,9 @@ class ArchiveRun:
         *,
         sort: bool = False,
         select: bool = True,
+        plan: ArchivePlan | None = None,
     ) -> None:
-        self.plan = ArchivePlan(query, source.pages, options)
+        self.plan = ArchivePlan(query, source.pages, options) if plan is None else plan
         self.options = replace(options, lateness=None)  # sorted: nothing is late
         self.source = source
         self.binding = self.plan.binding
@@ -138,9 +139,9 @@ def _run(query: Query, archive: Archive, options: FileOptions) -> pl.DataFrame:
     if plan.cores is None and plan.pages.n_rows <= _WHOLE_ROWS:
         return _scanned(plan, options)
     try:
-        return _collected(query, archive, options, sort=False)
+        return _collected(plan, archive, options, sort=False)
     except OrderError:
-        return _collected(query, archive, options, sort=True)
+        return _collected(plan, archive, options, sort=True)
     except TieError:
         if plan.pages.n_rows > _WHOLE_ROWS:
             raise
@@ -156,8 +157,11 @@ def _scanned(plan: ArchivePlan, options: RunOptions) -> pl.DataFrame:
     return found
 
 
-def _collected(query: Query, archive: Archive, options: FileOptions, sort: bool) -> pl.DataFrame:
-    work = ArchiveRun(query, source_of(archive), options, sort=sort)
+def _collected(
+    plan: ArchivePlan, archive: Archive, options: FileOptions, sort: bool
+) -> pl.DataFrame:
+    source = ArchiveSource(str(archive.path), plan.pages, archive.time)
+    work = ArchiveRun(plan.query, source, options, sort=sort, plan=plan)
     found = pl.concat([pl.DataFrame(schema=work.binding.result_schema), *work.results()])
     if work.limit.cut:
         warn(f"stopped at limit={options.limit}: there are more rows", ResultWarning, stacklevel=6)

@@ -68,11 +68,20 @@ class Selection:
         """How many rows have been decoded."""
         return int(self.pages.rows[self.is_read & ~self.decoder.is_quiet].sum())
 
-    def wanted(self, core: Core) -> Flags:
-        """Whether each page may have rows of a core, or of the window before it."""
-        start = int(later(np.array([core.first]), -self.reach.window)[0])
-        there: Flags = (self.lasts >= start) & (self.firsts <= core.last)
-        return there if self.ranges is None else there & self.ranges.reach(core.cells)
+    def wanted(self, *cores: Core) -> Flags:
+        """Whether each page may have rows of some cores, or of the window before one."""
+        found = np.zeros(len(self.pages), np.bool_)
+        by_cells: dict[tuple[int, int], list[Core]] = {}
+        for core in sorted(cores, key=lambda core: core.first):
+            by_cells.setdefault(core.cells, []).append(core)
+        for cells, own in by_cells.items():  # cores of the same cells lie apart
+            starts = later(np.array([core.first for core in own], np.int64), -self.reach.window)
+            ends = np.array([core.last for core in own], np.int64)
+            next_core = np.searchsorted(ends, self.firsts)
+            there = next_core < len(own)
+            there[there] = starts[next_core[there]] <= self.lasts[there]
+            found |= there if self.ranges is None else there & self.ranges.reach(cells)
+        return found
 
     def read(self, cores: Sequence[Core]) -> pl.DataFrame:
         """The rows of some cores with what they need, each with the number of its core.
@@ -131,7 +140,7 @@ class Selection:
 
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""
-        self._add(np.any([self.wanted(core) for core in cores], axis=0))
+        self._add(self.wanted(*cores))
         while True:
             order, partitions, times = self._ordered()
             found = self._stretches(cores, order, partitions, times)

@@ -179,9 +179,7 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
     reach = Reach(own_window, 1, 0, ticks.max_gap, False).with_bridges(ticks)
     decoder = Decoder(pages, binding, part.verdicts, keeps_rows=True)
     selection = Selection(decoder, None, reach)
-    wanted = np.zeros(len(pages), np.bool_)
-    for core in cores:
-        wanted |= selection.wanted(core)
+    wanted = selection.wanted(*cores)
     if pages.rows[wanted].sum() > costs.MOST_TOGETHER or not costs.is_worth_it(pages, wanted):
         return None
     return decoder.rows_of(selection.read_together(cores, options.ties))

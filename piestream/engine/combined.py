@@ -35,7 +35,15 @@ from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
 
-__all__ = ["CombinedStream", "Frames", "JoinStream", "open_stream", "refuse_closing", "stream_kind"]
+__all__ = [
+    "CombinedStream",
+    "Frames",
+    "JoinStream",
+    "inner_results",
+    "open_stream",
+    "refuse_closing",
+    "stream_kind",
+]
 
 Words = NDArray[np.int64]
 
@@ -145,7 +153,7 @@ class CombinedStream(Stream):
                 rows = self._union.with_ends(rows)
                 for number, stream in self.inner.items():
                     stream.closable = self.closable
-                    found = _inner_results(stream, frames, seen, unordered)
+                    found = inner_results(stream, frames, seen, unordered)
                     known = self._intervals.numbered(number, self._union.of_stream(number, found))
                     rows = pl.concat([rows, known])
                 buffer.observe_time(seen)
@@ -484,7 +492,7 @@ def _latest(stream: Stream, frames: Frames) -> int:
     return max(stream.latest, int(times.max()))  # type: ignore[arg-type]
 
 
-def _inner_results(stream: Stream, frames: Frames, seen: int, unordered: bool) -> pl.DataFrame:
+def inner_results(stream: Stream, frames: Frames, seen: int, unordered: bool) -> pl.DataFrame:
     """The matches of a query in brackets that rows of inputs make known."""
     if isinstance(stream, CombinedStream):
         return stream.process_inputs(frames, seen, unordered=unordered)

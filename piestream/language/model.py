@@ -201,13 +201,15 @@ class Query:
 
     @property
     def is_known_late(self) -> bool:
-        """Whether its matches may become known later than they end: of row patterns, and with BRIDGING.
+        """Whether its matches may become known later than they end, as with BRIDGING.
 
         >>> import piestream as ps
         >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
         False
         """
-        if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
+        if self.rows is not None or self.absences:
+            return True
+        if any(symbol.bridging is not None for symbol in self.symbols):
             return True
         return any(stream.is_known_late for stream in self.streams)
 
@@ -268,6 +270,7 @@ class Query:
             returns=tuple(item for item in returns if item.symbol in names),
             where=None,
             limits=NO_LIMITS,
+            absences=(),
             windows=tuple(window for window in self.windows if window.symbol in names),
         )
 
@@ -283,7 +286,9 @@ class Query:
     def __repr__(self) -> str:
         if self.rows is not None:
             return f"<Query of a row pattern, {len(self.rows.measures)} measures>"
-        names = ", ".join(symbol.name for symbol in self.symbols)
+        names = ", ".join(symbol.name for symbol in self.present)
+        if self.absences:
+            names += " without " + ", ".join(absence.symbol for absence in self.absences)
         pairs = len(self.constraints)
         return (
             f"<Query of {names}: {pairs} constraint{'' if pairs == 1 else 's'}, "

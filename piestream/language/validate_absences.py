@@ -10,7 +10,7 @@ from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
-from piestream.relations import ANY, names
+from piestream.relations import ANY, Relation, names
 
 __all__ = ["report_endless", "report_needless", "validated_absences"]
 
@@ -29,6 +29,7 @@ def validated_absences(validation: Validation) -> tuple[Absence, ...]:
                 "say what must be there, too: PATTERN a AND NOT (c after a AND …)",
             )
         return ()
+    _report_beside(validation)
     found: dict[str, Absence] = {}
     for spec in draft.absences:
         constraints = _constraints(validation, spec)
@@ -41,7 +42,7 @@ def validated_absences(validation: Validation) -> tuple[Absence, ...]:
                 f"{symbol} is absent in two NOTs",
                 "define a second symbol with the same predicate",
             )
-        elif _speak_of(validation, spec, symbol):
+        elif _speak_of(validation, spec, symbol) and not _is_too_fine(validation, spec, symbol):
             found[symbol] = Absence(symbol, constraints)
             if spec.span is not None:
                 draft.spans["absence", symbol] = spec.span
@@ -99,6 +100,40 @@ def _speak_of(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool:
         message = f"this says nothing of {symbol}, which is absent"
         validation.report(one.span, message, "join it with AND outside of NOT (…)")
     return not others
+
+
+def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool:
+    """Whether a NOT asks what is not looked after yet; reports it."""
+    before = len(validation.diagnostics)
+    for one in spec.constraints:
+        if one.relations != ANY and one.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS):
+            message = "followed-by and follows cannot stand in NOT (…) yet"
+            validation.report(one.span, message, "write before or after")
+    for definition in validation.draft.symbols:
+        if definition.name == symbol and definition.at_most_events is not None:
+            validation.report_at(
+                ("at_most_events", symbol),
+                f"{symbol} is absent, and a greatest number of its events cannot be asked for yet",
+                "write AT LEAST n EVENTS, or AT MOST with a duration",
+            )
+    return len(validation.diagnostics) > before
+
+
+def _report_beside(validation: Validation) -> None:
+    """Report what a NOT cannot be combined with yet."""
+    draft, place = validation.draft, validation.draft.absences[0].span
+    if len(draft.streams) > 1 or any(stream.is_ready_made for stream in draft.streams):
+        message = "NOT (…) cannot be combined yet with several streams or ready-made intervals"
+        validation.report(place, message, "write a query over one stream of events")
+    if any(stream.is_sequenced for stream in draft.streams):
+        message = "NOT (…) cannot be combined yet with events of one time"
+        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
+    for spec in draft.symbols:
+        if spec.bridging is not None:
+            where = ("bridging", spec.name)
+            message = "BRIDGING cannot be combined yet with NOT (…)"
+            hint = "leave one of them out"
+            validation.report_at(where if where in draft.spans else ("pattern",), message, hint)
 
 
 def report_needless(

@@ -29,7 +29,11 @@ def validated_constraints(validation: Validation) -> tuple[Constraint, ...]:
     unread = draft.pattern_words
     if pairs.all_defined and (draft.constraints or unread is not None):
         in_absences = {
-            name for absence in draft.absences for c in absence.constraints for name in (c.x, c.y)
+            name
+            for absence in draft.absences
+            for c in absence.constraints
+            for name in (c.x, c.y)
+            if name is not None
         }
         _report_unused(validation, pairs.used | in_absences | (unread or frozenset()))
     if pairs.all_defined and unread is None and not pairs.relates_to_itself:

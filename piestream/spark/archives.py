@@ -85,7 +85,7 @@ def _chosen(plan: ArchivePlan) -> Words | None:
     if not plan.cores:
         return np.zeros(0, np.int64)
     selection = plan.selection()
-    wanted = np.any([selection.wanted(core) for core in plan.cores], axis=0)
+    wanted = selection.wanted(*plan.cores)
     if plan.pages.rows[wanted].sum() > BATCH_ROWS:
         return None
     selection.read_together(plan.cores, "first")

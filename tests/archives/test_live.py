@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.archives import costs
 from piestream.archives.live_stream import LiveStream
+from piestream.archives.pages import Pages
 from piestream.archives.store import Store
 
 _FALL = (
@@ -69,6 +71,53 @@ def test_the_past_of_a_stream_is_read_where_the_query_says_it_is(lake: ps.Archiv
     found = session.push(_LIVE).rows() + session.close().rows()
     assert found == query.run({"trades": _LIVE}).rows()
     assert found == [("X", 8, 1, 8), ("X", 8, 5, 8)]
+
+
+def test_a_run_reads_only_the_pages_around_live_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ps.archive(
+        tmp_path / "trades", time="ts", key="symbol", page_rows=1000, file_rows=20_000
+    )
+    prices = [float(i % 7) for i in range(20_000)]
+    lake.append(pl.concat([_ticks(prices), _ticks(prices, symbol="Y")]))
+    live = _ticks([3.0, 2.0, 4.0], 15_004)
+    read: list[int] = []
+    pages = Pages.read
+
+    def counting(self: Pages, chosen: Any, *more: Any) -> list[pl.DataFrame]:
+        read.append(int(self.rows[chosen].sum()))
+        return pages(self, chosen, *more)
+
+    monkeypatch.setattr(Pages, "read", counting)
+    query = _query()
+    for monkey_cost, most in ((1.0, 2000), (0.0, 40_000)):
+        monkeypatch.setattr(costs, "MOST_COST", monkey_cost)
+        read.clear()
+        found = query.run({"trades": live}, archives={"trades": lake})
+        assert found.rows() == [("X", 15_006, 15_002, 15_006)]
+        assert 0 < sum(read) <= most
+    assert (
+        found.rows() == query.run({"trades": live}, archives={"trades": lake}, plan="eager").rows()
+    )
+
+
+def test_a_time_that_the_query_does_not_name_is_that_of_the_past_too(tmp_path: Path) -> None:
+    def timed(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(pl.col("ts").cast(pl.Datetime("us")))
+
+    lake = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    lake.append(timed(_PAST))
+    text = _TEXT.format(path="trades").replace(" ORDER BY ts", "")
+    for unit in ("WITHIN 10", "WITHIN 7"):
+        text = text.replace(unit, unit + " us")
+    rows = {"trades": timed(_LIVE)}
+    found = [
+        ps.query(text).run(rows, archives={"trades": lake}, plan=plan).rows()
+        for plan in ("auto", "eager")
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
 
 
 def test_rows_of_the_session_count_as_its_past_before_they_are_archived(tmp_path: Path) -> None:

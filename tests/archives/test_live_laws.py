@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.archives import costs
 from piestream.language.model import Query
 from tests import stream_oracle
 from tests.truth import binary, column, literal, parsed, previous
@@ -246,6 +247,35 @@ def test_each_push_gives_what_all_rows_of_the_archive_and_the_session_give(
     for plan in plans if seed % 4 == 0 else [rng.choice(plans)]:
         with _lake(drawn.past, rng) as lake:
             _check(case, query, whole, drawn, lake, plan, restores, closes)
+
+
+_EMITTED = (
+    *("",) * 6, "EMIT ON COMPLETION", "EMIT ON BOTH", "LIMIT 2", "COOLDOWN 4", "NO OVERLAP",
+    "ONCE PER l", "ONCE PER a COOLDOWN 2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_a_run_reads_archives_around_live_matches_and_gives_the_rows_of_all(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _CASES[name]
+    for seed in _SEEDS:
+        rng = Random(f"run {name} {seed}")
+        drawn = _pushes(rng)
+        monkeypatch.setattr(costs, "MOST_COST", rng.choice([0.0, 1e9, 1e9]))
+        returns = f"{rng.choice(_EMITTED)} RETURN l.ts, l.te, a.ts, a.te, a.n"
+        query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, returns))
+        whole = ps.query(case.text("past", drawn.window, returns))
+        archived = drawn.past + [row for _, appended in drawn.steps for row in appended]
+        live = [row for pushed, _ in drawn.steps for row in pushed]
+        expected = whole.run(
+            {"trades": _frame(live), "past": _frame(_union(archived, live))},
+        )
+        with _lake(archived, rng) as lake:
+            found = query.run({"trades": _frame(live)}, archives={"trades": lake})
+        assert found.schema == expected.schema
+        assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), seed
 
 
 def _check(

@@ -1,0 +1,93 @@
+"""Files whose footers have been parsed: Polars keeps what it knows of a file with the frame that scans it.
+
+A footer describes every page of its file, so that to parse it can cost more than to read a page. The frames
+that scan files are kept as long as there is room, and used while the files are what they were.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+
+import polars as pl
+
+__all__ = ["Footers", "Identity", "OverwrittenError", "check_identity", "footers", "identity_of"]
+
+#: What tells one file from another that has come in its place: its device, its number there, its size,
+#: and when it was written.
+Identity = tuple[int, int, int, int]
+
+_Folders = tuple[tuple[str, pl.DataType], ...]
+
+#: So many columns of pages are described by the footers that are kept, in some 60 MB.
+_MOST_COLUMNS = 1 << 17
+
+
+class OverwrittenError(FileNotFoundError):
+    """There is another file in the place of one that an archive has looked at."""
+
+
+def identity_of(path: Path) -> Identity:
+    """What tells a file from others; FileNotFoundError if it is not there."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def check_identity(path: Path, known: Identity) -> None:
+    """Refuse a file that is no longer what it was."""
+    if identity_of(path) != known:
+        raise OverwrittenError(f"{path} has been overwritten since it was looked at")
+
+
+class Footers:
+    """Frames that scan files, of which those that were used last are kept.
+
+    ``most`` is how many columns of pages they may describe together; the last one is kept however many
+    it has.
+    """
+
+    def __init__(self, most: int = _MOST_COLUMNS) -> None:
+        self.most = most
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[Path, _Folders], tuple[Identity, pl.LazyFrame, int]]
+        self._kept = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def scan(
+        self, path: Path, in_folders: Mapping[str, pl.DataType], n_columns: int
+    ) -> pl.LazyFrame:
+        """The rows of a file whose footer describes so many columns of pages.
+
+        ``in_folders`` are the columns that stand in the names of folders.
+        """
+        identity = identity_of(path)
+        key = path, tuple(in_folders.items())
+        with self._lock:
+            known = self._kept.pop(key, None)
+            if known is None or known[0] != identity:
+                self._size += n_columns - (0 if known is None else known[2])
+                frame = pl.scan_parquet(
+                    path, glob=False, hive_partitioning=bool(in_folders),
+                    hive_schema=dict(in_folders) or None,
+                )  # fmt: skip
+                known = identity, frame, n_columns
+            self._kept[key] = known
+            while self._size > self.most and len(self._kept) > 1:
+                self._size -= self._kept.popitem(last=False)[1][2]
+        return known[1]
+
+    def clear(self) -> None:
+        """Keep none of them any longer."""
+        with self._lock:
+            self._kept.clear()
+            self._size = 0
+
+
+#: Those of this process.
+footers = Footers()
