@@ -52,7 +52,9 @@ class GridGroup:
         return 2 + 3 * max(longest, self.at_least, self.at_most or 0)
 
 
-def runs_of(times: Sequence[int], holds: Sequence[bool], max_gap: int | None, now: int) -> list[Run]:
+def runs_of(
+    times: Sequence[int], holds: Sequence[bool], max_gap: int | None, now: int
+) -> list[Run]:
     """The runs of a predicate, as far as they are known at an instant."""
     found: list[Run] = []
     start, count, last = None, 0, None
@@ -81,9 +83,7 @@ def _compared(x: Axis, y: Axis, sign: int) -> NDArray[np.bool_]:
     return (operator.lt, operator.eq, operator.gt)[sign + 1](x, y)
 
 
-def _may_satisfy(
-    group: GridGroup, now: int, present: Mapping[str, Run], c: Run | None
-) -> bool:
+def _may_satisfy(group: GridGroup, now: int, present: Mapping[str, Run], c: Run | None) -> bool:
     """Whether this c, or one that has not begun, may satisfy all of the group."""
     later = _FINE * now + np.arange(1, _FINE * group.span + 1)
     start = later[:, None] if c is None else np.array([[_FINE * c.start]])
@@ -146,12 +146,16 @@ def decided_at(
         }
         related = {name: run for name, run in known.items() if name in group.relations}
         taken = {present[name] for name in group.same}
-        some = [r for r in runs_of(times, holds[group.absent], max_gap, now) if r.start not in taken]
+        some = [
+            r for r in runs_of(times, holds[group.absent], max_gap, now) if r.start not in taken
+        ]
         return any(_may_satisfy(group, now, related, c) for c in (None, *some))
 
     events = [time for time in times if time > trigger]
     for first, end in zip([trigger, *events], [*events, until], strict=True):
-        instants = range(first, max(end, first + 1))  # what is at `until` has not passed, but for an event
+        instants = range(
+            first, max(end, first + 1)
+        )  # what is at `until` has not passed, but for an event
         low, high = 0, len(instants)
         while low < high:  # without an event, it only becomes impossible
             middle = (low + high) // 2

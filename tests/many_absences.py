@@ -97,9 +97,7 @@ class ManyAbsences:
             for number, matches in found.items()
         }
 
-    def _rows(
-        self, case: Case, matches: Sequence[Row], max_gap: int | None
-    ) -> Iterator[Row]:
+    def _rows(self, case: Case, matches: Sequence[Row], max_gap: int | None) -> Iterator[Row]:
         names = [symbol.name for symbol in self.query.present]
         order = sorted(names)
         matches = sorted(matches, key=lambda match: (match[0], *(match[1][n] for n in order)))
@@ -145,9 +143,9 @@ def _given(limits: EmissionLimits, matches: Sequence[Row]) -> Iterator[Row]:
         if limits.limit is not None and len(given) >= limits.limit:
             return
         latest = given[-1][0] if given else None
-        if limits.cooldown is not None and latest is not None:
-            if report <= latest + limits.cooldown.amount:
-                continue
+        cooldown = limits.cooldown
+        if cooldown is not None and latest is not None and report <= latest + cooldown.amount:
+            continue
         if limits.no_overlap and latest is not None and min(starts.values()) < latest:
             continue
         if limits.once_per and any(
