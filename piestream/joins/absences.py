@@ -242,7 +242,9 @@ def _earliest_end(judged: _Judged, absence: Absence) -> int:
         for distance_number in range(pair.distance, pair.distance_end):
             distance = judged.partition.program.distances[distance_number]
             absent = 0 if distance.side == 0 else 1
-            if (absent == 0) != (distance.is_upper != 0):  # it lies so far behind, or before, at most
+            if (absent == 0) != (
+                distance.is_upper != 0
+            ):  # it lies so far behind, or before, at most
                 at = slot.end if distance.ends[1 - absent] else slot.start
                 at = min(at, judged.now)
                 if absent == 0:
@@ -416,9 +418,7 @@ def _judge_awaited(
 ) -> int:
     """Judge a match in the heap again; if it is given, it is written down."""
     match = _at(judged.partition, number)
-    again = _Judged(
-        match, judged.partition, match.ids, judged.future, judged.now, judged.closes
-    )
+    again = _Judged(match, judged.partition, match.ids, judged.future, judged.now, judged.closes)
     verdict = _judge(again, scratch, floor, match)
     if verdict == _ABSENT:
         n = matches.n_symbols
@@ -429,9 +429,7 @@ def _judge_awaited(
 
 
 @kernel
-def _take_due(
-    judged: _Judged, scratch: Scratch, matches: Matches, time: int, floor: int
-) -> None:
+def _take_due(judged: _Judged, scratch: Scratch, matches: Matches, time: int, floor: int) -> None:
     """Judge the matches that are due."""
     partition = judged.partition
     header = partition.rings[partition.program.awaited_ring]
@@ -467,9 +465,7 @@ def _judge_changed(judged: _Judged, scratch: Scratch, matches: Matches, floor: i
 
 
 @kernel
-def settle(
-    partition: Partition, scratch: Scratch, matches: Matches, time: int, floor: int
-) -> None:
+def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, floor: int) -> None:
     """Of the matches found at an event, and of those awaited, leave those whose absences are decided.
 
     There must be room for all of them among the matches, and among those that are awaited.

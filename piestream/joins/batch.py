@@ -534,7 +534,7 @@ def detect(
                     floor = partition.floor_at(time)
                     settle(partition, scratch, matches, time, floor)
             n_rows = scratch.n_matches
-            if program.emit_both and (ended or scratch.n_matches and (program.rows or awaits)):
+            if program.emit_both and (ended or (scratch.n_matches and (program.rows or awaits))):
                 n_rows += partition.waiting + scratch.n_matches
             if not n_rows:
                 continue

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, OPEN
-from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.compiled.primitives import at_word
+from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import plus
-from piestream.relations import ENDPOINT_ORDER, Relation
+from piestream.relations import ENDPOINT_ORDER
 
 __all__ = ["FIRST_OF_MATCH", "N_RELATIONS", "Future", "future_words"]
 
@@ -107,9 +107,7 @@ class Future(Record):
         self.shift_of()[endpoint] = 0 if is_shown else 1
 
     @method
-    def place_absent(
-        self, start: int, end: int, start_is_shown: bool, end_is_shown: bool
-    ) -> None:
+    def place_absent(self, start: int, end: int, start_is_shown: bool, end_is_shown: bool) -> None:
         """Say where the absent interval is, as far as it is known."""
         self.place(0, _START, start, start_is_shown)
         self.place(1, _END, end, end_is_shown)

@@ -52,7 +52,9 @@ class Partition(Record):
     due_event: int  # the first of them at which an open interval has its minimum of events
     used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
-    rings: Rows[RingHeader]  # one a symbol, one a listed constraint, those of matches given and awaited
+    rings: Rows[
+        RingHeader
+    ]  # one a symbol, one a listed constraint, those of matches given and awaited
 
     program: Carried[Program]
     pool: Carried[Words]
