@@ -175,10 +175,11 @@ def assert_survives_restoring(query: Query, frame: pl.DataFrame, seed: int = 0) 
 def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None:
     """Each partition has the matches that it has alone.
 
-    It does not hold for queries with MAX GAP: events of other partitions end silences.
+    It does not hold for queries with MAX GAP or NOT: events of other partitions let time pass.
     """
-    if query.streams[0].max_gap is not None or not query.partition_by:
-        raise ValueError("this law is about queries with PARTITION BY and without MAX GAP")
+    waits = query.streams[0].max_gap is not None or bool(query.absences)
+    if waits or not query.partition_by:
+        raise ValueError("this law is about queries with PARTITION BY and without MAX GAP and NOT")
     alone = [query.run(part) for part in frame.partition_by(query.partition_by)]
     _check(query, query.run(frame), alone, "each partition alone")
 

@@ -487,7 +487,8 @@ class _Partition:
         if self._same(x, y):
             letters = tuple(letter for letter in _LETTERS if letter[0] == letter[1])
         timed = bool(self.distances.get((x, y)))
-        gaps = list(product((_SOON, _FAR), repeat=_FUTURE)) if timed else [(_SOON,) * _FUTURE]
+        steps = (0, _FAR) if self.query.is_sequenced else (_SOON, _FAR)
+        gaps = list(product(steps, repeat=_FUTURE)) if timed else [(_SOON,) * _FUTURE]
         latest = self.moments[now].time
         for (x_past, x_next), (y_past, y_next) in product(self._pasts(x, now), self._pasts(y, now)):
             past = list(zip(x_past, y_past, strict=True))

@@ -82,8 +82,7 @@ def sequenced(seed: int, on_spark: bool = False) -> Scenario:
     """A scenario in which many events have one time; a column, or their order, tells them apart."""
     drawn = scenario(seed)
     is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    has_distances = any(clause.distance for clause in drawn.clauses)
-    if drawn.clock.kind == "ns" or is_bridged or has_distances or drawn.absences:
+    if drawn.clock.kind == "ns" or is_bridged or drawn.absences:
         return sequenced(seed + 1_000_003, on_spark)
     rng = Random(f"sequence {seed}")
     beat = drawn.clock.beats(1)

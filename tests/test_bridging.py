@@ -146,6 +146,23 @@ def test_a_run_known_to_have_ended_at_the_end_of_a_row_that_was_announced_is_its
     assert query.run({"s": rows, "i": spans}).rows() == [("x", 7, 1, 4, 4, 7)]
 
 
+def test_what_a_quiet_partition_has_forgotten_is_no_end_of_1970() -> None:
+    query = ps.query("""
+        FROM v ORDER BY ts WITH o ORDER BY ts PARTITION BY k
+        DEFINE a AS PREV(v.x) > 1 BRIDGING 1, b AS o.y > 1
+        PATTERN a followed_by b WITHIN 20 EMIT ON COMPLETION
+    """)
+    session, found = query.open(), 0
+    for number, at in enumerate(range(-40_000, -22_000, 300)):
+        key = "rare" if number % 20 == 19 else "often"
+        events = {"ts": [at, at + 1, at + 4, at + 5], "x": [5, 0, 0, 0]}
+        found += len(session.push(pl.DataFrame({**events, "k": key}), stream="v"))
+        others = {"ts": [at + 7, at + 9], "y": [5, 0]}
+        found += len(session.push(pl.DataFrame({**others, "k": key}), stream="o"))
+    found += len(session.advance(0))
+    assert found == 60
+
+
 FOLLOWED = """
     FROM s PARTITION BY k ORDER BY ts DEFINE x AS x BRIDGING 20, y AS y{}
     PATTERN x followed-by y WITHIN {}

@@ -14,7 +14,9 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.language.parts import DurationOf, Endpoint
+from piestream.language.draft import StreamDraft
+from piestream.language.parts import DurationOf, Endpoint, Source
+from piestream.language.streams import inherited
 from tests import engines
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced
@@ -208,6 +210,59 @@ def test_row_patterns_take_rows_of_one_time_in_their_order(few_seeds: range, mem
         assert given_rows(case, pl.concat(given)) == expected, f"seed {seed}: {case.query}"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "least"), [(pl.UInt64, 0), (pl.Int64, -(2**63))], ids=["unsigned", "signed"]
+)
+def test_the_least_number_is_not_the_instant_of_streams_without_one(
+    dtype: type[pl.DataType], least: int
+) -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 "
+        "PATTERN b overlaps; starts a WITHIN 9 RETURN RELATION(b, a) AS how"
+    )
+    one = pl.DataFrame({"t": [1, 1], "q": [least, least + 1], "x": [5, 0]}).cast({"q": dtype})
+    other = pl.DataFrame({"t": [1, 2], "x": [5, 0]})
+    assert query.run({"s": one, "o": other}).is_empty()
+    before = one.with_columns(x=pl.lit(5))
+    assert query.run({"s": before, "o": other})["how"].to_list() == ["overlaps"]
+
+
+# Distances
+
+
+def test_a_distance_measures_time_where_a_relation_compares_instants() -> None:
+    text = "FROM s ORDER BY t, q DEFINE a AS x = 1, b AS x = 2 PATTERN {} WITHIN 9 RETURN b.ts"
+    frame = pl.DataFrame({"t": [1, 1, 1, 3, 3], "q": range(5), "x": [1, 0, 2, 0, 2]})
+
+    def found(pattern: str) -> list[int]:
+        return ps.query(text.format(pattern)).run(frame)["b_ts"].to_list()
+
+    assert found("a.te < b.ts") == [1, 3]
+    assert found("b.ts - a.te > 0") == [3]
+    assert found("b.ts - a.te >= 0") == [1, 3]
+    assert found("b.ts - a.te <= 0 AND a before b") == [1]
+    assert found("b.ts - a.te BETWEEN 1 AND 2") == [3]
+
+
+def test_an_open_end_may_be_at_the_time_that_it_is() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q DEFINE a AS x, b AS y PATTERN a.te - b.te > 2 WITHIN 9 RETURN b.te"
+    )
+    rows = {"t": [1, 2, 4, 4, 5], "q": range(5), "x": [True] * 5, "y": [True] + [False] * 4}
+    assert query.run(pl.DataFrame(rows))["detected_at"].to_list() == [5]
+    reached = ps.query(str(query).replace("> 2", ">= 2"))
+    assert reached.run(pl.DataFrame(rows))["detected_at"].to_list() == [4]
+
+
+def test_relations_and_distances_clash_by_time_not_by_instant() -> None:
+    text = "FROM s ORDER BY t{} DEFINE a AS x = 1, b AS x = 2 PATTERN {} WITHIN 9"
+    with pytest.raises(ps.QueryError, match="no intervals can satisfy together"):
+        ps.query(text.format("", "a before b AND b.ts - a.te <= 0"))
+    ps.query(text.format(", q", "a before b AND b.ts - a.te <= 0"))
+    with pytest.raises(ps.QueryError, match="no intervals can satisfy together"):
+        ps.query(text.format(", q", "a before b AND b.ts - a.te < 0"))
+
+
 # What is refused, and said
 
 
@@ -316,10 +371,6 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "ready-made cannot stand beside events of one time yet",
         ),
         (
-            "FROM s ORDER BY t, ROW DEFINE a AS x > 1, b AS y > 1 PATTERN b.ts - a.te < 5 WITHIN 9",
-            "distances between endpoints cannot be combined yet",
-        ),
-        (
             "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
             "BRIDGING cannot be combined yet",
         ),
@@ -328,6 +379,14 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
 def test_what_cannot_be_ordered_is_refused(text: str, message: str) -> None:
     with pytest.raises(ps.QueryError, match=message):
         ps.query(text)
+
+
+def test_a_query_in_brackets_that_says_order_by_says_all_of_it() -> None:
+    outside = Source(name="s", order_by="t", sequence="q")
+    for order in ({}, {"sequence": "r"}, {"row_order": True}):
+        inside = inherited(StreamDraft(name="s", order_by="u", **order), outside)
+        assert (inside.sequence, inside.row_order) == (order.get("sequence"), "row_order" in order)
+    assert inherited(StreamDraft(name="s"), outside).sequence == "q"
 
 
 def test_a_column_named_row_is_written_in_quotes() -> None:

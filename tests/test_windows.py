@@ -244,3 +244,22 @@ def test_why_not_proposes_longer_windows_of_those_that_are_too_short() -> None:
     (window,) = [miss for miss in missed.near_misses if miss.kind == "window"]
     assert "WITHIN 30, 1 OF b" in window.text
     assert len(window.query.run(EVENTS)) == 1
+
+
+def test_beginnings_that_no_match_can_hold_are_forgotten_though_others_are_kept_after_their_ends() -> (
+    None
+):
+    query = ps.query("""
+        FROM v ORDER BY ts WITH o FROM started TO stopped ID number
+        DEFINE a AS v.x > 1, d AS o
+        PATTERN a.ts - d.ts < 5 AND d.ts - a.ts < 5
+        WITHIN 9 OF d
+    """)
+    session = query.open()
+    types = {"started": pl.Int64, "stopped": pl.Int64, "number": pl.Int64}
+    for at in range(0, 400, 4):
+        session.push(pl.DataFrame({"ts": [at], "x": [at % 8]}), stream="v")
+        begun = {"started": [at], "stopped": [None], "number": [at]}
+        session.push(pl.DataFrame(begun, schema=types), stream="o")
+    (announced,) = session._stream._intervals.announced.values()
+    assert len(announced) < 20

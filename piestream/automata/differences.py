@@ -85,18 +85,21 @@ def _closed(bounds: _Bounds) -> _Bounds | None:
 _COMPARED = (("ts_ts", 0, 0), ("ts_te", 0, 1), ("te_ts", 1, 0), ("te_te", 1, 1))
 
 
-def _bounded_by(relations: Relation, bounds: _Bounds, x: int, y: int) -> None:
-    """Add the hull of what relations allow to the bounds; x and y are the nodes of their starts."""
+def _bounded_by(relations: Relation, bounds: _Bounds, x: int, y: int, strictly: bool) -> None:
+    """Add the hull of what relations allow to the bounds; x and y are the nodes of their starts.
+
+    What comes before something else is less, ``strictly`` or not.
+    """
     orders = [order for relation, order in ENDPOINT_ORDER.items() if relation & relations]
     for field, of_x, of_y in _COMPARED:
         signs = {getattr(order, field) for order in orders}
         for sign, end, since in ((1, x + of_x, y + of_y), (-1, y + of_y, x + of_x)):
             if sign not in signs:
-                least = 0 if 0 in signs else -1
+                least = -int(strictly and 0 not in signs)
                 bounds[end, since] = min(bounds[end, since], least)
 
 
-def _possible(relations: Relation, bounds: _Bounds, x: int, y: int) -> Relation:
+def _possible(relations: Relation, bounds: _Bounds, x: int, y: int, strictly: bool) -> Relation:
     """The relations that closed bounds leave of a pair."""
     nodes = [x, x + 1, y, y + 1]
     within = bounds[np.ix_(nodes, nodes)]
@@ -104,28 +107,34 @@ def _possible(relations: Relation, bounds: _Bounds, x: int, y: int) -> Relation:
     for relation in ENDPOINT_ORDER:
         if relation & relations:
             narrowed = within.copy()
-            _bounded_by(relation, narrowed, 0, 2)
+            _bounded_by(relation, narrowed, 0, 2, strictly)
             if _closed(narrowed) is not None:
                 left |= relation
     return left
 
 
 def close(
-    symbols: Sequence[str], relations: Mapping[Pair, Relation], bounds: Sequence[Bound]
+    symbols: Sequence[str],
+    relations: Mapping[Pair, Relation],
+    bounds: Sequence[Bound],
+    has_equal_times: bool = False,
 ) -> Differences | None:
     """What relations and bounds leave possible together, or None if they clash.
+
+    Where an order of instants ``has_equal_times``, one that comes before another may have its time:
+    relations compare instants, and bounds are on differences of times.
 
     >>> found = close("ab", {("a", "b"): Relation.BEFORE | Relation.OVERLAPS},
     ...               [Bound(("a", "te"), ("b", "ts"), -5)])
     >>> found.relations["a", "b"], found.most(("a", "ts"), ("b", "ts"))
     (<Relation.BEFORE: 1>, (-5, True))
     """
-    symbols = tuple(symbols)
+    symbols, strictly = tuple(symbols), not has_equal_times
     size = 2 * len(symbols)
     matrix = np.full((size, size), _NONE, np.int64)
     np.fill_diagonal(matrix, 0)
     for number in range(0, size, 2):
-        matrix[number, number + 1] = -1  # an interval starts before it ends
+        matrix[number, number + 1] = -int(strictly)  # an interval starts before it ends
     for bound in bounds:
         at = _node(symbols, bound.end), _node(symbols, bound.since)
         amount = _NONE
@@ -138,13 +147,16 @@ def close(
         if implied is None:
             return None
         for (x, y), allowed in implied.items():
-            _bounded_by(allowed, matrix, _node(symbols, (x, "ts")), _node(symbols, (y, "ts")))
+            at = _node(symbols, (x, "ts")), _node(symbols, (y, "ts"))
+            _bounded_by(allowed, matrix, *at, strictly)
         closed = _closed(matrix)
         if closed is None:
             return None
         matrix = closed
         narrowed = {
-            (x, y): _possible(allowed, matrix, _node(symbols, (x, "ts")), _node(symbols, (y, "ts")))
+            (x, y): _possible(
+                allowed, matrix, _node(symbols, (x, "ts")), _node(symbols, (y, "ts")), strictly
+            )
             for (x, y), allowed in implied.items()
         }
         if not all(narrowed.values()):
@@ -155,11 +167,14 @@ def close(
 
 
 def clashing_parts(
-    symbols: Sequence[str], relations: Mapping[Pair, Relation], bounds: Sequence[Bound]
+    symbols: Sequence[str],
+    relations: Mapping[Pair, Relation],
+    bounds: Sequence[Bound],
+    has_equal_times: bool = False,
 ) -> tuple[Hashable, ...] | None:
     """The parts that cannot hold together, as few as may be, or None if none are found.
 
-    The relations of a pair are a part that is named by the pair.
+    The relations of a pair are a part that is named by the pair; the rest is as in `close`.
 
     >>> clashing_parts("ab", {("a", "b"): Relation.BEFORE}, [Bound(("b", "ts"), ("a", "te"), 0, part=1)])
     (('a', 'b'), 1)
@@ -171,7 +186,7 @@ def clashing_parts(
         of = [bound for bound in bounds if bound.part in chosen]
         named = {s for pair in kept for s in pair} | {e[0] for b in of for e in (b.end, b.since)}
         some = [symbol for symbol in symbols if symbol in named]
-        return close(some, kept, of) is None
+        return close(some, kept, of, has_equal_times) is None
 
     if not clash(parts):
         return None

@@ -347,9 +347,7 @@ class CombinedStream(Stream):
         free = [n for n in range(self.detector.n_partitions) if n not in used]
         self._events.make_room(self.detector.n_partitions)
         self._events.forget(np.array(free, np.int64))
-        looks_back = self.detector.compiled.ticks.looks_back
-        before = INT64_MIN if looks_back is None else now - looks_back - 1
-        self._intervals.forget(before, self.detector.awaited_rows(), set(free))
+        self._intervals.forget(now, self.detector.awaited_rows(), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from piestream.engine.carried import CarriedState
 from piestream.engine.instants import EventRows, Instants, merged, silences
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
-from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME
+from piestream.engine.projection import ATTRIBUTE, PREDICATE, SEQUENCE, TIME
 from piestream.engine.union import STREAM, CombinedProjection
 from piestream.language.parts import StreamKind
 from piestream.plan.binding import Binding
@@ -98,11 +98,12 @@ class EventStreams:
         events: dict[int, EventRows] = {}
         frames: dict[int, pl.DataFrame] = {}
         lists: list[tuple[Words, Words]] = []
-        sequences: list[Words] = []
+        sequences: list[Words | None] = []
         ends: dict[int, tuple[Words, Words]] = {}
         for number, at in mine.items():
             lists.append((group_of[at], times[at]))
-            sequences += [rows[name].to_numpy()[at] for name in self.union.sequence_columns]
+            is_sequenced = self.binding.parts[number].binding.sequence is not None
+            sequences.append(rows[SEQUENCE].to_numpy()[at] if is_sequenced else None)
             if number not in self.carried:
                 continue
             frames[number], events[number] = self._event_rows(number, rows[at], numbers, lists[-1])

@@ -86,31 +86,35 @@ def silences(rows: EventRows, gap: int, limit: int) -> tuple[Words, Words]:
 
 
 def merged(
-    n_groups: int, lists: Sequence[tuple[Words, Words]], sequences: Sequence[Words] = ()
+    n_groups: int, lists: Sequence[tuple[Words, Words]], sequences: Sequence[Words | None] = ()
 ) -> Instants:
     """The instants of several lists of groups and times.
 
-    ``sequences`` orders those of one time, in the first of the lists; all others come before them.
+    ``sequences`` orders those of one time, in the first of the lists; where there is none, they come
+    before all that have one, whatever that is.
     """
-    sizes = [len(groups) for groups, _ in lists]
+    edges = np.cumsum([0, *(len(groups) for groups, _ in lists)])
     groups = np.concatenate([np.zeros(0, np.int64), *(groups for groups, _ in lists)])
     times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in lists)])
-    if sequences:
-        known = np.concatenate(sequences)
-        least = np.concatenate([known, np.full(len(times) - len(known), INT64_MIN)])
-        order = np.lexsort((least, times, groups))
-        least = least[order]
+    is_sequenced = any(of_list is not None for of_list in sequences)
+    if is_sequenced:
+        least, has_one = np.zeros(len(times), np.int64), np.zeros(len(times), np.bool_)
+        for of_list, at in zip(sequences, edges, strict=False):
+            if of_list is not None:
+                least[at : at + len(of_list)] = of_list
+                has_one[at : at + len(of_list)] = True
+        order = np.lexsort((least, has_one, times, groups))
+        least, has_one = least[order], has_one[order]
     else:
         order = np.lexsort((times, groups))
     groups, times = groups[order], times[order]
     is_first = np.ones(len(times), np.bool_)
     is_first[1:] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])
-    if sequences:
-        is_first[1:] |= least[1:] != least[:-1]
+    if is_sequenced:
+        is_first[1:] |= (least[1:] != least[:-1]) | (has_one[1:] != has_one[:-1])
     place = np.empty(len(times), np.int64)
     place[order] = np.cumsum(is_first) - 1
     groups, times = groups[is_first], times[is_first]
     offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
-    edges = np.cumsum([0, *sizes])
     places = tuple(place[first:end] for first, end in pairwise(edges))
     return Instants(groups, times, offsets, places)

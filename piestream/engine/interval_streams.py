@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import OPEN
+from piestream.compiled.constants import INT64_MIN, OPEN
 from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
 from piestream.engine.batches import IntervalRows
 from piestream.engine.projection import PREDICATE, TIME
@@ -63,12 +63,19 @@ class IntervalStreams:
         self.next_number = 0
         self._is_ready = np.array([part.source.is_ready_made for part in binding.parts])
 
-    def forget(self, before: int, awaited: set[int], partitions: set[int]) -> None:
+    def forget(self, now: int, awaited: set[int], partitions: set[int]) -> None:
         """Drop what began too long ago to be in a match, and what partitions have that are gone.
 
-        ``awaited`` are the numbers of intervals for whose ends a match may wait.
+        ``awaited`` are the numbers of intervals for whose ends a match may wait. What is kept after its
+        end may be in a match as long as it goes on, whenever it began.
         """
-        for announced in self.announced.values():
+        lasts = self.binding.compiled.ticks.kept
+        for number, announced in self.announced.items():
+            symbols = self.binding.query.symbols
+            mine = [one for s, one in zip(symbols, lasts, strict=True) if s.stream == number]
+            before = INT64_MIN
+            if not any(one.after_end for one in mine):
+                before = now - max((one.length for one in mine), default=0) - 1
             announced.forget(before, awaited, partitions)
 
     def numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:

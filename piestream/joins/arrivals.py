@@ -273,7 +273,7 @@ def _begin_row(
 
 
 @kernel
-def _name_followed(partition: Partition, s: int, slot_id: int, now: int, floor: int) -> None:
+def _name_followed(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
     """Note which ends an interval that becomes known follows, where RELATION tells it."""
     program = partition.program
     symbol = program.symbols[s]
@@ -282,7 +282,7 @@ def _name_followed(partition: Partition, s: int, slot_id: int, now: int, floor: 
         constraint = program.constraints[incident.constraint]
         if constraint.naming and constraint.automaton == NONE:
             slot = partition.ring(s).slot(slot_id)
-            end = followed_end(partition, constraint, incident.side, slot_id, now, floor)
+            end = followed_end(partition, scratch, constraint, incident.side, slot_id)
             slot[constraint.sides[incident.side].predecessor] = end
 
 
@@ -313,13 +313,9 @@ def _find(
                 partition, scratch, constraint, incident.side, slot_id, passed
             )
         elif passed:
-            scratch.visits += find_passed(
-                partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
-            )
+            scratch.visits += find_passed(partition, scratch, constraint, incident.side, slot_id)
         else:
-            scratch.visits += find_arrived(
-                partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
-            )
+            scratch.visits += find_arrived(partition, scratch, constraint, incident.side, slot_id)
     return pool_array
 
 
@@ -357,7 +353,7 @@ def _find_of_runs(
         partition = Partition(place, program, pointer(pool_array))
         slot_id = partition.rings[s].tail - 1
         if not passed:
-            _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
+            _name_followed(partition, scratch, s, slot_id)
             begin_given(partition, s)
         symbol = program.symbols[s]
         slot = partition.ring(s).slot(slot_id)
@@ -411,7 +407,7 @@ def _arrive(
         slot.held = Held.REFUSED
     else:
         take_bounds(partition, s, slot_id)
-        _name_followed(partition, s, slot_id, scratch.time, scratch.floor)
+        _name_followed(partition, scratch, s, slot_id)
         pool_array = _find(place, program, pool_array, scratch, s, slot_id, False)
         partition = Partition(place, program, pointer(pool_array))
         if slot_in(partition, s, slot_id).end != OPEN:

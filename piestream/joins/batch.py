@@ -488,6 +488,7 @@ def detect(
                     scratch.time = time
                     if scratch.closing:
                         scratch.time += 1  # where the instant lies: see `Closing`
+                    scratch.now = scratch.instant if program.is_sequenced else scratch.time
                     scratch.floor = partition.floor_at(time)
                     growing[_POOL] = apply_rows(
                         place, program, growing[_POOL], scratch, columns, interval_rows, started,

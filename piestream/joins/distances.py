@@ -49,21 +49,24 @@ def _reaches(since: int, time: int, length: int, strictly: bool) -> bool:
 
 
 @kernel
-def _judge_one(distance: Distance, end: int, other: int, now: int) -> int:
-    """What is known of ``end - other``, either of which may be OPEN."""
+def _judge_one(distance: Distance, end: int, other: int, now: int, has_equal_times: bool) -> int:
+    """What is known of ``end - other``, either of which may be OPEN: later than now.
+
+    Where events ``has_equal_times``, it may be at the same time.
+    """
     length = distance.length
     is_upper = distance.is_upper != 0
+    strictly = distance.is_strict != is_upper
     if end == OPEN and other == OPEN:
         return Judged.UNCERTAIN
     if end == OPEN:
-        if not _reaches(other, now, length, False):
+        if not _reaches(other, now, length, strictly and has_equal_times):
             return Judged.UNCERTAIN
         return Judged.IMPOSSIBLE if is_upper else Judged.CERTAIN
     if other == OPEN:
-        if _reaches(now, end, length, True):
+        if _reaches(now, end, length, strictly or not has_equal_times):
             return Judged.UNCERTAIN
         return Judged.CERTAIN if is_upper else Judged.IMPOSSIBLE
-    strictly = distance.is_strict != is_upper
     holds = _reaches(other, end, length, strictly) != is_upper
     return Judged.CERTAIN if holds else Judged.IMPOSSIBLE
 
@@ -110,6 +113,7 @@ def _judge_ends(
 ) -> int:  # fmt: skip
     """What is known of the distances of two intervals that have these ends."""
     judged = _CERTAIN
+    has_equal_times = partition.program.is_sequenced != 0
     for number in range(constraint.distance, constraint.distance_end):
         distance = partition.program.distances[number]
         mine = 0 if distance.side == side else 1
@@ -117,7 +121,7 @@ def _judge_ends(
         that = other_end if distance.ends[1 - mine] else other.start
         if mine:
             this, that = that, this
-        judged = min(judged, _judge_one(distance, this, that, now))
+        judged = min(judged, _judge_one(distance, this, that, now, has_equal_times))
     return judged
 
 
@@ -184,7 +188,8 @@ def cut_of(partition: Partition, constraint: Constraint, side: int, slot: Slot, 
             highest = plus(latest, length) if mine else minus(latest, length)
             if not of_ends:
                 last_start = min(last_start, highest)
-            elif highest <= now:  # else an end that is not known yet may be one of them
+            elif highest <= now - partition.program.is_sequenced:
+                # else an end that is not known yet may be one of them
                 last_end = min(last_end, highest)
     return Cut(slot, first_start, last_start, first_end, last_end)
 
@@ -233,7 +238,9 @@ def _is_waited_for(partition: Partition, constraint: Constraint, distance: Dista
     s = constraint.symbols[side]
     s_other = constraint.symbols[1 - side]
     of_rows = partition.program.rows
-    if distance.is_upper and not (distance.ends[0] and of_rows >> s_other & 1):
+    is_later = distance.ends[0] and of_rows >> s_other & 1
+    is_now = partition.program.is_sequenced & distance.is_strict  # and may not be at its time
+    if distance.is_upper and not is_later and not is_now:
         return NONE  # the other endpoint is never later than now
     if not of_rows >> s & 1 and not partition.mask >> s & 1:
         return NONE  # nothing of it is open
@@ -241,8 +248,12 @@ def _is_waited_for(partition: Partition, constraint: Constraint, distance: Dista
 
 
 @kernel
-def _reached(distance: Distance, time: int) -> int:
-    """The last endpoint of a partner for which a distance is certain at a time."""
+def _reached(distance: Distance, time: int, has_equal_times: int) -> int:
+    """The last endpoint of a partner for which a distance is certain at a time.
+
+    Where events ``has_equal_times``, an unknown end may be at that time itself.
+    """
+    time -= has_equal_times & distance.is_strict
     if distance.is_upper:
         return plus(time, distance.length)
     return minus(time, distance.length)
@@ -261,8 +272,8 @@ def next_reached(
         return NONE, 0
     s_other = constraint.symbols[1 - side]
     of_ends = distance.ends[0 if distance.is_upper else 1] != 0
-    before = _reached(distance, partition.progress().seen)
-    last = _reached(distance, now)
+    before = _reached(distance, partition.progress().seen, partition.program.is_sequenced)
+    last = _reached(distance, now, partition.program.is_sequenced)
     if partition.progress().seen == NO_MATCH:
         before = INT64_MIN
     if before == INT64_MAX or before >= last:
@@ -288,7 +299,7 @@ def next_reached(
 def _due(partition: Partition, constraint: Constraint, distance: Distance, now: int) -> int:
     """When a distance becomes certain for the next partner, as far as is known."""
     side = _is_waited_for(partition, constraint, distance)
-    last = _reached(distance, now)
+    last = _reached(distance, now, partition.program.is_sequenced)
     if side == NONE or last == INT64_MAX:
         return INT64_MAX
     s_other = constraint.symbols[1 - side]
@@ -309,6 +320,8 @@ def _due(partition: Partition, constraint: Constraint, distance: Distance, now: 
             at = slot.end if of_ends else slot.start
     if at == OPEN:
         return INT64_MAX
+    if partition.program.is_sequenced & distance.is_strict:
+        at = plus(at, 1)
     return minus(at, distance.length) if distance.is_upper else plus(at, distance.length)
 
 

@@ -52,7 +52,7 @@ def _expire_all(partition: Partition, floor: int, now: int) -> int:
     alive = 0
     # what was dead at an event stays so, though now may be unknown: its lists are no longer kept
     latest = max(now, partition.last_time)
-    latest_floor = max(floor, minus(partition.last_time, program.shortest))
+    latest_floor = max(floor, partition.floor_at(partition.last_time))
     for s in range(program.n_symbols):
         ring = partition.ring(s)
         if not ring.capacity:

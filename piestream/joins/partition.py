@@ -179,11 +179,14 @@ class Partition(Record):
         slot = self.ring(s).slot(slot_id)
         if slot.end == OPEN and self.program.bridged >> s & 1:
             return BridgedSlot(slot).since
-        return slot.end
+        return slot[self.program.end_instant]
 
     @method
     def latest_end_before(self, s: int, start: int) -> int:
-        """The last end of the symbol's intervals that began before; OPEN if one has not ended."""
+        """The last end of the symbol's intervals that began before; OPEN if one has not ended.
+
+        Both are instants.
+        """
         symbol = self.program.symbols[s]
         latest = self[symbol.gone_until]
         if self.program.rows >> s & 1:
@@ -192,7 +195,9 @@ class Partition(Record):
         slot_id = ring.tail - 1
         while slot_id >= max(0, ring.tail - ring.capacity):
             slot = ring.slot(slot_id)
-            if slot.start < start:
+            if slot[self.program.start_instant] == slot[self.program.end_instant]:
+                return latest  # what was there has been forgotten, with the whole ring
+            if slot[self.program.start_instant] < start:
                 return max(latest, self.end_so_far(s, slot_id))
             if symbol.ended_before != NONE:  # others may be forgotten, or have been since
                 latest = slot[symbol.ended_before]

@@ -22,7 +22,7 @@ from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.pairs import compare_times
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Slot
+from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Scratch, Slot
 from piestream.relations import (
     ALLEN,
     ENDPOINT_ORDER,
@@ -76,9 +76,12 @@ class Finder(Record):
     constraint: Carried[Constraint]
     side: Carried[int]
     slot_id: Carried[int]
+    # instants: times, unless these do not tell events apart
     start: Carried[int]
     end: Carried[int]
     now: Carried[int]
+    # times
+    time: Carried[int]
     floor: Carried[int]
     first_start: Carried[int]  # of partners
     cut: Carried[Cut]
@@ -91,7 +94,7 @@ class Finder(Record):
         if constraint.distance < constraint.distance_end:
             slot = partition.ring(constraint.symbols[self.side]).slot(self.slot_id)
             partner = partition.ring(constraint.symbols[1 - self.side]).slot(other)
-            judged = judge(partition, constraint, self.side, slot, partner, self.now)
+            judged = judge(partition, constraint, self.side, slot, partner, self.time)
             if judged == Judged.IMPOSSIBLE:
                 return
         add_pair(partition, constraint, self.side, self.slot_id, other)
@@ -231,20 +234,22 @@ class Finder(Record):
         partition = self.partition
         s_other = self.constraint.symbols[1 - self.side]
         ring = partition.ring(s_other)
-        first = max(ring.first_ending_from(self.start), self.cut.first_run(ring))
+        starts = partition.program.start_instant
+        ends = partition.program.end_instant
+        first = max(ring.first_from(ends, self.start), self.cut.first_run(ring))
         last = self.cut.last_run(ring)
         if self.end < self.now:  # it is known late: runs may have begun since
-            last = min(last, ring.first_starting_from(self.end + 1) - 1)
+            last = min(last, ring.first_from(starts, self.end + 1) - 1)
         looked = 0
         contains = allowed & _CONTAINS != 0
         of_runs = not partition.program.rows >> self.constraint.symbols[self.side] & 1
-        if of_runs and self.side and last >= first and ring.slot(last).start == self.now:
+        if of_runs and self.side and last >= first and ring.slot(last)[starts] == self.now:
             last -= 1  # found from the other side
         run_id = first
         while run_id <= last:
             looked += 1
             run = ring.slot(run_id)
-            possible = relations_now(self.start, self.end, run.start, run.end, self.now)
+            possible = relations_now(self.start, self.end, run[starts], run[ends], self.now)
             decided = allowed & possible == possible and not possible & _DISJOINT
             if decided and is_held(partition, s_other, run_id, self.floor):
                 self.add(run_id)
@@ -268,14 +273,16 @@ class Finder(Record):
                 looked += self.add_all(BY_START, self.end + 1, INT64_MAX, INT64_MIN, OPEN)
             return looked
         ring = partition.ring(s_other)
+        starts = partition.program.start_instant
+        ends = partition.program.end_instant
         first = max(self.cut.first_run(ring), ring.first_starting_from(self.first_start))
         last = self.cut.last_run(ring)
         if allowed & _AFTER:
-            for run_id in range(first, min(last + 1, ring.first_ending_from(self.start))):
+            for run_id in range(first, min(last + 1, ring.first_from(ends, self.start))):
                 looked += 1
                 self.add(run_id)
         if allowed & _BEFORE and self.end < self.now:
-            for run_id in range(max(first, ring.first_starting_from(self.end + 1)), last + 1):
+            for run_id in range(max(first, ring.first_from(starts, self.end + 1)), last + 1):
                 looked += 1
                 self.add(run_id)
         return looked
@@ -290,12 +297,14 @@ class Finder(Record):
         if run_id < ring.head:
             return 0
         run = ring.slot(run_id)
-        if run.start >= self.now or run.end < self.now:
+        run_start = run[partition.program.start_instant]
+        run_end = run[partition.program.end_instant]
+        if run_start >= self.now or run_end < self.now:
             return 1
-        if run.end == self.now and (announced or self.side):
+        if run_end == self.now and (announced or self.side):
             return 1  # found when the run ends
-        possible = int(_OF_STARTS[compare_times(self.start, run.start) + 1])
-        relation = relations_now(self.start, self.end, run.start, run.end, self.now)
+        possible = int(_OF_STARTS[compare_times(self.start, run_start) + 1])
+        relation = relations_now(self.start, self.end, run_start, run_end, self.now)
         decided = allowed & possible != possible and allowed & relation == relation
         if decided and is_held(partition, s_other, run_id, self.floor):
             self.add(run_id)
@@ -325,8 +334,9 @@ class Finder(Record):
         if partition.program.rows >> s_other & 1:
             return 1 + self.add_all(BY_END, end, end, self.first_start, end)
         ring = partition.ring(s_other)
-        run_id = ring.first_ending_from(end)
-        ends_there = run_id < ring.tail and ring.slot(run_id).end == end
+        ends = partition.program.end_instant
+        run_id = ring.first_from(ends, end)
+        ends_there = run_id < ring.tail and ring.slot(run_id)[ends] == end
         if ends_there and is_held(partition, s_other, run_id, self.floor):
             self.add(run_id)
         return 1
@@ -347,22 +357,24 @@ def _move_pair(source: Slot, target: Slot) -> None:
 
 @kernel
 def finder_of(
-    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+    partition: Partition, scratch: Scratch, constraint: Constraint, side: int, slot_id: int
 ) -> Finder:
     """What looks for the partners of an interval in a constraint."""
+    program = partition.program
     slot = partition.ring(constraint.symbols[side]).slot(slot_id)
-    cut = cut_of(partition, constraint, side, slot, now)
-    first_start = partition.program.symbols[constraint.symbols[1 - side]].first_start(floor)
+    cut = cut_of(partition, constraint, side, slot, scratch.time)
+    first_start = program.symbols[constraint.symbols[1 - side]].first_start(scratch.floor)
     return Finder(
         slot,
         partition,
         constraint,
         side,
         slot_id,
-        slot.start,
-        slot.end,
-        now,
-        floor,
+        slot[program.start_instant],
+        slot[program.end_instant],
+        scratch.now,
+        scratch.time,
+        scratch.floor,
         first_start,
         cut,
     )
@@ -370,10 +382,10 @@ def finder_of(
 
 @kernel
 def find_arrived(
-    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+    partition: Partition, scratch: Scratch, constraint: Constraint, side: int, slot_id: int
 ) -> int:
     """Find the pairs that are decided as an interval becomes known; gives the work it took."""
-    finder = finder_of(partition, constraint, side, slot_id, now, floor)
+    finder = finder_of(partition, scratch, constraint, side, slot_id)
     allowed = constraint.sides[side].allowed
     looked = 0
     if partition.program.rows >> constraint.symbols[1 - side] & 1:
@@ -389,11 +401,11 @@ def find_arrived(
 
 @kernel
 def find_passed(
-    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+    partition: Partition, scratch: Scratch, constraint: Constraint, side: int, slot_id: int
 ) -> int:
     """Find the pairs that are decided as the end of an interval passes; gives the work it took."""
     s = constraint.symbols[side]
-    finder = finder_of(partition, constraint, side, slot_id, now, floor)
+    finder = finder_of(partition, scratch, constraint, side, slot_id)
     announced = False
     if partition.program.rows >> s & 1:
         announced = RowSlot(partition.ring(s).slot(slot_id)).announced != 0
@@ -405,7 +417,7 @@ def find_passed(
 
 @kernel
 def followed_end(
-    partition: Partition, constraint: Constraint, side: int, slot_id: int, now: int, floor: int
+    partition: Partition, scratch: Scratch, constraint: Constraint, side: int, slot_id: int
 ) -> int:
     """Where the intervals ended that one which becomes known follows immediately, or NO_MATCH."""
-    return finder_of(partition, constraint, side, slot_id, now, floor).followed_end()
+    return finder_of(partition, scratch, constraint, side, slot_id).followed_end()

@@ -648,6 +648,7 @@ class Scratch(Record):
 
     time: int  # of the event
     instant: int  # the event's, as slots have it: its number, if times do not tell events apart
+    now: int  # what endpoints are compared with: the time, or this number
     floor: int  # the time of the event without the shortest time: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
     begun: int  # symbols (as bits) whose runs started at this event

@@ -26,6 +26,8 @@ from piestream.joins.records import PoolHeader, Program, RingHeader, Slot
 #: the one before it, which an automaton may point to.
 SMALLEST = 2
 
+_START, _END = Slot.offset("start"), Slot.offset("end")
+
 
 @kernel
 def ring_words(capacity: int, width: int) -> int:
@@ -83,30 +85,27 @@ class Ring(RingHeader):
         return max(first, self.head)
 
     @method
-    def first_ending_from(self, time: int) -> int:
-        """The first live run that ends at or after a time, or has not ended; else the tail."""
+    def first_from(self, word: int, at: int) -> int:
+        """The first live run of which a word, an endpoint, is not less; else the tail."""
         low = self.head
         high = self.tail
         while low < high:
             middle = (low + high) >> 1
-            if self.slot(middle).end < time:
+            if self.slot(middle)[word] < at:
                 low = middle + 1
             else:
                 high = middle
         return low
 
     @method
+    def first_ending_from(self, time: int) -> int:
+        """The first live run that ends at or after a time, or has not ended; else the tail."""
+        return self.first_from(_END, time)
+
+    @method
     def first_starting_from(self, time: int) -> int:
         """The first live run that begins at or after a time; else the tail."""
-        low = self.head
-        high = self.tail
-        while low < high:
-            middle = (low + high) >> 1
-            if self.slot(middle).start < time:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return self.first_from(_START, time)
 
     @method
     def is_candidate(self, slot_id: int) -> bool:

@@ -47,7 +47,7 @@ def drop_interval(partition: Partition, s: int, time: int) -> None:
     if symbol.has_lists:
         drop_pairs(partition, s, slot_id, floor)
     if symbol.gone_until != NONE:
-        partition[symbol.gone_until] = slot.end
+        partition[symbol.gone_until] = slot[program.end_instant]
     ring.tail = slot_id
     ring.head = min(ring.head, slot_id)
     partition.dropped |= 1 << s
@@ -113,7 +113,7 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
         bridged.since = OPEN
         bridged.ceased = OPEN
     if symbol.ended_before != NONE:
-        slot[symbol.ended_before] = partition.latest_end_before(s, time)
+        slot[symbol.ended_before] = partition.latest_end_before(s, instant)
     if symbol.first_event != NONE:
         if symbol.counter != NONE:
             event = partition[program.counters[symbol.counter].before]

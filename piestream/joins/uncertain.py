@@ -304,7 +304,7 @@ def find_uncertain(
         looked += candidate.find_among_runs(slot_id, first_end, passed)
     has_distances = constraint.distance < constraint.distance_end
     if not passed and has_distances and constraint.sides[side].allowed & (_BEFORE | _AFTER):
-        finder = finder_of(partition, constraint, side, slot_id, scratch.time, scratch.floor)
+        finder = finder_of(partition, scratch, constraint, side, slot_id)
         looked += finder.arrive_among_apart(constraint.sides[side].allowed)
     if not passed and constraint.sides[side].allowed & _FOLLOWS:
         looked += _add_followed(candidate, slot_id)

@@ -74,11 +74,12 @@ def kept_after_end(
     windows: Iterable[Window],
     emit: Emit,
     unit: str | None,
+    has_equal_times: bool = False,
 ) -> dict[str, Duration | None]:
     """How long intervals of the symbols without a window are kept after their ends; None: no end.
 
     A match is reported within the window of another symbol. How much later the interval of that starts
-    is bounded by relations and distances.
+    is bounded by relations and distances. For ``has_equal_times`` see `automata.differences.close`.
 
     >>> import piestream as ps
     >>> q = ps.query(
@@ -96,7 +97,7 @@ def kept_after_end(
     in_ticks = unit is None and all(window.length.in_ticks for window in having)
     relations = {(c.x, c.y): c.relations for c in constraints if c.relations != ANY}
     bounds = bounds_of(symbols, constraints, within, windows, emit, unit, in_ticks)
-    closed = close(names, relations, bounds)
+    closed = close(names, relations, bounds, has_equal_times)
     if closed is None:  # then there is no match
         return dict.fromkeys(rest, Duration(0, in_ticks))
     kept: dict[str, Duration | None] = {}

@@ -142,6 +142,11 @@ class QueryDraft:
     lets: dict[str, Span | None] = field(default_factory=dict)
 
     @property
+    def is_sequenced(self) -> bool:
+        """Whether events of one time may be told apart."""
+        return any(stream.is_sequenced for stream in self.streams)
+
+    @property
     def ready_made(self) -> list[str]:
         """The symbols whose intervals are rows of their own."""
         return [spec.name for spec in self.symbols if self.streams[spec.stream].is_ready_made]

@@ -316,6 +316,8 @@ def stream_of_tokens(
 def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
     """A stream that is known outside by its name, with what is said of it here."""
     known = StreamDraft.of(source)
+    if stream.order_by is not None:  # the clause is written anew, whatever it is outside
+        known = replace(known, sequence=None, row_order=False)
     said = {
         part: value
         for part in (

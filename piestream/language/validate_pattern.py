@@ -252,7 +252,8 @@ def _clash_of_distances(
         bounds = bounds_of(
             present, constraints, within, draft.windows, draft.emit, unit, in_ticks, absent
         )
-        found = clashing_parts([spec.name for spec in (*present, *absent)], known, bounds)
+        symbols = [spec.name for spec in (*present, *absent)]
+        found = clashing_parts(symbols, known, bounds, draft.is_sequenced)
         if found is not None:
             return found
     return None

@@ -83,9 +83,6 @@ def _validate_sequence(validation: Validation, number: int, stream: StreamDraft)
             "another query yet"
         )
         validation.report(stream.span, message, "leave what stands behind the time in ORDER BY out")
-    elif stream.is_sequenced and any(spec.distances for spec in draft.constraints):
-        message = "distances between endpoints cannot be combined yet with events of one time"
-        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
     elif stream.is_sequenced and any(spec.bridging is not None for spec in draft.symbols):
         message = "BRIDGING cannot be combined yet with events of one time"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")

@@ -34,7 +34,13 @@ def report_unbounded(validation: Validation, constraints: tuple[Constraint, ...]
         return
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
     kept = kept_after_end(
-        validation.present, constraints, NO_WINDOW, draft.windows, draft.emit, unit
+        validation.present,
+        constraints,
+        NO_WINDOW,
+        draft.windows,
+        draft.emit,
+        unit,
+        draft.is_sequenced,
     )
     for name, length in kept.items():
         if length is None:

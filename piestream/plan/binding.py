@@ -311,8 +311,9 @@ def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> t
         kept[window.symbol] = Kept(length if had is None else min(length, had.length))
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
     after_ends = kept_after_end(
-        query.present, query.constraints, query.within, query.windows, query.emit, unit
-    )
+        query.present, query.constraints, query.within, query.windows, query.emit, unit,
+        query.is_sequenced,
+    )  # fmt: skip
     for absence in query.absences:
         after_ends[absence.symbol] = absence_bounds(
             query.present, query.symbol(absence.symbol), query.constraints, absence, query.within,

@@ -66,6 +66,7 @@ def possible_relations(query: Query, allowed: Mapping[Pair, Relation]) -> Mappin
                 unit,
                 in_ticks,
             ),
+            query.is_sequenced,
         )
         if closed is not None:
             found = {

@@ -54,8 +54,9 @@ def _windows_of_others(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
     """Windows of others bound an interval without one from its end, as far as it may lie before them."""
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
     kept = kept_after_end(
-        query.present, query.constraints, query.within, query.windows, query.emit, unit
-    )
+        query.present, query.constraints, query.within, query.windows, query.emit, unit,
+        query.is_sequenced,
+    )  # fmt: skip
     length = kept.get(symbol.name)
     if length is not None:
         why = "as relations and distances say how long before these intervals it may end"

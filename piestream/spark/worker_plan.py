@@ -48,10 +48,10 @@ class WorkerPlan(ABC):
     def has_gaps(self) -> bool:
         """Whether time alone brings something: what is known then depends on the time elsewhere."""
         readers = input_readers(self.binding)
+        queries = (self.query, *(one.binding.query for one in readers))
         return any(one.source.max_gap is not None for one in readers) or any(
-            symbol.bridging is not None
-            for query in (self.query, *(one.binding.query for one in readers))
-            for symbol in query.symbols
+            query.absences or any(symbol.bridging is not None for symbol in query.symbols)
+            for query in queries
         )
 
     def opened(self, **options: Unpack[StreamKeywords]) -> Stream:

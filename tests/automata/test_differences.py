@@ -33,10 +33,13 @@ def drawn(
 
 
 def keeps(
-    placed: Intervals, relations: dict[tuple[str, str], Relation], bounds: list[Bound]
+    placed: Intervals,
+    relations: dict[tuple[str, str], Relation],
+    bounds: list[Bound],
+    instants: int = 1,  # of each time
 ) -> bool:
     def at(end: tuple[str, str]) -> int:
-        return placed[end[0]][end[1] == "te"]
+        return placed[end[0]][end[1] == "te"] // instants
 
     for bound in bounds:
         difference = at(bound.end) - at(bound.since)
@@ -52,14 +55,15 @@ def placements(symbols: str, last: int) -> list[Intervals]:
     ]
 
 
-def test_nothing_that_intervals_can_do_is_refused_or_narrowed_away() -> None:
+@pytest.mark.parametrize("instants", [1, 2], ids=["times", "events of one time"])
+def test_nothing_that_intervals_can_do_is_refused_or_narrowed_away(instants: int) -> None:
     every = placements("abc", 5)
     rng = Random(1)
     met = refused = 0
     for _ in range(120):
-        relations, bounds = drawn(rng, "abc", 4)
-        held = [one for one in every if keeps(one, relations, bounds)]
-        found = close("abc", relations, bounds)
+        relations, bounds = drawn(rng, "abc", 4 // instants)
+        held = [one for one in every if keeps(one, relations, bounds, instants)]
+        found = close("abc", relations, bounds, has_equal_times=instants > 1)
         met += bool(held)
         refused += found is None
         if not held:
@@ -71,7 +75,8 @@ def test_nothing_that_intervals_can_do_is_refused_or_narrowed_away() -> None:
             most = found.most((x, of_x), (y, of_y))
             if most is not None:
                 for one in held:
-                    difference = one[x][of_x == "te"] - one[y][of_y == "te"]
+                    end, since = one[x][of_x == "te"], one[y][of_y == "te"]
+                    difference = end // instants - since // instants
                     assert difference < most[0] or (difference == most[0] and not most[1])
     assert met > 30
     assert refused > 20
