@@ -168,7 +168,7 @@ def limits(target: Target) -> Iterator[Proposal]:
 
 def durations(target: Target) -> Iterator[Proposal]:
     """Another bound on the lengths of a symbol's intervals, or on the number of their events."""
-    for symbol in target.rows.query.symbols:
+    for symbol in target.rows.query.present:
         bounds = bounds_of(target.rows, symbol)
         for attribute, bound, word in (
             ("at_least", bounds.at_least, "AT LEAST"),
