@@ -2,9 +2,10 @@
 
 A match that has triggered is judged by what is known of the absent symbol. If some interval of it is
 certain to satisfy a group, the match is dead. If none can any more, it is given. Else it is kept among
-those that are *awaited*, with the instant at which that may change without an event: these are a heap,
-so that time costs a step of it for each match that is due. At events, what is awaited is judged again
-only if an interval has begun or ended of which it may be decided.
+those that are *awaited*, with the instant at which that may change without an event: these are heaps,
+so that time costs a step of one for each match that is due. At events, a match is judged again only if
+an interval of an absent symbol begins or ends, or one of those that it has: whatever waits for such an end
+is in a heap of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from piestream.joins.records import (
     AbsentPair,
     AwaitedMatch,
     Program,
+    RingHeader,
     Scratch,
     Slot,
     Symbol,
@@ -34,7 +36,7 @@ from piestream.joins.records import (
 from piestream.joins.rings import grow_ring
 from piestream.relations import ALLEN, Relation
 
-__all__ = ["room_to_await", "settle"]
+__all__ = ["is_due", "n_awaited", "room_to_await", "settle"]
 
 _RELATIONS = int(sum(ALLEN))
 _BEFORE = int(Relation.BEFORE)
@@ -321,7 +323,7 @@ def _judge(judged: _Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -
         slot = judged.slot(s)
         last = min(last, _last_report(program.symbols[s], slot, program.shortest))
         if slot.end == OPEN:
-            match.open |= 1 << s
+            match.open |= program.judged & 1 << s
     verdict = _ABSENT
     due = INT64_MIN
     for number in range(program.n_absences):
@@ -335,69 +337,92 @@ def _judge(judged: _Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -
     return verdict
 
 
-# -- the heap --------------------------------------------------------------------------------------
-@kernel
-def _copy(partition: Partition, number: int, to: int) -> None:
-    """Copy an awaited match to another place."""
-    ring = partition.awaited_matches()
-    source = ring.slot(ring.head + number)
-    target = ring.slot(ring.head + to)
-    for word in range(partition.program.awaited_width):
-        target[word] = source[word]
+# -- the heaps -------------------------------------------------------------------------------------
+class _Heap(Record):
+    """Matches of a partition that are awaited, the first due on top. (What it is lies nowhere.)"""
 
+    partition: Carried[Partition]
+    which: Carried[
+        int
+    ]  # 0: of those all of whose intervals have ended, as far as groups say, 1: of others
 
-@kernel
-def _at(partition: Partition, number: int) -> AwaitedMatch:
-    """An awaited match by its place in the heap."""
-    ring = partition.awaited_matches()
-    return AwaitedMatch(ring.slot(ring.head + number))
+    @method
+    def header(self) -> RingHeader:
+        """The ring in which it lies, from its head on."""
+        return self.partition.rings[self.partition.program.awaited_ring + self.which]
 
+    @method
+    def count(self) -> int:
+        """How many matches it has."""
+        header = self.header()
+        return header.tail - header.head
 
-@kernel
-def _exchange(partition: Partition, one: int, other: int) -> None:
-    """Let two awaited matches change places."""
-    first = _at(partition, one)
-    second = _at(partition, other)
-    for word in range(partition.program.awaited_width):
-        kept = first[word]
-        first[word] = second[word]
-        second[word] = kept
+    @method
+    def at(self, number: int) -> AwaitedMatch:
+        """A match by its place."""
+        ring = self.partition.awaited_matches(self.which)
+        return AwaitedMatch(ring.slot(ring.head + number))
 
+    @method
+    def copy(self, number: int, to: int) -> None:
+        """Copy a match to another place."""
+        source = self.at(number)
+        target = self.at(to)
+        for word in range(self.partition.program.awaited_width):
+            target[word] = source[word]
 
-@kernel
-def _rise(partition: Partition, number: int) -> None:
-    """Let a match rise to where it belongs."""
-    while number:
-        above = (number - 1) >> 1
-        if _at(partition, above).due <= _at(partition, number).due:
-            return
-        _exchange(partition, above, number)
-        number = above
+    @method
+    def exchange(self, one: int, other: int) -> None:
+        """Let two matches change places."""
+        first = self.at(one)
+        second = self.at(other)
+        for word in range(self.partition.program.awaited_width):
+            kept = first[word]
+            first[word] = second[word]
+            second[word] = kept
 
+    @method
+    def sink(self, number: int) -> None:
+        """Let a match sink to where it belongs."""
+        count = self.count()
+        while True:
+            below = 2 * number + 1
+            if below >= count:
+                return
+            if below + 1 < count and self.at(below + 1).due < self.at(below).due:
+                below += 1
+            if self.at(number).due <= self.at(below).due:
+                return
+            self.exchange(number, below)
+            number = below
 
-@kernel
-def _sink(partition: Partition, number: int, count: int) -> None:
-    """Let a match sink to where it belongs among so many."""
-    while True:
-        below = 2 * number + 1
-        if below >= count:
-            return
-        if below + 1 < count and _at(partition, below + 1).due < _at(partition, below).due:
-            below += 1
-        if _at(partition, number).due <= _at(partition, below).due:
-            return
-        _exchange(partition, number, below)
-        number = below
+    @method
+    def add(self, match: AwaitedMatch) -> None:
+        """Add a match, for which there must be room."""
+        header = self.header()
+        header.tail += 1
+        number = self.count() - 1
+        target = self.at(number)
+        for word in range(self.partition.program.awaited_width):
+            target[word] = match[word]
+        while number:
+            above = (number - 1) >> 1
+            if self.at(above).due <= self.at(number).due:
+                return
+            self.exchange(above, number)
+            number = above
 
 
 @kernel
 def room_to_await(place: Words, program: Program, pool_array: Array, count: int) -> Array:
-    """The pool with room for so many awaited matches more, and one to judge."""
-    header = Partition(place, program, pointer(pool_array)).rings[program.awaited_ring]
-    while header.tail - header.head + count + 1 > header.capacity:
-        pool_array = grow_ring(header, pool_array, program.awaited_width)
-        header = Partition(place, program, pointer(pool_array)).rings[program.awaited_ring]
-    keep_alive(pool_array)
+    """The pool with room for so many awaited matches more in either heap."""
+    for which in range(1, -1, -1):
+        ring = program.awaited_ring + which
+        header = Partition(place, program, pointer(pool_array)).rings[ring]
+        while header.tail - header.head + count > header.capacity:
+            pool_array = grow_ring(header, pool_array, program.awaited_width)
+        count += header.tail - header.head
+        keep_alive(pool_array)
     return pool_array
 
 
@@ -406,18 +431,22 @@ def is_due(partition: Partition, scratch: Scratch, time: int) -> bool:
     """Whether anything is to be judged at an instant."""
     if scratch.n_matches:
         return True
-    header = partition.rings[partition.program.awaited_ring]
-    if header.head == header.tail:
+    if not _Heap(partition, partition, 0).count() and not _Heap(partition, partition, 1).count():
         return False
     return partition.awaited().due <= time or scratch.absent_changed != 0
 
 
 @kernel
-def _judge_awaited(
-    judged: _Judged, scratch: Scratch, matches: Matches, number: int, floor: int
+def n_awaited(partition: Partition) -> int:
+    """How many matches are awaited."""
+    return _Heap(partition, partition, 0).count() + _Heap(partition, partition, 1).count()
+
+
+@kernel
+def _judge_again(
+    judged: _Judged, match: AwaitedMatch, scratch: Scratch, matches: Matches, floor: int
 ) -> int:
-    """Judge a match in the heap again; if it is given, it is written down."""
-    match = _at(judged.partition, number)
+    """Judge an awaited match again; if it is given, it is written down."""
     again = _Judged(match, judged.partition, match.ids, judged.future, judged.now, judged.closes)
     verdict = _judge(again, scratch, floor, match)
     if verdict == _ABSENT:
@@ -429,39 +458,44 @@ def _judge_awaited(
 
 
 @kernel
-def _take_due(judged: _Judged, scratch: Scratch, matches: Matches, time: int, floor: int) -> None:
+def _take_due(
+    judged: _Judged, which: int, scratch: Scratch, matches: Matches, time: int, floor: int
+) -> None:
     """Judge the matches that are due."""
-    partition = judged.partition
-    header = partition.rings[partition.program.awaited_ring]
-    while header.head < header.tail and _at(partition, 0).due <= time:
-        verdict = _judge_awaited(judged, scratch, matches, 0, floor)
-        count = header.tail - header.head
-        if verdict != _OPEN:
-            count -= 1
-            _copy(partition, count, 0)
-            header.tail -= 1
-        _sink(partition, 0, count)
+    heap = _Heap(judged, judged.partition, which)
+    while heap.count() and heap.at(0).due <= time:
+        if _judge_again(judged, heap.at(0), scratch, matches, floor) != _OPEN:
+            heap.copy(heap.count() - 1, 0)
+            heap.header().tail -= 1
+        heap.sink(0)
 
 
 @kernel
-def _judge_changed(judged: _Judged, scratch: Scratch, matches: Matches, floor: int) -> None:
+def _judge_changed(
+    judged: _Judged, which: int, scratch: Scratch, matches: Matches, floor: int
+) -> None:
     """Judge the matches of which something is new."""
-    partition = judged.partition
-    header = partition.rings[partition.program.awaited_ring]
-    of_absent = scratch.absent_changed & partition.program.absent
-    count = header.tail - header.head
+    heap = _Heap(judged, judged.partition, which)
+    known = _Heap(judged, judged.partition, 0)
+    of_absent = scratch.absent_changed & judged.partition.program.absent
     kept = 0
-    for number in range(count):
+    for number in range(heap.count()):
+        match = heap.at(number)
         verdict = _OPEN
-        if of_absent or _at(partition, number).open & scratch.absent_changed:
-            verdict = _judge_awaited(judged, scratch, matches, number, floor)
-        if verdict == _OPEN:
+        if of_absent or match.open & scratch.absent_changed:
+            verdict = _judge_again(judged, match, scratch, matches, floor)
+        else:
+            scratch.visits += 1
+        if verdict == _OPEN and which and not match.open:
+            known.add(match)
+        elif verdict == _OPEN:
             if kept < number:
-                _copy(partition, number, kept)
+                heap.copy(number, kept)
             kept += 1
+    header = heap.header()
     header.tail = header.head + kept
     for number in range(kept >> 1, -1, -1):
-        _sink(partition, number, kept)
+        heap.sink(number)
 
 
 @kernel
@@ -471,38 +505,37 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     There must be room for all of them among the matches, and among those that are awaited.
     """
     program = partition.program
-    header = partition.rings[program.awaited_ring]
     n_others = 0
     for number in range(program.n_absences):
         absence = program.absences[number]
         n_others = max(n_others, absence.pair_end - absence.pair)
-    room_array = np.empty(future_words(n_others), np.int64)
-    room = pointer(room_array)
+    room_array = np.empty(future_words(n_others) + program.awaited_width, np.int64)
+    match = AwaitedMatch(pointer(room_array))
+    future = at_word(match, program.awaited_width)
     closes = scratch.closing != 0
     now = time + 1 if closes else time  # where the instant lies: see `Closing`
-    judged = _Judged(room, partition, room, room, now, closes)
+    judged = _Judged(match, partition, match.ids, future, now, closes)
     found = scratch.n_matches
-    if header.head < header.tail:
-        if scratch.absent_changed:
-            _judge_changed(judged, scratch, matches, floor)
-        _take_due(judged, scratch, matches, now, floor)
+    for which in range(2):
+        if scratch.absent_changed & (NONE if which else program.absent):
+            _judge_changed(judged, which, scratch, matches, floor)
+        _take_due(judged, which, scratch, matches, time, floor)
     given = 0
     n = matches.n_symbols
     for number in range(found):
-        match = _at(partition, header.tail - header.head)
         for s in range(n):
-            match.ids[s] = matches[number * n + s]
-        new = _Judged(room, partition, match.ids, room, now, closes)
-        verdict = _judge(new, scratch, floor, match)
+            match.ids[s] = 0 if program.absent >> s & 1 else matches[number * n + s]
+        verdict = _judge(judged, scratch, floor, match)
         if verdict == _ABSENT:
             matches.copy(number, given, 1)
             given += 1
         elif verdict == _OPEN:
-            header.tail += 1
-            _rise(partition, header.tail - header.head - 1)
+            _Heap(match, partition, int(match.open != 0)).add(match)
     matches.copy(found, given, scratch.n_matches - found)
     scratch.n_matches += given - found
     partition.awaited().due = INT64_MAX
-    if header.head < header.tail:
-        partition.awaited().due = _at(partition, 0).due
+    for which in range(2):
+        heap = _Heap(match, partition, which)
+        if heap.count():
+            partition.awaited().due = min(partition.awaited().due, heap.at(0).due)
     keep_alive(room_array)

@@ -23,7 +23,7 @@ from piestream.compiled.records import (
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.absences import is_due, room_to_await, settle
+from piestream.joins.absences import is_due, n_awaited, room_to_await, settle
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.bridges import apply_bridged, held_before, lasting, latest_ceased
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
@@ -529,7 +529,7 @@ def detect(
                     partition = Partition(place, program, pool)
                     used = scratch.n_matches * n
                     growing[_MATCHES] = ensure_capacity(
-                        growing[_MATCHES], used, partition.rings[program.awaited_ring].tail * n
+                        growing[_MATCHES], used, n_awaited(partition) * n
                     )
                     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
                     floor = partition.floor_at(time)

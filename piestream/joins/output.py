@@ -166,11 +166,13 @@ def _await_completion(
     number = waiting.take()
     match = waiting.match(number)
     n_open = 0
-    for place in range(program.n_present):
-        s = program.sort_order[place]
+    for s in range(program.n_symbols):
+        match.starts()[s] = 0
+        match.links()[s] = NONE
+        if program.absent >> s & 1:
+            continue
         slot = partition.ring(s).slot(ids[s])
         match.starts()[s] = slot[program.start_instant]
-        match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = partition.row_number(s, ids[s])
         end = slot[program.end_instant]

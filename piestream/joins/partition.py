@@ -144,9 +144,10 @@ class Partition(Record):
         return Awaited(at_word(self, self.program.absences_at))
 
     @method
-    def awaited_matches(self) -> Ring:
-        """The matches of which an absence is not decided yet: a heap, from the first id on."""
-        return Ring(self.rings[self.program.awaited_ring], self.pool, self.program.awaited_width)
+    def awaited_matches(self, which: int) -> Ring:
+        """One of the two heaps of matches of which an absence is not decided yet (absences.py)."""
+        ring = self.rings[self.program.awaited_ring + which]
+        return Ring(ring, self.pool, self.program.awaited_width)
 
     @method
     def next_instant(self) -> int:

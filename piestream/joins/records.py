@@ -503,7 +503,7 @@ class Program(Record):
     absences: Table[Absence]
     absent_pairs: Table[AbsentPair]
     absences_at: int  # the partition's words of Awaited, or NONE
-    awaited_ring: int  # the partition's ring of matches of which an absence is not decided, or NONE
+    awaited_ring: int  # the first of the partition's two rings of matches awaited, or NONE
     awaited_width: int  # of an AwaitedMatch
     judged: int  # symbols (as bits) of which an absence may be decided when their intervals change
 

@@ -192,7 +192,7 @@ class _Compiler:
         for number in self._named_edges():
             self.constraints.append(self._naming_constraint(number))
         absences, absent_pairs = self._absences()
-        self.n_rings += bool(self.query.limits.once_per) + bool(absences)
+        self.n_rings += bool(self.query.limits.once_per) + 2 * bool(absences)
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
@@ -687,7 +687,7 @@ class _Compiler:
         apart = [] if one_an_event else once
         return {
             "given_at": at if limits else NONE,
-            "given_ring": self.n_rings - 1 - bool(self.absent) if once else NONE,
+            "given_ring": self.n_rings - 1 - 2 * bool(self.absent) if once else NONE,
             "given_width": records.GivenMatch.size + 2 * len(once),
             "given_kept": min(
                 (self.symbols[s]["kept"] for s in once if not self.symbols[s]["kept_from"]),
@@ -786,7 +786,7 @@ class _Compiler:
             absences=absences,
             absent_pairs=absent_pairs,
             absences_at=absences_at if absences else NONE,
-            awaited_ring=self.n_rings - 1 if absences else NONE,
+            awaited_ring=self.n_rings - 2 if absences else NONE,
             awaited_width=records.AwaitedMatch.size + len(symbols),
             judged=_bits(
                 {pair[records.AbsentPair.offset("symbol")] for pair in absent_pairs} | self.absent
