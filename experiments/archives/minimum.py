@@ -29,8 +29,10 @@ QUERIES = {
     "with a value": f"{_HEAD} f AS speed > 60 PATTERN b before; overlaps f WITHIN 20 "
     "RETURN AVG(f.heat) AS heat, b.ts",
     "window of several pages": f"{_HEAD} f AS speed > 78 PATTERN b before f WITHIN 1200",
-    "value of a run that is long": f"{_HEAD} f AS heat > -99 PATTERN b during f WITHIN 100000 "
+    "maximum of a run that is long": f"{_HEAD} f AS heat > -99 PATTERN b during f WITHIN 100000 "
     "RETURN MAX(f.speed) AS top",
+    "average of a run that is long": f"{_HEAD} f AS heat > -99 PATTERN b during f WITHIN 100000 "
+    "RETURN AVG(f.speed) AS mean",
     "row pattern": "FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(B.ts) AS b, LAST(F.ts) AS f "
     "PATTERN (B+ X{0,5} F) WITHIN 20 DEFINE B AS brake > 8, F AS speed > 66)",
 }  # fmt: skip

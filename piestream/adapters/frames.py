@@ -75,6 +75,9 @@ _INSTEAD = {
     "ndarray": "pl.DataFrame(array, schema=[names of columns]) is one",
     "Series": "an event is a dict: series.to_dict() of a pandas row",
     "bytes": "an event is a dict: json.loads(text) of JSON",
+    "Archive": "query.run(archive) reads what it needs; elsewhere give its rows, archive.scan().collect(), "
+    "or some of them, archive.scan().filter(…).collect()",
+    "SparkArchive": "query.run takes it; elsewhere give rows, archive.scan().collect()",
 }
 
 

@@ -199,8 +199,9 @@ class Archive:
         return Pages(
             schema, tuple(self.files), pl.concat([nothing, *tables], rechunk=True),
             manifest.time, manifest.key,
-            load_filters=lambda: pl.concat([pl.DataFrame(), *map(store.filters, manifest.files)],
-                                           how="diagonal"),
+            load_filters=lambda: pl.concat(
+                [pl.DataFrame(), *map(store.filters, manifest.files)], how="diagonal"
+            ),
         )  # fmt: skip
 
     def refresh(self) -> Archive:
@@ -220,13 +221,36 @@ class Archive:
             self._become(self._store.manifest())
         return self
 
+    def renewed(self) -> Archive:
+        """The archive itself, which takes notice of what others have written if files of its own are gone.
+
+        Raises
+        ------
+        ArchiveError
+            A file is missing that the archive names by then.
+
+        >>> import tempfile, piestream as ps
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lake = ps.archive(folder, time="ts")
+        ...     added = lake.append([{"ts": 1, "x": 5}])
+        ...     _ = ps.archive(folder).retain(since=2)
+        ...     lake.rows, lake.renewed().rows
+        (1, 0)
+        """
+        if not all(path.exists() for path in self.files):
+            self.refresh()
+            with missing_files_told(self.path):
+                for path in self.files:
+                    path.stat()
+        return self
+
     def _become(self, manifest: Manifest) -> None:
         if manifest != self._manifest:
             self._manifest = manifest
             self._pages = None
 
     def scan(self) -> pl.LazyFrame:
-        """All rows as a lazy Polars frame.
+        """All rows as a lazy Polars frame, which is to be collected before others replace files.
 
         >>> import tempfile, piestream as ps
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +260,7 @@ class Archive:
         2
         12
         """
-        if not self.files:
+        if not self.renewed().files:
             return pl.LazyFrame(schema=self.schema)
         return self.pages.scan() if self._store is None else scanned(self.files, {})
 

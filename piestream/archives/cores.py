@@ -41,11 +41,15 @@ def later(times: Words, length: int) -> Words:
 
 @dataclass(frozen=True)
 class Core:
-    """Reports from ``first`` to ``last`` in the partitions of some cells, both ends included."""
+    """Reports from ``first`` to ``last`` in the partitions of some cells, both ends included.
+
+    No interval of a match that is reported then starts before ``start``.
+    """
 
     cells: tuple[int, int]
     first: int
     last: int
+    start: int
 
 
 @dataclass(frozen=True)
@@ -147,30 +151,53 @@ def _canonical(keys: pl.Series) -> pl.Series:
 
 
 def cores_of(
-    holds: Sequence[Flags], firsts: Words, lasts: Words, window: int, ranges: KeyRanges | None
+    holds: Sequence[Flags],
+    earliest: Sequence[Flags] | None,
+    firsts: Words,
+    lasts: Words,
+    window: int,
+    ranges: KeyRanges | None,
 ) -> list[Core]:
     """Where all symbols can have intervals, of which it is given on which pages each can hold.
 
+    ``earliest`` are the pages of the symbols one of which starts first in every match, if that is known.
     The cores of one cell lie further apart than the window.
     """
     ends = later(lasts, window)
     rare = holds[0]
     cells = [(NULL_CELL, INT64_MAX)] if ranges is None else _cells(ranges, rare)
-    found: list[tuple[tuple[int, int], Spans]] = []
+    found: list[tuple[tuple[int, int], Spans, Words]] = []
     for cell in cells:
-        here = None if ranges is None else ranges.reach(cell)
+        here = np.ones(len(rare), np.bool_) if ranges is None else ranges.reach(cell)
         spans = _allowed(holds, firsts, ends, here).bridged(window)
         if not len(spans.firsts):
             continue
+        starts = later(spans.firsts, -window)
+        if earliest is not None:
+            starts = _held_from(starts, [pages & here for pages in earliest], firsts, lasts)
         if found and found[-1][0][1] == cell[0] - 1 and _same(found[-1][1], spans):
-            found[-1] = ((found[-1][0][0], cell[1]), spans)
+            starts = np.minimum(starts, found[-1][2])
+            found[-1] = ((found[-1][0][0], cell[1]), spans, starts)
         else:
-            found.append((cell, spans))
+            found.append((cell, spans, starts))
     return [
-        Core(cell, int(first), int(last))
-        for cell, spans in found
-        for first, last in zip(spans.firsts, spans.lasts, strict=True)
+        Core(cell, int(first), int(last), int(start))
+        for cell, spans, starts in found
+        for first, last, start in zip(spans.firsts, spans.lasts, starts, strict=True)
     ]
+
+
+def _held_from(times: Words, holds: Sequence[Flags], firsts: Words, lasts: Words) -> Words:
+    """For each time the first one from then on at which one of some symbols can hold."""
+    found = np.full(len(times), INT64_MAX)
+    for chosen in holds:
+        if chosen.any():
+            spans = Spans.of(firsts[chosen], lasts[chosen])
+            place = np.searchsorted(spans.lasts, times)
+            some = place < len(spans.lasts)
+            following = np.maximum(spans.firsts[place[some]], times[some])
+            found[some] = np.minimum(found[some], following)
+    return np.where(found == INT64_MAX, times, found)
 
 
 def _cells(ranges: KeyRanges, rare: Flags) -> list[tuple[int, int]]:
@@ -185,11 +212,11 @@ def _cells(ranges: KeyRanges, rare: Flags) -> list[tuple[int, int]]:
     return [(NULL_CELL, NULL_CELL), *cells] if ranges.nulls[rare].any() else cells
 
 
-def _allowed(holds: Sequence[Flags], firsts: Words, ends: Words, here: Flags | None) -> Spans:
+def _allowed(holds: Sequence[Flags], firsts: Words, ends: Words, here: Flags) -> Spans:
     """The times at which every symbol allows a report."""
     found: Spans | None = None
     for pages in holds:
-        chosen = pages if here is None else pages & here
+        chosen = pages & here
         if not chosen.any():
             return Spans(np.zeros(0, np.int64), np.zeros(0, np.int64))
         spans = Spans.of(firsts[chosen], ends[chosen])

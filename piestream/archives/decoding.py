@@ -1,8 +1,8 @@
 """Of the pages that are read only those columns are decoded that something depends on.
 
 Where statistics decide a predicate on a page, its columns are not decoded there for it; those that RETURN
-or WHERE read of an interval only where there can be one. A page on which all predicates are decided, and
-of which nothing else is read, is not decoded at all: the row at which it begins stands for it.
+or WHERE read of an interval only where there can be one. Quiet pages are not decoded at all; some are found
+to be quiet when the page before has been.
 """
 
 from __future__ import annotations
@@ -15,13 +15,8 @@ import polars as pl
 
 from piestream.archives.costs import GAP
 from piestream.archives.pages import Pages, Words, stretches
-from piestream.archives.statistics import (
-    HIGHEST,
-    LOWEST,
-    MISSING,
-    as_seen,
-    has_exact_bounds,
-)
+from piestream.archives.quiet import QuietPages, pages_of_symbols
+from piestream.archives.statistics import as_seen
 from piestream.archives.verdicts import Flags, Verdict
 from piestream.engine.projection import PREDICATE, Projection
 from piestream.expressions.columns import column_named, columns_named
@@ -60,6 +55,7 @@ class Decoder:
         #: Which columns of which pages have been decoded.
         self.decoded = np.zeros((len(pages), len(self.columns)), np.bool_)
         self.is_decided = [verdict.always_holds | ~verdict.can_hold for verdict in verdicts]
+        self.quiet = QuietPages(pages, binding, verdicts)
 
     @property
     def key(self) -> str | None:
@@ -86,43 +82,35 @@ class Decoder:
                 found[:, self.columns_of[column]] |= pages
         return found
 
-    @cached_property
+    @property
     def is_quiet(self) -> Flags:
-        """Which pages have nothing that their first row does not have, of one partition each."""
-        nothing = np.zeros(len(self.pages), np.bool_)
-        query, pages = self.binding.query, self.pages
-        times = pages.times(self.binding.time.name)
-        if self.keeps_rows or times is None:
-            return nothing
-        if not pages.has_exact_bounds or not _only_changes_count(query):
-            return nothing
-        if self.binding.time.name != pages.time:
-            return nothing
-        found: Flags = ~nothing
-        for is_decided in self.is_decided:
-            found &= is_decided
-        for read in _values_read(query, self.verdicts).values():
-            found &= ~read
-        for key in query.partition_by:
-            found &= self._has_one_key(key)
-        if not set(pages.keys) <= set(query.partition_by):
-            return nothing  # rows of one partition lie in another order than that of time
-        return found & ~_in_overlapping_files(pages, *times)
-
-    def _has_one_key(self, name: str) -> Flags:
-        """Which pages have one value of a key, and which it is is known."""
-        table, dtype = self.pages.table, self.pages.schema[name]
-        nothing = np.zeros(len(table), np.bool_)
-        if LOWEST + name not in table.columns or not has_exact_bounds(dtype) or dtype.is_float():
-            return nothing
-        is_one = (pl.col(LOWEST + name) == pl.col(HIGHEST + name)) & (pl.col(MISSING + name) == 0)
-        return table.select(is_one.fill_null(False)).to_series().to_numpy().copy()
+        """Which pages are not decoded: statistics tell all that counts of them."""
+        return self.quiet.nothing if self.keeps_rows else self.quiet.is_quiet
 
     def read(self, wanted: Words) -> tuple[pl.DataFrame, Words]:
         """The rows of some pages, in their order, and how many of them each page has."""
+        if self.keeps_rows:
+            return self._read(wanted)
+        waiting = wanted[self.quiet.waits[wanted] & np.isin(wanted - 1, wanted)]
+        if not len(waiting):
+            return self._read(wanted)
+        sure = np.setdiff1d(wanted, waiting)
+        rows, counts = self._read(sure)
+        last_rows = (np.cumsum(counts) - 1)[np.searchsorted(sure, waiting - 1)]
+        is_unchanged = np.ones(len(waiting), np.bool_)
+        for number, verdict in enumerate(self.verdicts):
+            held = rows[f"{PREDICATE}{number}"].fill_null(False).to_numpy()[last_rows]
+            is_unchanged &= held == verdict.always_holds[waiting]
+        self.quiet.settle(waiting, is_unchanged)
+        more, more_counts = self._read(waiting)
+        pages, counts = np.concatenate((sure, waiting)), np.concatenate((counts, more_counts))
+        order = np.argsort(np.repeat(pages, counts), kind="stable")
+        return pl.concat([rows, more])[order], counts[np.argsort(pages)]
+
+    def _read(self, wanted: Words) -> tuple[pl.DataFrame, Words]:
         is_quiet = self.is_quiet[wanted]
         frames = [self._quiet_rows(wanted[is_quiet]), *self._decoded(wanted[~is_quiet])]
-        counts = np.where(is_quiet, 1, self.pages.rows[wanted])
+        counts = np.where(is_quiet, self.quiet.rows_each, self.pages.rows[wanted])
         raw = pl.concat(frames)
         if is_quiet.any():
             raw = raw[_places(is_quiet, counts)]
@@ -177,14 +165,9 @@ class Decoder:
 
     def _quiet_rows(self, pages: Words) -> pl.DataFrame:
         """The rows that stand for pages that are not decoded."""
-        schema = self.pages.schema
         if not len(pages):
-            return pl.DataFrame(schema={name: schema[name] for name in self.columns})
-        known = (*self.binding.query.partition_by, self.binding.time.name)
-        first = [
-            pl.col(LOWEST + name).cast(schema[name]).alias(name) for name in dict.fromkeys(known)
-        ]
-        return self._with_all_columns(self.pages.table[pages].select(first))
+            return pl.DataFrame(schema={name: self.pages.schema[name] for name in self.columns})
+        return self._with_all_columns(self.quiet.rows(pages))
 
     def _known_bits(self, rows: pl.DataFrame, pages: Words, counts: Words) -> list[pl.Series]:
         """The predicates that statistics decide on some of the pages."""
@@ -207,9 +190,12 @@ class Decoder:
 
 def _places(is_quiet: Flags, counts: Words) -> Words:
     """Where the rows of each page are, if those of quiet pages come before all others."""
-    n_quiet = int(is_quiet.sum())
-    lengths = np.where(is_quiet, 0, counts)
-    firsts = np.where(is_quiet, np.cumsum(is_quiet) - 1, n_quiet + np.cumsum(lengths) - lengths)
+    of_quiet, of_others = np.where(is_quiet, counts, 0), np.where(is_quiet, 0, counts)
+    firsts = np.where(
+        is_quiet,
+        np.cumsum(of_quiet) - of_quiet,
+        int(of_quiet.sum()) + np.cumsum(of_others) - of_others,
+    )
     places: Words = np.arange(int(counts.sum())) + np.repeat(
         firsts - (np.cumsum(counts) - counts), counts
     )
@@ -221,47 +207,13 @@ def _values_read(query: Query, verdicts: Sequence[Verdict]) -> dict[str | None, 
 
     None is the number of rows.
     """
-    distinct = {predicate: n for n, predicate in enumerate(
-        dict.fromkeys(symbol.predicate for symbol in query.symbols)
-    )}  # fmt: skip
-    number_of = {symbol.name: distinct[symbol.predicate] for symbol in query.symbols}
+    can_hold = pages_of_symbols(query, verdicts)
     found: dict[str | None, Flags] = {}
     for item in query.items:
         if isinstance(item, Aggregate | Value):
-            pages = verdicts[number_of[item.symbol]].can_hold
+            pages = can_hold[item.symbol]
             if query.symbol(item.symbol).bridging is not None:
                 pages = np.ones_like(pages)  # what lies between two runs counts too
             known = found.get(item.column)
             found[item.column] = pages if known is None else known | pages
-    return found
-
-
-def _only_changes_count(query: Query) -> bool:
-    """Whether nothing depends on events at which no predicate changes."""
-    return (
-        query.rows is None
-        and query.streams[0].max_gap is None
-        and not any(constraint.distances for constraint in query.constraints)
-        and all(
-            symbol.at_least is None and symbol.at_most is None and symbol.bridging is None
-            and symbol.at_least_events is None and symbol.at_most_events is None
-            and not symbol.predicate.reads_the_past
-            for symbol in query.symbols
-        )
-    )  # fmt: skip
-
-
-def _in_overlapping_files(pages: Pages, firsts: Words, lasts: Words) -> Flags:
-    """Which pages are of files that have times in common with another one."""
-    files = np.unique(pages.files)
-    starts = np.searchsorted(pages.files, files)
-    low, high = np.minimum.reduceat(firsts, starts), np.maximum.reduceat(lasts, starts)
-    order = np.argsort(low, kind="stable")
-    low, high = low[order], high[order]
-    touches = np.zeros(len(files), np.bool_)
-    touches[1:] = np.maximum.accumulate(high)[:-1] >= low[1:]
-    touches[:-1] |= high[:-1] >= low[1:]
-    overlaps = np.zeros(len(files), np.bool_)
-    overlaps[order] = touches
-    found: Flags = np.repeat(overlaps, np.diff(np.append(starts, len(pages.files))))
     return found

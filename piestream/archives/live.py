@@ -19,7 +19,8 @@ from piestream.adapters.run import inputs_result, run
 from piestream.archives.archive import Archive, archive
 from piestream.archives.live_reach import fault_of
 from piestream.archives.live_run import found_by_regions, reads_regions
-from piestream.archives.live_stream import LiveStream, Sources
+from piestream.archives.live_sources import Sources
+from piestream.archives.live_stream import LiveStream
 from piestream.engine.combined import CombinedStream
 from piestream.errors import ArchiveError, ResultWarning, SchemaError
 from piestream.expressions.columns import column_named, columns_named

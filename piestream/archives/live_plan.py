@@ -10,7 +10,7 @@ unit is a row of a region in a query of intervals, and what else costs how much 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -26,12 +26,14 @@ from piestream.errors import StreamError
 from piestream.language.live_plan import LivePlan
 from piestream.plan.binding import Binding
 
-__all__ = ["Choice", "Costs", "Sample", "choose"]
+__all__ = ["LEAST_ROWS", "ROWS_BETWEEN", "Choice", "Costs", "Sample", "choose"]
 
 #: So many of the archive's latest rows say what there is to expect.
 _SAMPLE_ROWS = 1 << 11
 #: Fewer say nothing.
-_LEAST_ROWS = 1 << 8
+LEAST_ROWS = 1 << 8
+#: A session chooses again after so many rows, or once its archives have twice as many.
+ROWS_BETWEEN = 1 << 20
 #: What a row of a region costs a pattern of rows, if it costs 1 in a query of intervals; one with a memory.
 _ROW_PATTERN, _WITH_MEMORY = 4.0, 20.0
 #: What each row costs that comes, whatever is done with it; and to hold it for regions of a live stream.
@@ -75,6 +77,10 @@ class Choice:
     why: str
     costs: Costs | None = None
 
+    def does_as(self, other: Choice) -> bool:
+        """Whether two choices are of the same plan, for whatever reasons."""
+        return replace(self, why="", costs=None) == replace(other, why="", costs=None)
+
     @property
     def lazy_live(self) -> bool:
         """Whether live matches are looked for only around those in archives."""
@@ -111,7 +117,8 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
     """The plan that a query follows; ``forced_lazy_live`` is how a stored state was left."""
     archived = tuple(sorted(sample.archived))
     far = tuple(n for n in archived if not sample.reaches[n].is_local)
-    may_be_lazy = all(sample.reaches[n].is_local for n in sample.live)
+    may_be_lazy = forced_lazy_live is not False
+    may_be_lazy &= all(sample.reaches[n].is_local for n in sample.live)
     order: str = plan.order
     cache, why, costs = plan.cache, "it was asked for", None
     if forced_lazy_live is not None and (order == "archive-first") != forced_lazy_live:
@@ -122,8 +129,9 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
         why = "matches in the live streams depend on all rows before"
     if order == "auto" or cache is None:
         costs = _costs(sample)
+        was_open = order == "auto"
         order, cache, said = _cheapest(costs, order, cache, may_be_lazy)
-        why = said if plan.order == "auto" and forced_lazy_live is None else why
+        why = said if was_open else why
     if far and order == "live-first":
         names = ", ".join(str(sample.union.binding.parts[n].source.name) for n in far)
         why += f"; matches of {names} depend on all rows before and are looked for everywhere"
@@ -163,7 +171,7 @@ def _cheapest(
 def _costs(sample: Sample) -> Costs | None:
     """What each plan would have cost over the latest rows of the archive."""
     rows = sample.latest_rows()
-    if rows is None or len(rows) < _LEAST_ROWS:
+    if rows is None or len(rows) < LEAST_ROWS:
         return None
     (live,), (past,) = sample.live, sample.archived
     matches = {}

@@ -15,7 +15,7 @@ from piestream.language.options import RunOptions
 from piestream.language.parts import Constraint, Emit, Source, Symbol, Where, part_of
 from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
 from piestream.language.windows import all_windows
-from piestream.plan.binding import Binding
+from piestream.plan.binding import Binding, query_ticks
 
 __all__ = [
     "PartReach",
@@ -39,7 +39,7 @@ class PartReach:
     is_local: bool
     rows: int = 0
     ticks: int = 0
-    has_gap: bool = False
+    has_deadlines: bool = False  # whether time alone ends what is open
 
 
 def part_reach(binding: Binding) -> PartReach:
@@ -48,15 +48,18 @@ def part_reach(binding: Binding) -> PartReach:
         binding.query,
         streams=tuple(replace(s, archive=False, path=None) for s in binding.query.streams),
     )
-    has_gap = any(stream.max_gap is not None for stream in query.streams)
+    has_deadlines = any(stream.max_gap is not None for stream in query.streams)
+    has_deadlines |= any(symbol.bridging is not None for symbol in query.symbols)
     if query.limits or not _is_known(query, _INSIDE):  # what is given depends on all that was
-        return PartReach(False, has_gap=has_gap)
+        return PartReach(False, has_deadlines=has_deadlines)
     if query.rows is not None:
         return _row_reach(query, query.rows, binding)
     found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())
     if found is None:
-        return PartReach(False, has_gap=has_gap)
-    return PartReach(True, found.rows, found.ticks, has_gap)
+        return PartReach(False, has_deadlines=has_deadlines)
+    bridges = query_ticks(query, binding.time).bridging
+    before = max((bridge for bridge in bridges if bridge is not None), default=0)
+    return PartReach(True, found.rows, found.ticks + before, has_deadlines)
 
 
 def _row_reach(query: Query, rows: RowPattern, binding: Binding) -> PartReach:
@@ -97,6 +100,7 @@ _AROUND: Mapping[type, frozenset[str]] = {
 }  # fmt: skip
 _INSIDE: Mapping[type, frozenset[str]] = {
     **_AROUND,
+    Symbol: _SYMBOL | {"bridging"},
     Source: frozenset({"name", "path", "archive", "order_by", "time_unit", "max_gap"}),
 }
 
@@ -130,7 +134,7 @@ def regions_fault(query: Query) -> Fault | None:
             return (
                 where,
                 f"the query {stream.name} cannot be worked on where an archive is read as rows come: it has "
-                "BRIDGING, a second column in ORDER BY, or what else depends on more than times",
+                "a second column in ORDER BY, or what else depends on more than times",
                 "query.run() over frames takes it",
             )
         live += not inner.reads_archives
@@ -169,12 +173,6 @@ def fault_of(query: Query) -> Fault | None:
                 "may change"
             ),
             "leave them out, or take the first rows of the result",
-        )
-    if query.emit is Emit.BOTH:
-        return (
-            None,
-            "EMIT ON BOTH is not possible beside an archive",
-            ("the intervals of queries in brackets have ended: leave it out"),
         )
     return None
 

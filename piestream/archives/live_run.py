@@ -10,7 +10,8 @@ import polars as pl
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.archives.live_reach import regions_fault
 from piestream.archives.live_rows import projected
-from piestream.archives.live_stream import LiveStream, Sources, inner_of, part_key
+from piestream.archives.live_sources import Sources, inner_of, part_key
+from piestream.archives.live_stream import LiveStream
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.combined import Frames, inner_results
 from piestream.engine.projection import TIME

@@ -7,21 +7,21 @@ the engine over all intervals of the last window: so each call sees the archive 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack
 
 import numpy as np
 import polars as pl
 
-from piestream.archives.archive import Archive
 from piestream.archives.live_parts import RegionPart
-from piestream.archives.live_plan import Choice, Sample, choose
+from piestream.archives.live_plan import LEAST_ROWS, ROWS_BETWEEN, Choice, Sample, choose
 from piestream.archives.live_reach import RelativeBounds, part_reach, relative_bounds
 from piestream.archives.live_regions import Regions
 from piestream.archives.live_rows import ALL, ArchivedRows, held_schema, projected
+from piestream.archives.live_sources import Sources, inner_of, live_parts, part_key
 from piestream.archives.live_store import RowStore
 from piestream.compiled.constants import INT64_MIN
 from piestream.copies import copied_but
@@ -34,23 +34,10 @@ from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import END, START, STREAM
 from piestream.engine.validation import damaged
-from piestream.language.live_plan import LivePlan
 from piestream.language.options import AtEnd, Ties
-from piestream.plan.binding import Binding, Part, input_key
+from piestream.plan.binding import Binding
 
-__all__ = ["LiveStream", "Sources", "inner_of", "part_key"]
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Where the rows of archives come from, by the names of the inputs, and how it is gone about."""
-
-    archives: Mapping[str, Archive]
-    converted: Callable[[str, pl.DataFrame], pl.DataFrame]
-    plan: LivePlan
-
-    def __deepcopy__(self, memo: object) -> Sources:
-        return self  # it never changes
+__all__ = ["LiveStream"]
 
 
 class LiveStream(CombinedStream):
@@ -58,7 +45,7 @@ class LiveStream(CombinedStream):
 
     def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
         super().__init__(binding, **options)
-        self.live = _live_parts(binding)
+        self.live = live_parts(binding)
         self.reaches = {
             number: part_reach(part.inner)
             for number, part in enumerate(binding.parts)
@@ -77,9 +64,11 @@ class LiveStream(CombinedStream):
         self._stored_lazy_live: bool | None = None
         self._new: Mapping[int, pl.DataFrame] = {}
         self._recent: int | None = None
+        self._sample: Sample | None = None
+        self._rows_then = self._rows_since = 0  # when the plan was chosen, and since then
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
-        live = _live_parts(self.binding)
+        live = live_parts(self.binding)
         return {n: stream for n, stream in super()._open_inner(options).items() if n in live}
 
     # -- opening ----------------------------------------------------------------------------------
@@ -93,11 +82,12 @@ class LiveStream(CombinedStream):
             for number, one in inner.items()
             if number not in self.live
         }
-        sample = Sample(
+        self._sample = Sample(
             self._union, frozenset(self.live), self.reaches, self.detector.window, inner, archived,
             self._as_part,
         )  # fmt: skip
-        self.choice = choice = choose(sources.plan, sample, self._stored_lazy_live)
+        self.choice = choice = choose(sources.plan, self._sample, self._stored_lazy_live)
+        self._rows_then = self._rows_archived
         for number, one in inner.items():
             if number in self.live and not choice.lazy_live:
                 continue
@@ -107,6 +97,35 @@ class LiveStream(CombinedStream):
         if recent is not None:
             unit = self.binding.time.nanoseconds_per_tick
             self._recent = recent.ticks(unit, "the recent buffer")
+
+    @property
+    def _rows_archived(self) -> int:
+        """How many rows the archives have, as far as this has been looked at."""
+        assert self._sample is not None
+        return sum(
+            0 if one.is_empty else one.archive.rows for one in self._sample.archived.values()
+        )
+
+    def _choose_again(self) -> None:
+        """Choose a plan by what there is now, if that may be another one.
+
+        Which side is held as rows cannot change; all else is found in the stores again.
+        """
+        plan, choice = self.sources.plan, self.choice
+        assert self._sample is not None
+        assert choice is not None
+        if plan.order != "auto" and plan.cache is not None:
+            return
+        rows = self._rows_archived
+        has_grown = rows >= max(2 * self._rows_then, LEAST_ROWS)
+        if not has_grown and self._rows_since < ROWS_BETWEEN:
+            return
+        self._rows_then, self._rows_since = rows, 0
+        again = choose(plan, self._sample, choice.lazy_live)
+        self.choice = again
+        if not again.does_as(choice):
+            for number, store in self.stores.items():
+                self._look_for(number, self._sample.inner[number], store)
 
     def _archived(self, number: int, inner: Binding) -> ArchivedRows:
         """The rows of the archive of a part."""
@@ -123,21 +142,28 @@ class LiveStream(CombinedStream):
 
     def _ask_for_regions(self, number: int, inner: Binding, archived: ArchivedRows | None) -> None:
         """Look for the matches of a part region by region, or everywhere beside an archive."""
-        choice, reach = self.choice, self.reaches[number]
-        assert choice is not None
+        reach = self.reaches[number]
         store = RowStore(Projection(inner), archived, reach.rows, reach.ticks, self.ties)
         if number in self._stored:
             store.add(self._stored.pop(number))
         self.stores[number] = store
-        caches = (choice.caches or number in choice.everywhere) and not reach.has_gap
-        ties: Ties = "error" if self.ties == "error" else "first"
-        self.parts[number] = RegionPart(number, self._union, inner, store, ties, caches)
+        self._look_for(number, inner, store)
         self._judges[number] = ReorderBuffer(
             Projection(inner), self.ties, self.lateness, self.on_late
         )
 
+    def _look_for(self, number: int, inner: Binding, store: RowStore) -> None:
+        """Look for the matches of a part as it has been chosen; nothing is known of them yet."""
+        choice, reach = self.choice, self.reaches[number]
+        assert choice is not None
+        caches = (choice.caches or number in choice.everywhere) and not reach.has_deadlines
+        ties: Ties = "error" if self.ties == "error" else "first"
+        self.parts[number] = RegionPart(number, self._union, inner, store, ties, caches)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return copied_but(self, memo, on_results=self.on_results, sources=self.sources)
+        return copied_but(
+            self, memo, on_results=self.on_results, sources=self.sources, _sample=self._sample
+        )
 
     # -- rows in ----------------------------------------------------------------------------------
 
@@ -146,6 +172,8 @@ class LiveStream(CombinedStream):
     ) -> pl.DataFrame:
         """Process rows of inputs, given by their names."""
         with self.changes, self._unchanged_on_error():
+            self._choose_again()
+            self._rows_since += sum(map(len, frames.values()))
             new: dict[int, pl.DataFrame] = {}
             for number, store in self.stores.items():
                 key = part_key(inner_of(self.binding.parts[number]))
@@ -357,7 +385,7 @@ class LiveStream(CombinedStream):
     @staticmethod
     def stored_streams(binding: Binding, counters: Mapping[str, int]) -> set[int]:
         """The parts of which `export_parts` gives a stream of its own."""
-        return set() if counters[_LAZY_LIVE] else _live_parts(binding)
+        return set() if counters[_LAZY_LIVE] else live_parts(binding)
 
     def restore_parts(self, parts: list[pl.DataFrame | Stream], counters: dict[str, int]) -> None:
         """Take over what `export_parts` and `export_counters` gave, in a stream just restored."""
@@ -383,23 +411,3 @@ class LiveStream(CombinedStream):
 
 
 _FROM, _LATEST, _KEPT, _LAZY_LIVE = "from", "latest_rows", "kept", "lazy_live"
-
-
-def inner_of(part: Part) -> Binding:
-    """What a query in brackets is bound to."""
-    assert part.inner is not None, "all streams are queries in brackets"
-    return part.inner
-
-
-def part_key(inner: Binding) -> str:
-    """The name of the input that a query in brackets reads."""
-    return input_key(inner.query.streams[0])
-
-
-def _live_parts(binding: Binding) -> set[int]:
-    """The parts that read no archive."""
-    return {
-        number
-        for number, part in enumerate(binding.parts)
-        if part.inner is None or not part.inner.query.reads_archives
-    }

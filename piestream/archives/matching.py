@@ -124,9 +124,10 @@ def _longer(cores: Sequence[Core], waiting: Flags, step: int, window: int) -> li
     for cells in dict.fromkeys(core.cells for core in cores):
         own = np.array([core.cells == cells for core in cores])
         firsts = np.array([core.first for core in cores], np.int64)[own]
+        starts = {core.first: core.start for core in cores if core.cells == cells}
         spans = Spans.of(firsts, lasts[own]).bridged(window)
         found += [
-            Core(cells, int(first), int(last))
+            Core(cells, int(first), int(last), starts[int(first)])
             for first, last in zip(spans.firsts, spans.lasts, strict=True)
         ]
     return found

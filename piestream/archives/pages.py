@@ -47,7 +47,7 @@ class Pages:
     has_exact_bounds: bool = True  # whether bounds are values that are there
     #: Columns that stand in the names of folders, as in ``day=2026-03-01``.
     in_folders: Mapping[str, pl.DataType] = field(default_factory=dict)
-    #: Gives a table of filters, a row a page; see `piestream.archives.filters`.
+    #: Gives a table of filters, a row a page, which are NULL where there are none.
     load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
     #: What the files were when they were looked at, where they may be overwritten.
     identities: tuple[Identity, ...] = ()
@@ -108,7 +108,11 @@ class Pages:
     def filters(self) -> dict[str, list[bytes | None]]:
         """The filters of columns that have them, by their names."""
         loaded = self.load_filters()
-        return {name.removeprefix(FILTER): loaded[name].to_list() for name in loaded.columns}
+        return {
+            name.removeprefix(FILTER): loaded[name].to_list()
+            for name in loaded.columns
+            if name.startswith(FILTER)
+        }
 
     def may_have(self, name: str, value: Any) -> Flags | None:
         """On which pages a column may have a value; None if no filter says so."""

@@ -14,7 +14,7 @@ from piestream.archives.closer import of_pages, rows_of_rarest
 from piestream.archives.cores import Core, KeyRanges, cores_of, key_ranges
 from piestream.archives.decoding import Decoder
 from piestream.archives.pages import Pages
-from piestream.archives.reach import Reach, reach_of
+from piestream.archives.reach import Reach, earliest_symbols, reach_of
 from piestream.archives.row_reach import needed_pages
 from piestream.archives.selection import CORE, RESERVED, Selection
 from piestream.archives.verdicts import Flags, Verdict, verdicts
@@ -64,7 +64,9 @@ class ArchivePlan:
             return
         if query.partition_by:
             self.ranges = key_ranges(self.pages.table, query.partition_by[0], holds[0])
-        cores = self._closer(found, holds, cores_of(holds, *times, reach.window, self.ranges))
+        earliest = self._earliest_pages(found)
+        cores = cores_of(holds, earliest, *times, reach.window, self.ranges)
+        cores = self._closer(found, holds, earliest, cores)
         wanted = self.wanted(cores) & ~self.decoder.is_quiet
         if self.is_together and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
             return
@@ -76,8 +78,9 @@ class ArchivePlan:
         return self.selection().wanted(*cores)
 
     def _closer(
-        self, found: Sequence[Verdict], holds: Sequence[Flags], cores: list[Core]
-    ) -> list[Core]:
+        self, found: Sequence[Verdict], holds: Sequence[Flags], earliest: Sequence[Flags] | None,
+        cores: list[Core],
+    ) -> list[Core]:  # fmt: skip
         """The cores around the rows at which the rarest symbol holds, if it has few pages."""
         pages, reach = self.pages, self.reach
         assert reach is not None
@@ -102,21 +105,33 @@ class ArchivePlan:
             return cores
         n_groups = len(rows.firsts)
         of_groups = np.repeat([False, True], [len(pages), n_groups])
-        flags = [of_groups] + [
-            np.concatenate((one, np.zeros(n_groups, np.bool_))) for one in holds[1:]
-        ]
+        of_pages_alone = np.zeros(n_groups, np.bool_)
+
+        def closer(one: Flags) -> Flags:
+            return of_groups if one is holds[0] else np.concatenate((one, of_pages_alone))
+
         times = pages.times(self.binding.time.name)
         assert times is not None
         firsts = np.concatenate((times[0], rows.firsts))
         lasts = np.concatenate((times[1], rows.lasts))
-        closer = cores_of(flags, firsts, lasts, reach.window, ranges)
+        starting = None if earliest is None else list(map(closer, earliest))
+        cores = cores_of(list(map(closer, holds)), starting, firsts, lasts, reach.window, ranges)
         self.ranges = None if ranges is None else of_pages(ranges, len(pages))
-        return closer
+        return cores
 
     @property
     def is_together(self) -> bool:
         """Whether what was given in one core counts in another: then a partition is one."""
         return bool(self.query.limits) or self.query.rows is not None
+
+    def _earliest_pages(self, found: Sequence[Verdict]) -> list[Flags] | None:
+        """The pages of the symbols one of which starts first in every match; None if it is not known."""
+        assert self.reach is not None
+        if self.query.rows is not None or self.reach.is_bridged:
+            return None
+        distinct = list(dict.fromkeys(symbol.predicate for symbol in self.query.symbols))
+        chosen = {distinct.index(symbol.predicate) for symbol in earliest_symbols(self.query)}
+        return [found[number].can_hold for number in sorted(chosen)]
 
     def _needed_pages(self, found: Sequence[Verdict]) -> list[Flags]:
         """Sets of pages of each of which every match has a row, or the start of an interval."""

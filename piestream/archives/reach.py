@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
 from piestream.archives.row_reach import is_bounded
+from piestream.automata.endpoints import endpoint_orders
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
@@ -14,7 +15,7 @@ from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks
 
-__all__ = ["Reach", "has_only", "is_local", "past_of", "reach_of"]
+__all__ = ["KNOWN", "Reach", "earliest_symbols", "has_only", "is_local", "past_of", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Reach:
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
-_KNOWN: dict[type, frozenset[str]] = {
+KNOWN: dict[type, frozenset[str]] = {
     Query: frozenset({
         "symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
         "rows", "limits", "origin", "names", "windows",
@@ -82,6 +83,24 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     return found.with_bridges(ticks)
 
 
+def earliest_symbols(query: Query) -> list[Symbol]:
+    """Symbols one of which starts first in every match: of the others another one always starts no later.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE a AS x, b AS y, c AS z PATTERN a overlaps b AND c inside b WITHIN 9")
+    >>> [symbol.name for symbol in earliest_symbols(query)]
+    ['a']
+    """
+    place = {symbol.name: number for number, symbol in enumerate(query.symbols)}
+    pairs = [(place[c.x], place[c.y], c.relations) for c in query.constraints]
+    starts = endpoint_orders(len(query.symbols), pairs)[::2, ::2] > 0  # not later
+    return [
+        symbol
+        for x, symbol in enumerate(query.symbols)
+        if not any(starts[y, x] and (y < x or not starts[x, y]) for y in place.values() if y != x)
+    ]
+
+
 def is_local(query: Query, options: RunOptions) -> bool:
     """Whether a match depends on nothing but the rows of its window, but for what predicates read."""
     names = {symbol.name for symbol in query.symbols}
@@ -97,7 +116,7 @@ def is_local(query: Query, options: RunOptions) -> bool:
 def _is_known(query: Query) -> bool:
     """Whether there is nothing in a query but what is known here."""
     parts = [query, *query.symbols, *query.streams, *query.constraints]
-    return all(has_only(part, _KNOWN[type(part)]) for part in parts)
+    return all(has_only(part, KNOWN[type(part)]) for part in parts)
 
 
 def has_only(part: object, known: frozenset[str]) -> bool:

@@ -1,6 +1,7 @@
 """Reading the rows that matches can be made of: those of the cores, and what these need before them.
 
-A core is worked on as if it were all there is: from the window before its first report to its last one.
+A core is worked on as if it were all there is: from where intervals of its matches can start, the window
+before its first report or later, to its last one.
 Whether a run began before is told by the last row of its partition before. So where a predicate holds
 at the first row of a partition, that last row is looked for on the pages that may have it; with
 predicates that read earlier rows, these are too. A run that began before the window is in no match.
@@ -75,7 +76,7 @@ class Selection:
         for core in sorted(cores, key=lambda core: core.first):
             by_cells.setdefault(core.cells, []).append(core)
         for cells, own in by_cells.items():  # cores of the same cells lie apart
-            starts = later(np.array([core.first for core in own], np.int64), -self.reach.window)
+            starts = np.array([core.start for core in own], np.int64)
             ends = np.array([core.last for core in own], np.int64)
             next_core = np.searchsorted(ends, self.firsts)
             there = next_core < len(own)
@@ -209,7 +210,7 @@ class Selection:
 
     def _core_of_rows(self, cores: Sequence[Core], times: Words, order: Words | None) -> Words:
         """The number of the core that each row is of, or -1."""
-        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)
+        starts = np.array([core.start for core in cores], np.int64)
         ends = np.array([core.last for core in cores], np.int64)
         groups, row_groups = np.zeros(len(cores), np.int64), np.zeros(len(times), np.int64)
         if self.ranges is not None:
@@ -244,9 +245,7 @@ class Selection:
         inside = of_row[firsts] >= 0 if len(firsts) else np.zeros(0, np.bool_)
         firsts, ends = firsts[inside], ends[inside]
         found = of_row[firsts]
-        starts = later(np.array([core.first for core in cores], np.int64), -self.reach.window)[
-            found
-        ]
+        starts = np.array([core.start for core in cores], np.int64)[found]
         shown = self.rows[firsts if order is None else order[firsts]]
         is_needed = np.ones(len(firsts), np.bool_)
         if not (self.reach.reads_the_past or self.reach.is_bridged) and len(firsts):

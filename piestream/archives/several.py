@@ -171,9 +171,11 @@ def _rows(part: _Part, allowed: Spans, window: int, options: RunOptions) -> pl.D
         return None
     own_window = -(-window // part.ticks)
     spans = allowed.bridged(window + 2 * part.ticks)
+    firsts, lasts = spans.firsts // part.ticks, -(-spans.lasts // part.ticks)
+    starts = later(firsts, -own_window)
     cores = [
-        Core((NULL_CELL, INT64_MAX), int(first) // part.ticks, -(-int(last) // part.ticks))
-        for first, last in zip(spans.firsts, spans.lasts, strict=True)
+        Core((NULL_CELL, INT64_MAX), int(first), int(last), int(start))
+        for first, last, start in zip(firsts, lasts, starts, strict=True)
     ]
     ticks = query_ticks(binding.query, binding.time)
     reach = Reach(own_window, 1, 0, ticks.max_gap, False).with_bridges(ticks)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from piestream.archives.durable import (
     checksum,
@@ -28,7 +29,7 @@ from piestream.archives.durable import (
 from piestream.archives.filters import FILTER, page_filters
 from piestream.archives.lock import writer_lock
 from piestream.archives.manifest import MANIFEST, BatchId, DataFile, Manifest
-from piestream.archives.statistics import page_statistics
+from piestream.archives.statistics import ROWS, page_statistics
 from piestream.errors import ArchiveError
 from piestream.expressions.columns import column_named, columns_named
 
@@ -78,8 +79,11 @@ class Store:
         return self._statistics(file, lambda name: not name.startswith(FILTER))
 
     def filters(self, file: DataFile) -> pl.DataFrame:
-        """The filters of the pages of a file: most queries read none."""
-        return self._statistics(file, lambda name: name.startswith(FILTER))
+        """The numbers of rows of the pages of a file, and their filters: most queries read none.
+
+        Files of earlier versions have none.
+        """
+        return self._statistics(file, lambda name: name == ROWS or name.startswith(FILTER))
 
     def _statistics(self, file: DataFile, is_wanted: Callable[[str], bool]) -> pl.DataFrame:
         data = self.statistics_path(file).read_bytes()
@@ -189,8 +193,10 @@ class Store:
                     break
             else:
                 frame = pl.read_parquet(rows, glob=False)
-                again = _statistics_of(manifest, frame)
-                if len(frame) != file.rows or not again.equals(self._statistics(file, bool)):
+                again, kept = _statistics_of(manifest, frame), self._statistics(file, bool)
+                if not any(name.startswith(FILTER) for name in kept.columns):
+                    again = again.select(~cs.starts_with(FILTER))
+                if len(frame) != file.rows or not again.equals(kept):
                     yield f"{statistics} does not say what is in {rows}"
 
     def _write(self, manifest: Manifest, name: str, number: int, frame: pl.DataFrame) -> DataFile:

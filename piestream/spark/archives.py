@@ -34,23 +34,17 @@ _MOST_BOXES = 32
 def with_frames(query: Query, given: Any, at_end: AtEnd = "open") -> Any:
     """What a query was given, with Spark frames in the place of archives."""
     if isinstance(given, SparkArchive):
-        _look_again(given)
+        given.archive.renewed()
         return all_rows(given) if query.is_combined else _needed_rows(given, query, at_end)
     if isinstance(given, Mapping):
         for rows in given.values():
             if isinstance(rows, SparkArchive):
-                _look_again(rows)
+                rows.archive.renewed()
         return {
             name: all_rows(rows) if isinstance(rows, SparkArchive) else rows
             for name, rows in given.items()
         }
     return given
-
-
-def _look_again(given: SparkArchive) -> None:
-    """Take the present files of an archive if others have replaced files since."""
-    if not all(path.exists() for path in given.archive.files):
-        given.archive.refresh()
 
 
 def all_rows(given: SparkArchive) -> Any:
@@ -105,13 +99,18 @@ def _read(given: SparkArchive, pages: Pages, paths: Sequence[Path]) -> Any:
 
         return spark_frame(given.session, pl.DataFrame(schema=pages.schema))
     if pages.in_folders:
-        reader = reader.option("basePath", _url(given.archive.path))
+        reader = reader.option("basePath", _address(given.archive.path))
     return reader.parquet(*map(_url, paths))
 
 
 def _url(path: Path) -> str:
     """A path as Spark takes it: in it signs such as * stand for themselves."""
-    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", path.resolve().as_posix())
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", _address(path))
+
+
+def _address(path: Path) -> str:
+    """A path that Spark does not take for a pattern."""
+    return "file://" + path.resolve().as_posix()
 
 
 def _condition(pages: Pages, chosen: Words, time: str, key: str | None) -> str | None:

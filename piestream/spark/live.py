@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import polars as pl
+from pyspark.errors import PySparkException
 
 from piestream.adapters.inputs import Inputs
 from piestream.adapters.session import Session
-from piestream.archives.durable import make_directory, place, write_pending
+from piestream.archives.durable import make_directory, place, replace_text, write_pending
 from piestream.errors import StateError
 from piestream.language.model import Query
 from piestream.language.options import SessionKeywords
@@ -20,7 +21,7 @@ from piestream.spark.transfer import local_frame, spark_frame
 
 __all__ = ["LiveBatches", "live_batches"]
 
-_STATE, _ROWS = ".state", ".arrow"
+_STATE, _ROWS, _CHECKPOINT = ".state", ".arrow", "checkpoint"
 _NUMBERED = re.compile(r"(\d+)\.state")
 
 
@@ -46,6 +47,7 @@ def live_batches(
         column of times.
     folder
         Where the state lies: one for each query and checkpoint, on a disk that outlives the driver.
+        A folder beside another checkpoint is refused, and a batch without the state of the one before.
     write
         Called with the result rows and the number of the batch.
     stream
@@ -75,10 +77,27 @@ class LiveBatches:
 
     def __call__(self, frame: Any, number: int) -> None:
         """Work on a micro-batch."""
+        self._check_checkpoint(_checkpoint_of(frame))
         found = self._stored(number)
         if found is None:
             found = self._found(local_frame(frame, self._inputs.readers[self._key]), number)
         self.write(spark_frame(frame.sparkSession, found), number)
+
+    def _check_checkpoint(self, checkpoint: str | None) -> None:
+        """Refuse batches of another checkpoint than that of the first one.
+
+        They are numbered anew, so that they would be taken for those that are done.
+        """
+        path = self.folder / _CHECKPOINT
+        if checkpoint is None:
+            return
+        if not path.exists():
+            replace_text(path, path.with_suffix(".pending"), checkpoint)
+        elif path.read_text() != checkpoint:
+            raise StateError(
+                f"{self.folder} has the state of another checkpoint: give each checkpoint a folder of "
+                "its own"
+            )
 
     def _stored(self, number: int) -> pl.DataFrame | None:
         """The result rows of a batch that is done already."""
@@ -108,11 +127,17 @@ class LiveBatches:
                 f"{self.folder} has the state of batch {max(known)}, and this is batch {number}: give "
                 "another folder with another checkpoint"
             )
-        if self._session is not None and self._session[0] == max(known, default=-1):
+        latest = max(known, default=-1)
+        if number != latest + 1:
+            raise StateError(
+                f"{self.folder} has no state of batch {number - 1}, and this is batch {number}: give the "
+                "folder that belongs to the checkpoint, or another checkpoint with a new folder"
+            )
+        if self._session is not None and self._session[0] == latest:
             return self._session[1]
         if not known:
             return self.query.open(**self.options)
-        state = self._path(max(known), _STATE).read_bytes()
+        state = self._path(latest, _STATE).read_bytes()
         return self.query.open(state, **self.options)
 
     def _numbers(self) -> list[int]:
@@ -140,3 +165,12 @@ class LiveBatches:
                 f"say by which column the rows of {self._name} are ordered: ORDER BY ts"
             )
         return times[0]
+
+
+def _checkpoint_of(frame: Any) -> str | None:
+    """What names the checkpoint of the streaming query whose micro-batch this is, if it is of one."""
+    try:
+        named = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    except PySparkException:  # a session without a context, as of Spark Connect
+        return None
+    return None if named is None else str(named)

@@ -15,6 +15,7 @@ import pytest
 
 import piestream as ps
 from piestream.archives.live_stream import LiveStream
+from piestream.engine.union import END, START
 
 _PRICES = (10, 6, 6, 5, 7, 6, 11, 8, 8, 3, 3)
 _TICKS = pl.DataFrame(
@@ -90,6 +91,55 @@ def test_tables_3_and_4_both_orders_give_each_row_with_the_tick_that_decides_it(
     for order in ("live-first", "archive-first"):
         for time, row in _rows(lake, ps.LivePlan(order), 7):  # type: ignore[arg-type]
             assert time == expected[row[1]]
+
+
+_A1, _A2 = (2, 4), (4, 6)
+_L2, _L3, _L4, _L5, _L6 = (2, 3), (4, 5), (6, 7), (8, 9), (10, 11)
+
+
+@pytest.mark.parametrize(
+    ("order", "part", "changes"),
+    [
+        # Table 3 has {a1} from 05 on, {a1, a2} from 07 on, {a2} from 10 on
+        ("live-first", 1, {0: [], 6: [_A1], 8: [_A1, _A2], 12: [_A2]}),
+        # Table 4 has {l3} from 05 on, {l3, l4} from 07 on, {l3, l4, l5} from 09 on, {l4, l5} from 10 on; here
+        # a region has what begins with it, too, and what is in the window stays
+        (
+            "archive-first", 0,
+            {
+                0: [], 6: [_L2], 7: [_L2, _L3], 9: [_L2, _L3, _L4], 11: [_L2, _L3, _L4, _L5],
+                12: [_L3, _L4, _L5], 13: [_L3, _L4, _L5, _L6],
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_tables_3_and_4_the_cache_has_the_matches_of_the_latest_regions(
+    lake: ps.Archive, order: Any, part: int, changes: dict[int, list[tuple[int, int]]]
+) -> None:
+    # behind the table the price falls once more, so that there is a region to come
+    more = pl.DataFrame({"ts": [11, 12, 13], "symbol": ["X"] * 3, "price": [2.0, 4.0, 4.0]})
+    query = ps.query(_QUERY.replace("WITHIN 30", "WITHIN 8"), recency=8)
+    session = query.open(archives={"trades": lake}, plan=ps.LivePlan(order, cache=True))
+    found = {}
+    cached: list[tuple[int, int]] | None = None
+    for tick in pl.concat([_TICKS, more]).iter_slices(1):
+        session.push(tick)
+        stream = session._stream
+        assert isinstance(stream, LiveStream)
+        before, cached = cached, _cached(stream, part)
+        if cached != before:
+            found[tick["ts"][0]] = cached
+    assert found == changes
+
+
+def _cached(stream: LiveStream, part: int) -> list[tuple[int, int]]:
+    """The matches that a part keeps, from their first row to their last."""
+    kept = stream.parts[part].cached
+    return (
+        sorted((start, end - 1) for start, end in kept.select(START, END).rows())
+        if len(kept)
+        else []
+    )
 
 
 def _counted(window: int, cache: bool, tmp_path: Path) -> tuple[LiveStream, int]:

@@ -16,12 +16,16 @@ from piestream.archives import cores, costs, planning
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
+from piestream.language.parts import Aggregate
 from tests.engines import difference, parse, plain
 from tests.randoms import scenario
 from tests.scenario import Definition, Scenario
 
 #: How many seeds are tried.
 _SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "60")))
+
+#: Columns of numbers, of which RETURN gives values.
+_VALUES = ("n0", "n1", "f0")
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,8 @@ def _tiled(drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
         fixed = dict.fromkeys(quiet)
         if kind < 0.25:
             fixed = {name: rng.choice(drawn.rows)[name] for name in quiet}
+        if rng.random() < 0.5:  # what RETURN reads is another in each row
+            fixed = {name: value for name, value in fixed.items() if name not in _VALUES}
         dropped = rng.choice([0.0, 0.0, 0.3, 0.9])
         for row in drawn.rows:
             if rng.random() >= dropped:
@@ -67,7 +73,18 @@ def _drawn(seed: int, rng: Random) -> Scenario:
     if rng.random() < 0.6:
         return drawn
     plain_ones = tuple(Definition(d.name, d.predicate) for d in drawn.definitions)
-    return drawn.having(definitions=plain_ones, max_gap=None, returns=(), where=None)
+    drawn = drawn.having(definitions=plain_ones, max_gap=None)
+    return drawn if rng.random() < 0.3 else drawn.having(returns=_extremes(drawn, rng), where=None)
+
+
+def _extremes(drawn: Scenario, rng: Random) -> tuple[Aggregate, ...]:
+    """What RETURN may ask of intervals that statistics tell."""
+    items = []
+    for number in range(rng.choice([0, 1, 2, 3])):
+        function, name = rng.choice(["MIN", "MAX", "FIRST"]), rng.choice(_VALUES)
+        of = rng.choice(drawn.definitions).name
+        items.append(Aggregate(function, of, name, f"r{number}"))
+    return tuple(items)
 
 
 def _frame(drawn: Scenario, rows: list[dict[str, Any]]) -> pl.DataFrame:

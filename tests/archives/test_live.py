@@ -286,6 +286,40 @@ def test_what_is_rare_in_the_archive_and_costly_live_is_looked_for_first(lake: p
     assert session.plan.startswith("archive-first")
 
 
+def test_a_plan_is_chosen_again_when_there_is_more_to_choose_by(tmp_path: Path) -> None:
+    lake = ps.archive(tmp_path / "trades", time="ts", key="symbol")
+    lake.append(_PAST)
+    falls = _ticks([50.0 - i % 50 // 2 for i in range(600)], 4)
+    session = _query().open(archives={"trades": lake}, plan=ps.LivePlan(cache=None))
+    fixed = _query().open(archives={"trades": lake}, plan="eager")
+    said = []
+    for piece in falls.iter_slices(100):
+        assert session.push(piece).rows() == fixed.push(piece).rows()
+        ps.archive(lake.path).append(piece)
+        said.append(str(session.plan))
+    assert "too few rows" in said[0]
+    assert "by the latest" in said[-1]
+
+
+@pytest.mark.parametrize("plan", ["live-first", "archive-first"])
+def test_a_choice_keeps_to_the_side_that_a_state_holds(lake: ps.Archive, plan: Any) -> None:
+    fall = (
+        "trades MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n AFTER MATCH SKIP TO NEXT ROW "
+        "PATTERN (A B+) WITHIN 9 DEFINE B AS B.price < A.price)"
+    )
+    query = ps.query(
+        f"FROM {fall} AS fall WITH {_RISE.format(path='trades')} AS rise PARTITION BY symbol "
+        "DEFINE f AS fall.n > 1, r AS rise.top > 0 PATTERN r before; meets; overlaps f WITHIN 7"
+    )
+    lake.append(_ticks([100.0 - i % 50 // 2 for i in range(1000)], -1000))
+    rows = _ticks([3.0, 6.0, 5.0, 4.0, 3.0, 7.0, 6.0, 5.0, 4.0, 9.0, 1.0], 4)
+    session = query.open(archives={"trades": lake}, plan=plan)
+    session.push(rows[:6])
+    again = query.open(session.snapshot(), archives={"trades": lake})
+    assert again.push(rows[6:]).rows() == session.push(rows[6:]).rows() != []
+    assert str(again.plan).startswith(plan)
+
+
 def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
     with pytest.raises(ps.ArchiveError, match=r"no archive nowhere/trades.*\n.*archives=.'trades'"):
         _query("nowhere/trades").open()
@@ -310,10 +344,11 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
         ),
         (
             _TEXT.format(path="trades").replace(
-                "> PREV(price) PATTERN", "> PREV(price) BRIDGING 2 PATTERN"
+                "PATTERN r before; meets; overlaps f\n    WITHIN 7",
+                "PATTERN r during; starts f\n    WITHIN 7 OF f",
             ),
-            "the query rise cannot be worked on where an archive is read as rows come",
-            "(FROM ARCHIVE",
+            "a symbol without a window may lie arbitrarily far back in an archive",
+            None,
         ),
         (
             (_TEXT + "LIMIT 3").format(path="trades"),

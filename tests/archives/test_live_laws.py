@@ -7,6 +7,7 @@ given, the rows that are reported between the watermark before the push and the 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs
+from piestream.archives import costs, live_plan, live_stream
 from piestream.language.model import Query
 from tests import stream_oracle
 from tests.truth import binary, column, literal, parsed, previous
@@ -43,13 +44,14 @@ class Case:
     past: str
     pattern: str
     more: str = ""
+    within: str = "{0}"
 
     def text(self, past: str, window: int, returns: str) -> str:
         """The query, with the past by this name."""
         return (
             f"FROM {self.live} AS fall WITH {self.past.format(past=past)} AS rise PARTITION BY k "
             f"DEFINE l AS fall.n > 0, a AS rise.n > {1 if self.more else 0} "
-            f"PATTERN {self.pattern} WITHIN {window} {returns}"
+            f"PATTERN {self.pattern} WITHIN {self.within.format(window)} {returns}"
         )
 
     @property
@@ -73,7 +75,7 @@ def _inside(text: str) -> dict[str, Any]:
     found = {}
     for part in define.split(", "):
         name, predicate = part.split(" AS ")
-        predicate = predicate.split(" AT LEAST ")[0].strip()
+        predicate = re.split(" AT LEAST | BRIDGING ", predicate)[0].strip()
         found[name.strip()] = _TRUTH.get(predicate) or parsed(predicate)
     return found
 
@@ -105,6 +107,21 @@ _CASES = {
     "two symbols": Case(_runs("trades", "v > 1"), _TWO, "a before; meets; overlaps l"),
     "anyhow": Case(_runs("trades", "w > 1"), _runs("{past}", "v > 1 AT LEAST 2"),
                    "a before; contains; after; overlaps; finished-by l", "many"),
+    "bridged runs": Case(
+        _runs("trades", "v > 1"),
+        "(FROM {past} ORDER BY ts DEFINE s AS w > 2 BRIDGING 3, t AS v > 2 "
+        "PATTERN s overlaps; contains; before; during t WITHIN 9 RETURN COUNT(s) AS n)",
+        "a before; meets; overlaps l",
+    ),
+    "one bridged run": Case(
+        _runs("trades", _FALL),
+        "(FROM {past} ORDER BY ts DEFINE s AS w > 1 BRIDGING 2 PATTERN s WITHIN 6 "
+        "RETURN COUNT(s) AS n)", "a before; during; contains; overlapped-by l",
+    ),
+    "windows": Case(
+        _runs("trades", "v > 1"), _TWO.replace("WITHIN 6", "WITHIN 6 OF s, 4 OF t"),
+        "a before; meets; overlaps; overlapped-by l", within="{0} OF l, 6 OF a",
+    ),
     "gap": Case(_runs("trades", "v > 1"), _runs("{past}", "w > 1", " MAX GAP 3"),
                 "a before; during; overlapped-by l"),
     "row pattern": Case(
@@ -205,8 +222,12 @@ def _expected(
     return [
         row
         for row in stream_oracle.matches(query, inputs)
-        if (since is None or row["detected_at"] >= since) and (row["detected_at"] < until or ends)
+        if (since is None or _report(row) >= since) and (_report(row) < until or ends)
     ]
+
+
+def _report(row: dict[str, Any]) -> int:
+    return int(next(row[name] for name in ("detected_at", "completed_at") if name in row))
 
 
 def _order(row: dict[str, Any]) -> tuple[str, ...]:
@@ -235,11 +256,15 @@ def _no_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", _CASES)
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_each_push_gives_what_all_rows_of_the_archive_and_the_session_give(
-    seed: int, name: str
+    seed: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = Random(f"{name} {seed}")
     case, drawn = _CASES[name], _pushes(rng)
-    returns = "RETURN l.ts AS lts, l.te AS lte, a.ts AS ats, a.te AS ate, a.n AS n"
+    monkeypatch.setattr(live_stream, "LEAST_ROWS", 1)
+    monkeypatch.setattr(live_stream, "ROWS_BETWEEN", rng.choice([3, 1000]))
+    monkeypatch.setattr(live_plan, "LEAST_ROWS", rng.choice([2, 1000]))
+    emitted = rng.choice(["", "", "EMIT ON COMPLETION", "EMIT ON BOTH"])
+    returns = f"{emitted} RETURN l.ts AS lts, l.te AS lte, a.ts AS ats, a.te AS ate, a.n AS n"
     query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, returns))
     whole = ps.query(case.text("past", drawn.window, returns))
     plans = list(_plans())

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs, run
+from piestream.archives import costs, run, store
 from piestream.archives.run import ArchiveRun
 from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import source_of
@@ -96,6 +96,39 @@ def test_of_a_text_that_is_rare_only_its_pages_are_read(tmp_path: Path) -> None:
     assert lake.aggregate("COUNT(*)", where="name = 'n500x'").item() == 1
 
 
+def test_files_without_filters_lie_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = pl.Series([f"n{n % 97}" for n in range(40_000)])
+    rows = _rows(cars=1).with_columns(name=names.scatter([5_000, 20_000], "n50x"))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(store, "page_filters", lambda *_: pl.DataFrame())
+        lake = _lake(tmp_path, rows[:13_000], None)
+    lake.append(rows[13_000:])
+    query = ps.query(_BRAKING.replace("AS braking", "AS name = 'n50x'"))
+    _same(query.run(lake), query.run(rows))
+    assert lake.aggregate("COUNT(*)", where="name = 'n50x'").item() == 2
+    assert _read(query, lake) < 16_000
+    assert lake.verify() == []
+
+
+def test_an_archive_that_others_have_replaced_is_scanned_as_it_is_by_then(tmp_path: Path) -> None:
+    lake = _lake(tmp_path, _rows(2000)[::2])
+    lake.append(_rows(2000)[1::2])
+    stale = ps.archive(tmp_path)
+    assert lake.compact() == 2
+    assert len(stale.scan().collect()) == 2000
+    lake.files[0].unlink()
+    with pytest.raises(ps.ArchiveError, match=r"is missing: .*its verify\(\) tells all that are"):
+        stale.scan()
+
+
+def test_what_looks_into_frames_says_what_to_give_of_an_archive(tmp_path: Path) -> None:
+    lake = _lake(tmp_path, _rows(1000))
+    with pytest.raises(TypeError, match=r"give its rows, archive\.scan\(\)\.collect\(\)"):
+        ps.query(_BRAKING).diagnose(lake)
+
+
 def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
     lake = _lake(tmp_path, _rows())
     query = ps.query(_BRAKING.replace("speed > 60", "speed > 1000 AND NOT braking"))
@@ -176,6 +209,25 @@ def test_pages_that_statistics_decide_are_not_decoded(tmp_path: Path) -> None:
     _same(query.run(lake), query.run(rows))
     assert len(query.run(lake)) > 0
     assert _read(query, lake) < 1500
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_of_long_intervals_statistics_give_the_extremes(tmp_path: Path, key: str | None) -> None:
+    draw = np.random.default_rng(2)
+    rows = _rows(cars=1).with_columns(heat=draw.normal(0, 5, 40_000), level=pl.col("ts") % 977)
+    lake = _lake(tmp_path, rows.with_columns(heat=pl.col("heat") + 0.1), key)
+    rows = rows.with_columns(heat=pl.col("heat") + 0.1)
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts DEFINE b AS braking, f AS level >= 0 PATTERN b during f "
+        "WITHIN 40000 RETURN MAX(f.heat) AS most, MIN(f.heat) AS least, FIRST(f.level) AS l, "
+        "MAX(f.ts) AS last, MIN(b.heat) AS b"
+    )
+    _same(query.run(lake), query.run(rows))
+    assert len(query.run(lake)) == 1
+    assert _read(query, lake) < 400
+    for values in ("SUM(f.heat) AS s", "LAST(f.level) AS l", "COUNT(f) AS n"):
+        other = ps.query(str(query).split("RETURN")[0] + "RETURN " + values)
+        _same(other.run(lake), other.run(rows))
 
 
 def test_columns_are_decoded_where_something_depends_on_them(tmp_path: Path) -> None:

@@ -56,9 +56,10 @@ def test_spark_reads_the_files_and_pages_where_a_match_can_be(
         rows = rows.with_columns(ts=_START + pl.col("ts") * timedelta(seconds=1))
         text = text.replace("WITHIN 30", "WITHIN 30 s")
     if kind == "plain":
-        (tmp_path / "day=1").mkdir()
-        rows.write_parquet(tmp_path / "day=1" / "rows.parquet", row_group_size=100)
-        lake = ps.archive(tmp_path)
+        folder = tmp_path / "b[2]"
+        (folder / "day=1").mkdir(parents=True)
+        rows.write_parquet(folder / "day=1" / "rows.parquet", row_group_size=100)
+        lake = ps.archive(folder)
     else:
         lake = _lake(tmp_path / "a*[1]", rows)
     query = ps.query(text)

@@ -135,6 +135,21 @@ def test_a_streaming_frame_reads_the_archive_as_it_is_at_each_batch(
     expected = _QUERY.run({"trades": live}, archives={"trades": lake}).rows()
     known = [row for number in sorted(written.rows) for row in written.rows[number]]
     assert known == [row for row in expected if row[1] < 15]
+    # batches of a new checkpoint have the numbers of those that are done
+    anew = frame.writeStream.foreachBatch(batches).option(
+        "checkpointLocation", str(tmp_path / "another")
+    )
+    with pytest.raises(Exception, match="has the state of another checkpoint"):
+        anew.trigger(availableNow=True).start().awaitTermination()
+    assert [row for number in sorted(written.rows) for row in written.rows[number]] == known
+
+
+def test_a_batch_whose_state_before_is_not_there_is_refused(
+    spark: Any, lake: ps.Archive, tmp_path: Path
+) -> None:
+    batches = live_batches(_QUERY, tmp_path / "state", _Written(), archives={"trades": lake})
+    with pytest.raises(ps.StateError, match="no state of batch 2, and this is batch 3"):
+        batches(spark_frame(spark, _TICKS[4:8]), 3)
 
 
 def test_a_spark_frame_is_refused_with_what_takes_it(spark: Any) -> None:
