@@ -276,7 +276,7 @@ class _Partition:
         at_end: str = "open",
         where: tuple[Expression, Sequence[Return]] | None = None,
         until: int = 0,
-        instants: Collection[int] = (),
+        instants: Collection[tuple[int, bool]] = (),
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
         self.where = where
@@ -287,11 +287,17 @@ class _Partition:
         #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
         self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
         self.until = until
-        for at in sorted({*self._deadlines(until), *instants}):
+        for at in sorted({*self._deadlines(until), *(at for at, closed in instants if not closed)}):
             self._add_moment(at)
         self.true = {name: self._with_bridges(name) for name in self.holds}
+        self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
             self._close()
+        for at in sorted(at for at, closed in instants if closed):  # known to have passed by then
+            self.moments = [*self.moments, Moment(at, None)]
+            for name, true in self.true.items():
+                true.append(true[-1])
+                self.holds[name].append(self.holds[name][-1])
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         for constraint in query.constraints:
@@ -581,8 +587,11 @@ class _Partition:
 
     # Absences
 
-    def instants_of_absences(self, most: int) -> set[int]:
-        """Between events, the instants at which some match is no longer waited for."""
+    def instants_of_absences(self, most: int) -> set[tuple[int, bool]]:
+        """Between events, the instants at which some match is no longer waited for.
+
+        Each with whether it is so only because the input has ended.
+        """
         found = set()
         for count, match in enumerate(self._bindings({}, self.present)):
             if count >= most:
@@ -591,10 +600,11 @@ class _Partition:
                 at = self._possible_until(match, now)
                 if at is None or at == absent.CERTAIN:
                     break
-                following = [m.time for m in self.moments[now + 1 :]]
-                if at < (min(following) if following else self.until):
-                    found.add(at)
-        return found - {moment.time for moment in self.moments}
+                closed = now >= self.n_open
+                following = self.moments[now + 1 : None if closed else self.n_open]
+                if at < min([m.time for m in following], default=self.until):
+                    found.add((at, closed))
+        return found
 
     def _absent_from(self, match: Match) -> int | None:
         """The first moment, not before its trigger, from which no interval can satisfy a NOT."""

@@ -20,7 +20,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(few_seeds: range
             continue  # dicts hold no nanoseconds
         stream, clock = drawn.stream, drawn.clock
         query, frame = parse(drawn.text()), stream.frame()
-        symbols = [symbol.name for symbol in query.symbols]
+        symbols = [symbol.name for symbol in query.present]
         known = {
             (tuple(sorted(key, key=repr)), *starts): (partition, match)
             for key, partition in _partitions(drawn).items()
