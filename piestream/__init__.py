@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from piestream.language.model import Query
     from piestream.language.parser import query
     from piestream.language.stream_builder import stream
-    from piestream.language.symbols import define
+    from piestream.language.symbols import define, silence
     from piestream.monitoring.sessions import status
     from piestream.monitoring.status import Status
     from piestream.pictures.timeline import Timeline
@@ -64,6 +64,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "query": ("piestream.language.parser", "query"),
     "define": ("piestream.language.symbols", "define"),
+    "silence": ("piestream.language.symbols", "silence"),
     "pattern": ("piestream.language.builder", "pattern"),
     "stream": ("piestream.language.stream_builder", "stream"),
     "Query": ("piestream.language.model", "Query"),
@@ -143,6 +144,7 @@ __all__ = [
     "pattern",
     "query",
     "relate",
+    "silence",
     "status",
     "stream",
     "sweep",

@@ -19,7 +19,7 @@ import polars as pl
 
 from piestream.language.parts import Aggregate, DurationOf, Endpoint, RelationOf, Return
 from tests.clock import Clock
-from tests.engines import Rows
+from tests.engines import Rows, parse
 from tests.scenario import Scenario, Stream, Where
 from tests.truth import parsed
 
@@ -29,7 +29,9 @@ CASES = Path(__file__).parent / "cases"
 
 _TYPES = {
     "Boolean": pl.Boolean(),
+    "Int16": pl.Int16(),
     "Int64": pl.Int64(),
+    "UInt64": pl.UInt64(),
     "Float64": pl.Float64(),
     "String": pl.String(),
 }
@@ -68,9 +70,10 @@ def read(folder: Path) -> Case:
         matches = list(csv.reader(lines))
     rows = tuple(frame.to_dicts())
     truth = {name: parsed(predicate) for name, predicate in predicates(text).items()}
-    where = _where(text, clock)
+    where, source = _where(text, clock), parse(text).streams[0]
+    sequence = "ROW" if source.row_order else source.sequence
     stream = Stream(
-        rows, frame.schema, truth, clock, options.get("ties", "error"), time, where=where
+        rows, frame.schema, truth, clock, options.get("ties", "error"), time, where, sequence
     )
     return Case(folder.name, text, stream, matches)
 

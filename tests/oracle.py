@@ -276,7 +276,7 @@ class _Partition:
         at_end: str = "open",
         where: tuple[Expression, Sequence[Return]] | None = None,
         until: int = 0,
-        instants: Collection[tuple[int, bool]] = (),
+        instants: Collection[int] = (),
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
         self.where = where
@@ -287,17 +287,12 @@ class _Partition:
         #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
         self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
         self.until = until
-        for at in sorted({*self._deadlines(until), *(at for at, closed in instants if not closed)}):
+        for at in sorted({*self._deadlines(until), *instants}):
             self._add_moment(at)
         self.true = {name: self._with_bridges(name) for name in self.holds}
         self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
             self._close()
-        for at in sorted(at for at, closed in instants if closed):  # known to have passed by then
-            self.moments = [*self.moments, Moment(at, None)]
-            for name, true in self.true.items():
-                true.append(true[-1])
-                self.holds[name].append(self.holds[name][-1])
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         for constraint in query.constraints:
@@ -587,23 +582,22 @@ class _Partition:
 
     # Absences
 
-    def instants_of_absences(self, most: int) -> set[tuple[int, bool]]:
+    def instants_of_absences(self, most: int) -> set[int]:
         """Between events, the instants at which some match is no longer waited for.
 
-        Each with whether it is so only because the input has ended.
+        The end of the input comes after all of them.
         """
         found = set()
         for count, match in enumerate(self._bindings({}, self.present)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
-            for now in range(match.trigger, len(self.moments)):
+            for now in range(match.trigger, self.n_open):
                 at = self._possible_until(match, now)
                 if at is None or at == absent.CERTAIN:
                     break
-                closed = now >= self.n_open
-                following = self.moments[now + 1 : None if closed else self.n_open]
-                if at < min([m.time for m in following], default=self.until):
-                    found.add((at, closed))
+                following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
+                if at < min(following, default=self.until):
+                    found.add(at)
         return found
 
     def _absent_from(self, match: Match) -> int | None:

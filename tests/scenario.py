@@ -70,6 +70,7 @@ class Definition:
     at_least_events: int | None = None
     at_most_events: int | None = None
     bridging: int | None = None
+    silence: int | None = None  # SILENCE LONGER THAN: all silences of the stream
 
     def text(self, clock: Clock) -> str:
         """The definition as a query writes it."""
@@ -83,6 +84,9 @@ class Definition:
             bounds = f" AT LEAST {clock.text(self.at_least)}"
         elif self.at_most is not None:
             bounds = f" AT MOST {clock.text(self.at_most)}"
+        if self.silence is not None:
+            longer = clock.text(self.silence)
+            return f"{self.name} AS {self.predicate.text} LONGER THAN {longer}{bounds}"
         return f"{self.name} AS {self.predicate.written(clock)}{bounds}{self._event_bounds()}{self._bridge(clock)}"
 
     def _bridge(self, clock: Clock) -> str:

@@ -1,11 +1,13 @@
 """Makes a failing scenario small: ``python -m tests.shrink SEED ENGINE [FOLDER]``.
 
+One with events of one time: ``sequence:SEED``.
 One of several streams: ``python -m tests.shrink SEED KINDS ENGINE [FOLDER]``. Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
 left out. What remains is printed and written as a case folder, with the oracle's rows.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +21,7 @@ from tests import folders, stream_folders, stream_scenario, stream_shrink
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
 from tests.oracle import TieError
-from tests.randoms import scenario
+from tests.randoms import scenario, sequenced
 from tests.scenario import Limits, Scenario, windows_without
 from tests.stream_scenario import KINDS, CombinedScenario
 
@@ -101,6 +103,8 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
         yield drawn.having(within=10_000, windows=())
     if drawn.keys:
         yield drawn.having(keys=drawn.keys[1:])
+    if drawn.sequence is not None:
+        yield drawn.having(sequence=None)
     yield from _with_plainer_times(drawn)
     yield from _with_fewer_columns(drawn)
 
@@ -192,14 +196,15 @@ def main(arguments: list[str]) -> int:
         print(f"{__doc__}\nENGINE is one of: {', '.join(map(repr, ENGINES))}")
         print(f"KINDS is one of: {', '.join(KINDS)}")
         return 2
-    seed, engine = int(arguments[0]), arguments[1]
-    drawn = scenario(seed)
+    named, engine = arguments[:2]
+    of_one_time, seed = named.startswith("sequence:"), int(named.removeprefix("sequence:"))
+    drawn = sequenced(seed) if of_one_time else scenario(seed)
     if fails(drawn, engine) is None:
         print(f"{engine} says what the oracle says on seed {seed}")
         return 1
     small = shrunk(drawn, lambda candidate: fails(candidate, engine) is not None)
-    folder = _folder(folders.CASES, arguments[2:], f"seed_{seed}_{engine}")
-    folders.write(folder, small, why=f"{engine} and the oracle disagreed on seed {seed}")
+    folder = _folder(folders.CASES, arguments[2:], f"seed_{named}_{engine}")
+    folders.write(folder, small, why=f"{engine} and the oracle disagreed on seed {named}")
     print(f"{small}\n{fails(small, engine)}\nwritten to {folder}")
     return 0
 
@@ -218,7 +223,7 @@ def _of_streams(seed: int, kinds: str, engine: str, *named: str) -> int:
 
 
 def _folder(cases: Path, named: Sequence[str], otherwise: str) -> Path:
-    name = named[0] if named else otherwise.replace(" ", "_")
+    name = named[0] if named else re.sub(r"[ :]", "_", otherwise)
     return cases / name if "/" not in name else Path(name)
 
 

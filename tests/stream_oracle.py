@@ -21,6 +21,7 @@ from piestream.language.parts import (
     Emit,
     Endpoint,
     RelationOf,
+    Silence,
     Source,
     StreamKind,
     Value,
@@ -110,6 +111,8 @@ _START, _END, _KNOWN = "start:", "end:", "known:"
 
 
 def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]:
+    if source.silence is not None:
+        return []
     if source.query is None:
         return list(inputs.rows[str(source.name)])
     inner = truth[str(source.name)]
@@ -174,11 +177,14 @@ class _Partition:
                 rows = _untied(streams[number], source.order_by or "ts", inputs.ties)
                 self.events[number] = rows
                 instants |= set(self.events[number])
-            else:
+            elif source.silence is None:
                 self.ready[number] = list(_announced(source, streams[number]))
-                for known in self.ready[number]:
-                    instants |= {known.since}
-                    instants |= {known.end} if known.end is not None else set()
+        for number, source in enumerate(query.streams):
+            if source.silence is not None:
+                self.ready[number] = list(self._silent(source.silence))
+        for known in (one for ready in self.ready.values() for one in ready):
+            instants |= {known.since}
+            instants |= {known.end} if known.end is not None else set()
         #: What ends behind the last instant of the partition is shown with that.
         self.shown: dict[Time, int] = {}
         self.truths = {
@@ -245,6 +251,15 @@ class _Partition:
             for time, following in zip(times, [*times[1:], self.inputs.until], strict=False)
             if following - time > gap and any(self.truths[name][time] for name in own)
         ]
+
+    def _silent(self, silence: Silence) -> Iterator[Known]:
+        """From each event that is the last one for too long: known when it has been that long."""
+        longest = self.clock.ticks(silence.longer_than)
+        times = list(self.events[silence.of])
+        for number, (time, following) in enumerate(zip(times, [*times[1:], None], strict=False)):
+            until = self.inputs.until if following is None else following
+            if until - time > longest:
+                yield Known(time, following, time + longest, following, number, {})
 
     def _intervals(self, symbol: Any) -> Iterator[Known]:
         if symbol.stream in self.ready:

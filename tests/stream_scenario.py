@@ -15,8 +15,10 @@ from typing import Any
 
 import polars as pl
 
+from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
-from piestream.language.parts import Emit, Return
+from piestream.language.parts import Aggregate, Emit, Return, Value
+from piestream.relations import ALL_NAMES
 from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
@@ -32,6 +34,7 @@ __all__ = [
     "closing_scenario",
     "combined_scenario",
     "counting_scenario",
+    "silence_scenario",
     "sorted_rows",
 ]
 
@@ -187,6 +190,8 @@ def _qualified(streams: Sequence[StreamSpec], number: int, definition: Definitio
     """A definition whose columns have the name of their stream before them."""
     name = streams[number].name
     predicate = definition.predicate
+    if definition.silence is not None:
+        return replace(definition, predicate=Expression(f"SILENCE OF {name}", predicate.value))
     if predicate.text == "TRUE":
         return replace(definition, predicate=Expression(name, predicate.value))
     text = _COLUMN.sub(lambda found: f"{name}.{found[0]}", predicate.text)
@@ -204,12 +209,25 @@ def combined_scenario(seed: int, kinds: tuple[str, ...] = ("events",)) -> Combin
             continue
         try:
             found = _apart(rng, base, kinds)
+            if not _can_match(found):
+                continue
             if "pattern" in kinds and not found.expected() and rng.random() < 0.9:
                 continue
             if len(found.expected()) <= 400:
                 return found.having(name=f"combined_scenario({seed}, {kinds})")
         except stream_oracle.TooManyMatchesError:
             continue
+
+
+def _can_match(drawn: CombinedScenario) -> bool:
+    """Whether a query can have matches: intervals that are known late may be too late for WITHIN."""
+    try:
+        _ = drawn.query
+    except QueryError as error:
+        if "no intervals can satisfy together" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario:
@@ -272,6 +290,92 @@ def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
         streams.append(stream)
     name = f"closing_scenario({seed}, {kinds})"
     return drawn.having(streams=tuple(streams), at_end="close", name=name)
+
+
+@lru_cache(maxsize=1024)
+def silence_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
+    """The scenario of a seed in which one or two symbols are the silences of a stream of events.
+
+    They are of one or two lengths, of one stream or of several; time goes on in most of them.
+    """
+    rng = Random(f"{seed} {kinds} silent")
+    while True:
+        try:
+            drawn = _with_silences(rng, randoms.random_scenario(rng), kinds)
+            if drawn is None or (not drawn.expected() and rng.random() < 0.9):
+                continue
+            if len(drawn.expected()) <= 400:
+                return drawn.having(name=f"silence_scenario({seed}, {kinds})")
+        except (stream_oracle.TooManyMatchesError, QueryError):
+            continue
+
+
+def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario | None:
+    """A scenario whose rows have larger gaps, of which some symbols are the silences."""
+    if len(base.definitions) > 4 or len(base.rows) > 25:
+        return None
+    drawn = _apart(rng, base, kinds) if rng.random() < 0.6 else _alone(rng, base)
+    of_events = [n for n, stream in enumerate(drawn.streams) if stream.kind == "events"]
+    if not of_events:
+        return None
+    definitions = list(drawn.definitions)
+    lengths = [rng.choice((1, 1, 2, 3, 4)) for _ in range(2)]
+    count = min(len(definitions), rng.choice((1, 1, 1, 2)))
+    for place in rng.sample(range(len(definitions)), count):
+        _, definition = definitions[place]
+        length = rng.choice(lengths)
+        least, most = definition.at_least, definition.at_most
+        silent = replace(
+            _uncounted(definition), predicate=literal(True), silence=length,
+            at_least=least, at_most=most if most is None or most > length else length + most,
+        )  # fmt: skip
+        definitions[place] = rng.choice(of_events), silent
+    read = {number for number, _ in definitions}
+    streams = [stream for n, stream in enumerate(drawn.streams) if n in read]
+    numbers = {n: at for at, n in enumerate(sorted(read))}
+    silent_names = {definition.name for _, definition in definitions if definition.silence}
+    clauses = tuple(
+        _widened(rng, _without_gaps(clause, silent_names), silent_names) for clause in drawn.clauses
+    )
+    return drawn.having(
+        streams=tuple(streams),
+        definitions=tuple((numbers[n], definition) for n, definition in definitions),
+        clauses=clauses,
+        returns=tuple(r for r in drawn.returns if not _reads_events(r, silent_names)),
+    )
+
+
+def _widened(rng: Random, clause: Clause, silent: set[str]) -> Clause:
+    """A clause that mostly allows more: silences are not what a pattern was planted for."""
+    if clause.comparison is not None or not silent & {clause.x, clause.y} or rng.random() < 0.2:
+        return clause
+    others = [name for name in ALL_NAMES if name not in ("followed-by", "follows")]
+    more = rng.sample(others, rng.choice((2, 4, 6)))
+    return replace(clause, names=tuple(dict.fromkeys((*clause.names, *more))))
+
+
+def _alone(rng: Random, base: Scenario) -> CombinedScenario:
+    """A scenario of one stream as one of several would be."""
+    gap = rng.randint(1, 6) if rng.random() < 0.3 else None
+    return CombinedScenario(
+        streams=(StreamSpec("s0", "events", tuple(base.rows), gap),),
+        definitions=tuple(
+            (0, _uncounted(d) if d.bridging is None else d) for d in base.definitions
+        ),
+        clauses=base.clauses,
+        clock=base.clock,
+        within=base.within,
+        windows=base.windows,
+        emit=base.emit,
+        keys=base.keys,
+        returns=base.returns,
+        ties=base.ties,
+    )
+
+
+def _reads_events(item: Return, silent: set[str]) -> bool:
+    """Whether an item of RETURN needs the events of a silence."""
+    return isinstance(item, Aggregate | Value) and item.symbol in silent
 
 
 def counting_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.many_cases import disagreements, many_cases
-from tests.stream_scenario import KINDS
+from tests.stream_scenario import KINDS, combined_scenario
 
 
 @pytest.mark.parametrize("kinds", [kinds for kinds in KINDS if kinds != "patterns"])
@@ -24,6 +24,11 @@ def test_each_partition_of_a_query_says_what_the_oracle_says_of_it(kinds: str) -
         rows += sum(map(len, many.expected.values()))
     assert cases > 40
     assert rows > 0
+
+
+def test_a_query_that_is_drawn_is_one() -> None:
+    for seed in (52571, 1, 2):  # of the first a draw is known too late for its window
+        assert combined_scenario(seed, KINDS["queries"]).query.within is not None
 
 
 def test_a_row_that_is_missing_is_a_disagreement() -> None:

@@ -18,6 +18,9 @@ from piestream.language.draft import StreamDraft
 from piestream.language.parts import DurationOf, Endpoint, Source
 from piestream.language.streams import inherited
 from tests import engines
+from tests.diagnosis.planted import looked_into as planted_misses
+from tests.diagnosis.planted import planted
+from tests.diagnosis.test_streams import _frames as looked_into
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced
 from tests.row_patterns.randoms import Case, random_case, with_what_holds
@@ -172,6 +175,18 @@ def test_instants_of_several_streams_are_in_one_order(engine: str, few_seeds: ra
         assert why is None, f"{engine} on seed {seed}: {coarser}\n{why}"
 
 
+def test_what_looks_into_several_streams_compares_instants(few_seeds: range) -> None:
+    for seed in few_seeds[:10]:
+        coarser, fine, _ = apart(seed)
+        found, wanted = (
+            drawn.query.diagnose(looked_into(drawn), ties=drawn.ties) for drawn in (coarser, fine)
+        )
+        assert [s.valid for s in found.symbols] == [s.valid for s in wanted.symbols], coarser
+        assert [p.of for p in found.pairs] == [p.of for p in wanted.pairs], coarser
+        assert [s.matches for s in found.steps] == [s.matches for s in wanted.steps], coarser
+        assert found.matches == wanted.matches, coarser
+
+
 _OF_ROWS = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
 
 
@@ -261,6 +276,55 @@ def test_relations_and_distances_clash_by_time_not_by_instant() -> None:
     ps.query(text.format(", q", "a before b AND b.ts - a.te <= 0"))
     with pytest.raises(ps.QueryError, match="no intervals can satisfy together"):
         ps.query(text.format(", q", "a before b AND b.ts - a.te < 0"))
+
+
+# What looks into rows
+
+
+def test_why_there_is_no_match_is_said_of_events_of_one_time_as_of_others() -> None:
+    for case in planted(8, seed=3):
+        of_rows = replace(case.query.streams[0], row_order=True)
+        said = planted_misses(replace(case, query=replace(case.query, streams=(of_rows,))))
+        assert str(said) == str(planted_misses(case))
+
+
+TICKS = pl.DataFrame(
+    {
+        "t": [1, 1, 1, 1, 1, 2, 2, 3],
+        "seq": [1, 2, 3, 4, 5, 1, 2, 1],
+        "bid": [9, 5, 9, 5, 5, 9, 9, 9],
+        "ask": [9, 9, 9, 9, 5, 5, 9, 9],
+    }
+)
+DIPS = ps.query(
+    "FROM ticks ORDER BY t, seq DEFINE low AS bid < 6, cheap AS ask < 6 "
+    "PATTERN low overlaps cheap WITHIN 5 RETURN FIRST(low.seq) AS seq, low.te"
+)
+
+
+def test_pictures_and_sweeps_take_events_of_one_time() -> None:
+    assert "low" in DIPS.timeline(TICKS).html()
+    assert "overlaps" in DIPS.report(TICKS)
+    found = ps.sweep(str(DIPS).replace("bid < 6", "bid < :most"), TICKS, most=[4, 6])
+    assert found.table["matches"].to_list() == [0, 1]
+
+
+def test_intervals_of_one_time_are_told_apart() -> None:
+    found = DIPS.intervals(TICKS)
+    assert found.select("symbol", "ts", "te", "events").rows() == [
+        ("low", 1, 1, 1),
+        ("low", 1, 2, 2),
+        ("cheap", 1, 2, 2),
+    ]
+    (pairs,) = DIPS.diagnose(TICKS).pairs
+    assert pairs.of == {"before": 1, "overlaps": 1}
+    (match,) = DIPS.run(TICKS).rows(named=True)
+    why = DIPS.why(match, TICKS)
+    assert [interval.events for interval in why.intervals] == [2, 2]
+    assert [letter for _, letter in why.decisions[0].letters] == ["Z", "E", "I"]
+    assert why.waited_for == ("low overlaps cheap, decided by low.te",)
+    missing = ps.query(str(DIPS).replace("overlaps", "meets")).why_not(TICKS)
+    assert "low [1, 1) before cheap [1, 2) (needs meets)" in str(missing)
 
 
 # What is refused, and said
@@ -408,12 +472,19 @@ def test_the_builder_says_the_same() -> None:
             ps.pattern(a).within(9).order_by("t", **options)
 
 
-def test_what_looks_into_rows_refuses_events_of_one_time() -> None:
-    query = ps.query("FROM s ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9")
+def test_what_looks_into_rows_refuses_some_events_of_one_time() -> None:
+    row_pattern = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS x > 1)"
+    )
     frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
-    for ask in (query.diagnose, query.intervals, query.timeline):
-        with pytest.raises(ps.QueryError, match="looks into rows cannot tell events of one time"):
-            ask(frame)
+    with pytest.raises(ps.QueryError, match="of a row pattern cannot tell events of one time"):
+        row_pattern.diagnose(frame)
+    several = ps.query(
+        "FROM s ORDER BY t, x MAX GAP 3 WITH o ORDER BY t DEFINE a AS s.x > 1, b AS o.x > 1 "
+        "PATTERN a before b WITHIN 9"
+    )
+    with pytest.raises(ps.QueryError, match="one of them with MAX GAP, cannot tell events"):
+        several.intervals({"s": frame, "o": frame[:1]})
 
 
 def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:

@@ -200,9 +200,9 @@ class Inputs:
 def _readers(query: Query) -> Iterator[Query]:
     """What a query and those inside it say of each stream of rows."""
     for number, stream in enumerate(query.streams):
-        if stream.query is None:
+        if stream.is_input:
             yield query.over(number)
-        else:
+        elif stream.query is not None:
             yield from _readers(stream.query)
 
 

@@ -114,6 +114,12 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
 def regions_fault(query: Query) -> Fault | None:
     """Why matches in archives cannot be looked for around live matches; None if they can."""
     live = 0
+    if query.has_silences:
+        return (
+            None,
+            "SILENCE cannot be combined yet with an archive that is read as rows come",
+            "leave it out, or look for the silences in a session of their own",
+        )
     for number, stream in enumerate(query.streams):
         where = part_of(number, stream.name, "source")
         if stream.query is None:

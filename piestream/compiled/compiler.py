@@ -12,6 +12,7 @@ from numba.core.compiler import Compiler
 
 from piestream.compiled.announcement import Announcement
 from piestream.compiled.cache import KernelCache
+from piestream.compiled.collection import seldom_collected
 
 #: What this process has compiled.
 announcement = Announcement()
@@ -41,7 +42,7 @@ def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> 
         dispatcher.get_call_template = partial(_template, dispatcher)
     else:
         dispatcher._cache = KernelCache(function, announcement.begin)
-        with announcement.of_one():
+        with announcement.of_one(), seldom_collected():
             dispatcher.compile(signature)
         dispatcher.disable_compile()
     return dispatcher

@@ -6,11 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from piestream.diagnosis.intervals import runs
-from piestream.diagnosis.parts import END, ID, START, identity
+from piestream.diagnosis.parts import (
+    END,
+    END_INSTANT,
+    ID,
+    REPORT_INSTANT,
+    START,
+    START_INSTANT,
+    identity,
+)
 from piestream.diagnosis.rows import GivenRows
 from piestream.language.model import Query
 
 __all__ = ["BoundIntervals", "telling_apart"]
+
+#: What tells intervals apart, as tables of runs call it.
+_CALLED = {START: "ts", START_INSTANT: "start", END: "te", ID: "id"}
 
 
 def telling_apart(query: Query) -> list[str]:
@@ -19,12 +30,18 @@ def telling_apart(query: Query) -> list[str]:
     An end may be known at one report and not at another, but for the end of a row without an ID: that is
     known whenever the row is.
     """
+    later = END, END_INSTANT, REPORT_INSTANT
     known = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].is_ready_made}
-    twice = {f"{END}{s.name}" for s in query.symbols if query.streams[s.stream].id is not None}
+    twice = {
+        f"{END}{symbol.name}"
+        for symbol in query.symbols
+        for source in [query.streams[symbol.stream]]
+        if source.id is not None or source.silence is not None
+    }
     return [
         item.alias
         for item in identity(query)
-        if not item.alias.startswith(END) or item.alias in known - twice
+        if not item.alias.startswith(later) or item.alias in known - twice
     ]
 
 
@@ -38,10 +55,9 @@ class BoundIntervals:
     def of(self, name: str, match: Mapping[str, Any]) -> dict[str, Any]:
         """The interval of a symbol in a match: ``ts``, ``te``, ``events``, ``open``."""
         query = self.rows.query
-        columns = [c for c in (START, END, ID) if f"{c}{name}" in telling_apart(query)]
+        columns = [c for c in _CALLED if f"{c}{name}" in telling_apart(query)]
         if name not in self._tables:
             found = runs(self.rows, query.symbol(name))
-            called = {START: "ts", END: "te", ID: "id"}
-            by = found.select(called[column] for column in columns).rows()
+            by = found.select(_CALLED[column] for column in columns).rows()
             self._tables[name] = dict(zip(by, found.rows(named=True), strict=True))
         return self._tables[name][tuple(match[f"{column}{name}"] for column in columns)]

@@ -20,6 +20,7 @@ from piestream.diagnosis.parts import (
     with_window,
     without_limits,
 )
+from piestream.diagnosis.rows import in_partition
 from piestream.diagnosis.target import OPEN, Target
 from piestream.expressions.columns import column_named
 from piestream.language.distances import Distance, distances_of, normalized
@@ -48,14 +49,16 @@ __all__ = [
     "limits",
     "pair_misses",
     "relations",
+    "silences",
     "wide",
     "windows",
     "with_relations",
     "with_symbol",
 ]
 
-#: So many of the nearest distances between runs are tried on each side of the one that is bridged.
-_MOST_GAPS = 8
+#: So many of the nearest distances between runs are tried on each side of the one that is bridged, and
+#: where none is.
+_MOST_GAPS, _MOST_FIRST_GAPS = 8, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,8 @@ def bridges(target: Target) -> Iterator[Proposal]:
     """Runs that are one interval at a longer distance, or no longer at a shorter one."""
     for number, symbol in enumerate(target.rows.query.symbols):
         bridge = target.rows.binding.compiled.ticks.bridging[number]
+        if symbol.bridging is None:
+            yield from _first_bridges(target, symbol)
         if symbol.bridging is None or bridge is None:
             continue
         found = unbridged(target.rows, symbol)
@@ -228,6 +233,27 @@ def bridges(target: Target) -> Iterator[Proposal]:
         for some, less in ((longer, 0), (shorter, 1)):
             for end, gap in some.head(_MOST_GAPS).iter_rows():
                 yield _other_bridge(target, symbol, bridge, end, gap, gap - less)
+
+
+def _first_bridges(target: Target, symbol: Symbol) -> Iterator[Proposal]:
+    """BRIDGING where there is none, over distances that are shorter than the runs on either side."""
+    query = target.rows.query
+    if query.is_sequenced or query.streams[symbol.stream].is_ready_made:
+        return
+    runs = unbridged(target.rows, symbol).sort("ts").select("ts", "te")
+    gap, length = pl.col("ts").shift(-1) - pl.col("te"), pl.col("te") - pl.col("ts")
+    shorter = pl.min_horizontal(length, length.shift(-1))
+    gaps = runs.select(pl.col("te").alias("end"), gap.alias("gap"), shorter.alias("shorter"))
+    gaps = gaps.filter(pl.col("gap") < pl.col("shorter")).sort("gap", "end")
+    gaps = gaps.unique("gap", keep="first", maintain_order=True).head(_MOST_FIRST_GAPS)
+    for end, ticks, of_run in gaps.iter_rows():
+        new = duration_of_ticks(ticks, target.rows.time)
+        text = (
+            f"{symbol.name} is interrupted for {cell_text(target.length(ticks))} from "
+            f"{cell_text(target.time(end))}; with BRIDGING {new} it matches"
+        )
+        changed = with_symbol(query, replace(symbol, bridging=new))
+        yield Proposal("bridging", changed, 1 + ticks / of_run, text)
 
 
 def _other_bridge(
@@ -243,19 +269,43 @@ def _other_bridge(
     return Proposal("bridging", changed, abs(ticks - bridge) / bridge, text)
 
 
+def silences(target: Target) -> Iterator[Proposal]:
+    """Times between two events that would be silences if shorter ones were."""
+    rows = target.rows
+    for number, source in enumerate(rows.query.streams):
+        symbols = [symbol.name for symbol in rows.query.symbols if symbol.stream == number]
+        if source.silence is None or not symbols:
+            continue
+        key, longest = rows.key_of(source.silence.of), rows.binding.parts[number].silence_ticks
+        assert key is not None
+        frame = rows.inputs[key]
+        mine = frame.filter(in_partition(frame.schema, rows.partition or {}))
+        times = mine[rows.time_columns[key][0]].to_physical().cast(pl.Int64).sort()
+        gaps = pl.DataFrame({"since": times, "gap": times.shift(-1) - times}).drop_nulls()
+        shorter = gaps.filter(pl.col("gap").is_between(2, longest)).sort("gap", descending=True)
+        nearest = shorter.unique("gap", keep="first", maintain_order=True)
+        for since, gap in nearest.head(_MOST_GAPS).iter_rows():
+            new = duration_of_ticks(gap - 1, rows.time)
+            streams = list(rows.query.streams)
+            streams[number] = replace(source, silence=replace(source.silence, longer_than=new))
+            text = (
+                f"{symbols[0]} was {cell_text(target.length(gap))} long from "
+                f"{cell_text(target.time(since))} (LONGER THAN {source.silence.longer_than}); "
+                f"with LONGER THAN {new} it matches"
+            )
+            changed = replace(rows.query, streams=tuple(streams))
+            yield Proposal("silence", changed, (longest - gap + 1) / longest, text)
+
+
 @dataclass(frozen=True)
 class PairMiss:
     """Two intervals that would make a match if their relation were allowed."""
 
     constraint: Constraint
     spans: tuple[tuple[int, int], tuple[int, int]]
+    held: Relation  # the relation that they are in
     match: dict[str, Any]
     size: float  # how far an endpoint would have to move, by the shorter interval's length
-
-    @property
-    def held(self) -> Relation:
-        """The relation that they are in."""
-        return relation_of(*self.spans[0], *self.spans[1])
 
     def text(self, target: Target) -> str:
         """The two, and what they would have to be."""
@@ -277,7 +327,8 @@ def pair_misses(target: Target) -> Iterator[PairMiss]:
             spans = target.span(constraint.x, match), target.span(constraint.y, match)
             if spans[0][1] == spans[1][1] == OPEN:
                 continue
-            miss = PairMiss(constraint, spans, match, change(match))
+            x, y = (target.instants(name, match) for name in (constraint.x, constraint.y))
+            miss = PairMiss(constraint, spans, relation_of(*x, *y), match, change(match))
             if not miss.held & constraint.relations:
                 yield miss
 

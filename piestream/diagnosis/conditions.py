@@ -86,6 +86,7 @@ CONDITIONS = (
     ConditionKind("threshold", changes=thresholds),
     ConditionKind("duration", changes=changes.durations),
     ConditionKind("bridging", changes=changes.bridges),
+    ConditionKind("silence", changes=changes.silences),
     ConditionKind("relation", decided=_pairs, changes=changes.relations),
     ConditionKind("distance", changes=changes.distances),
     ConditionKind("endpoint", changes=moved_endpoints),

@@ -12,7 +12,7 @@ from piestream.diagnosis.counting import Count
 from piestream.diagnosis.pairs import Pairs
 from piestream.language.model import Query
 from piestream.language.parts import Symbol
-from piestream.language.printer import constraint_text
+from piestream.language.printer import constraint_text, silence_text
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
 
@@ -135,7 +135,10 @@ class Diagnosis:
         """What a symbol asks of its rows, with the name of their stream where there are several."""
         if not self.query.is_combined:
             return str(symbol.predicate)
-        name = str(self.query.streams[symbol.stream].name)
+        source = self.query.streams[symbol.stream]
+        if source.silence is not None:
+            return silence_text(self.query, source.silence)
+        name = str(source.name)
         text = symbol.predicate.qualified(name)
         return name if text == "TRUE" else text
 

@@ -73,12 +73,14 @@ def _table(rows: GivenRows, symbol: Symbol, found: pl.DataFrame) -> pl.DataFrame
     )
     if closes:
         return found.with_columns(pl.lit(False).alias("open"))
-    return found.with_columns(pl.when("open").then(_LATEST).otherwise("te").alias("te"))
+    return found.with_columns(
+        pl.when("open").then(_LATEST).otherwise(end).alias(end) for end in ("te", "end")
+    )
 
 
 def _numbered(found: dict[str, pl.DataFrame], keys: list[str]) -> dict[str, pl.DataFrame]:
     """The tables of all symbols, with a number of the partition in place of its keys."""
-    columns = ["ts", "te", "open", "valid"]
+    columns = ["ts", "te", "start", "end", "open", "valid"]
     if not keys:
         number = pl.lit(0).alias("partition")
         return {name: table.select(number, *columns) for name, table in found.items()}
@@ -124,7 +126,9 @@ def _pairs(rows: GivenRows, tables: dict[str, pl.DataFrame]) -> Iterator[Pairs]:
         x, y = rows.query.symbol(constraint.x), rows.query.symbol(constraint.y)
         same = rows.query.same_predicate(x, y)
         apart = -windows[y.name], windows[x.name]
-        found = pairs_of(constraint, tables[x.name], tables[y.name], apart, same)
+        found = pairs_of(
+            constraint, tables[x.name], tables[y.name], apart, same, rows.query.is_sequenced
+        )
         if x.stream == y.stream and rows.query.stream_of(x.name).is_ready_made:
             same_rows = None if found.is_more else _same_rows(rows, constraint, tables)
             found = (

@@ -10,12 +10,22 @@ from typing import Any
 
 import polars as pl
 
+from piestream.compiled.constants import INT64_MIN
 from piestream.diagnosis.absences import AbsenceDecision, alone
 from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.conditions import CONDITIONS, Condition
 from piestream.diagnosis.intervals import bounds_of, unbridged
 from piestream.diagnosis.partition import numbers_of, stretch
-from piestream.diagnosis.parts import END, ID, START, forever, identity, restricted, with_window
+from piestream.diagnosis.parts import (
+    END,
+    ID,
+    REPORT_INSTANT,
+    START,
+    forever,
+    identity,
+    restricted,
+    with_window,
+)
 from piestream.diagnosis.rows import GivenRows
 from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
@@ -79,6 +89,8 @@ class History:
         first = min(found[f"{START}{symbol.name}"] for symbol in symbols)
         bridges = [b for b in rows.binding.compiled.ticks.bridging if b is not None]
         first -= max(bridges, default=0)  # so far back a run may lie that one of these continues
+        if rows.query.is_sequenced:  # instants are numbered from the first event on
+            first = INT64_MIN
         later = stretch(rows, first, _OPEN)
         intervals = BoundIntervals(later)
         spans = {symbol.name: intervals.of(symbol.name, found) for symbol in symbols}
@@ -94,14 +106,14 @@ class History:
     @property
     def reported_at(self) -> Any:
         """When the match was reported."""
-        return self._time(self.found["report"])
+        return self._shown(self.found["report"])
 
     def intervals(self) -> Iterator[MatchInterval]:
         """Its intervals, with the times at which they became valid."""
         for name, span in self.spans.items():
-            te = None if self._end(name) == _OPEN else self._time(span["te"])
-            valid_at = self._time(self._valid[name])
-            yield MatchInterval(name, self._time(span["ts"]), te, span["events"], valid_at)
+            te = None if self._end(name) == _OPEN else self._shown(span["te"])
+            valid_at = self._time_of(self._valid[name])
+            yield MatchInterval(name, self._shown(span["ts"]), te, span["events"], valid_at)
 
     def decisions(self) -> Iterator[Decision]:
         """Its pairs, with what decided them."""
@@ -111,7 +123,7 @@ class History:
                 condition.text,
                 constraint,
                 self._relation(condition),
-                self._time(at),
+                self._time_of(at),
                 self._decided_by(constraint, at),
                 tuple(self._letters(constraint, at)),
             )
@@ -119,19 +131,19 @@ class History:
     def absences(self) -> Iterator[AbsenceDecision]:
         """What may not be there beside it, and from when on it could not come."""
         for absence, at in self._absent:
-            yield AbsenceDecision(absence_text(absence), absence.symbol, self._time(at))
+            yield AbsenceDecision(absence_text(absence), absence.symbol, self._time_of(at))
 
     def waited_for(self) -> Iterator[str]:
         """What became known last."""
         found = list(self._known_last())
-        report = self.found["report"]
+        report = self.found["at"]
         if not found:  # else no absence was waited for beyond that
             found = [f"{absence_text(a)} to be decided" for a, at in self._absent if at == report]
         yield from found
 
     def _known_last(self) -> Iterator[str]:
-        report = self.found["report"]
-        ended = [f"{n} to end" for n in self.spans if self._end(n) == report]
+        report = self.found["at"]
+        ended = [f"{n} to end" for n in self.spans if self._reported_end(n) == report]
         if self.found["is_complete"] and ended:  # else its last interval was known after its end
             yield from ended
             return
@@ -149,7 +161,7 @@ class History:
                 yield f"{name} {self._how_valid(name, at)}"
 
     def _how_valid(self, name: str, at: int) -> str:
-        if at == self.spans[name]["ts"]:
+        if at == self.spans[name]["start"]:
             return "to start"
         if at == self._known(name) != self._end(name):
             return "to have ended"
@@ -175,8 +187,22 @@ class History:
             return int(self.found["report"])
         return int(span["te"]) + bridge
 
-    def _time(self, ticks: int | None) -> Any:
+    def _shown(self, ticks: int) -> Any:
         return self.rows.time.as_times(pl.Series([ticks], dtype=pl.Int64))[0]
+
+    def _time_of(self, instant: int) -> Any:
+        return self._shown(self._times[instant])
+
+    @cached_property
+    def _times(self) -> dict[int, int]:
+        """The times of the instants at which something of the match is known."""
+        found = {int(self.found["at"]): int(self.found["report"])}
+        for table in self.tables.values():
+            found |= dict(zip(table["start"], table["ts"], strict=True))
+            found |= dict(zip(table["end"], table["te"], strict=True))
+        for span in self.spans.values():
+            found |= {span["start"]: span["ts"], span["end"]: span["te"]}
+        return found
 
     # -- what the engine says ---------------------------------------------------------------------
 
@@ -206,9 +232,13 @@ class History:
         ]
 
     def _report_of(self, part: Query, rows: GivenRows | None = None) -> int:
-        """When the part of the match that a query finds was reported by it."""
+        """The instant at which the part of the match that a query finds was reported by it."""
         result = self._rows_of(part, rows)
-        return int(result["detected_at"].to_physical().cast(pl.Int64)[0])
+        time = at = int(result["detected_at"].to_physical().cast(pl.Int64)[0])
+        if REPORT_INSTANT in result.columns:
+            at = int(result[REPORT_INSTANT][0])
+        self._times.setdefault(at, time)
+        return at
 
     def _rows_of(self, part: Query, rows: GivenRows | None = None) -> pl.DataFrame:
         """What a query finds of the match: one row a phase."""
@@ -226,6 +256,8 @@ class History:
         at = self._report_of(part)
         bounds = bounds_of(self.rows, self.rows.query.symbol(name))
         if bounds.at_least is None or bounds.at_most is not None or bounds.most is not None:
+            return at
+        if self.rows.query.is_sequenced:  # then no silence of another stream is asked about
             return at
         # a silence of another stream that ends something is an instant too, at which this may be valid
         any_time = tuple(replace(symbol, at_least=None) for symbol in part.symbols)
@@ -252,7 +284,9 @@ class History:
         possible = {
             # what is open ends later than all that has ended
             None if ends == (_OPEN, _OPEN)
-            else names(relation_of(self.spans[x]["ts"], ends[0], self.spans[y]["ts"], ends[1]))[0]
+            else names(
+                relation_of(self.spans[x]["start"], ends[0], self.spans[y]["start"], ends[1])
+            )[0]
             for ends in product(self._possible_ends(x), self._possible_ends(y))
         }  # fmt: skip
         return possible.pop() if len(possible) == 1 else None
@@ -260,13 +294,23 @@ class History:
     def _possible_ends(self, name: str) -> tuple[int, ...]:
         """The end of an interval; of one that has ended or goes on, both."""
         end, span = self._end(name), self.spans[name]
-        return (end, int(span["te"])) if end == _OPEN and span["interrupted"] else (end,)
+        return (end, int(span["end"])) if end == _OPEN and span["interrupted"] else (end,)
 
     # -- what its endpoints say -------------------------------------------------------------------
 
     def _end(self, name: str) -> int:
         span = self.spans[name]
-        return _OPEN if span["open"] and not self.rows.closes else int(span["te"])
+        return _OPEN if span["open"] and not self.rows.closes else int(span["end"])
+
+    def _reported_end(self, name: str) -> int:
+        """The instant of what is reported at the end of an interval.
+
+        Where several events have one time, what ends with the rows does so at an instant behind the last
+        event, and is reported with that.
+        """
+        end = self._end(name)
+        closes = self.rows.query.is_sequenced and self.rows.closes and self.spans[name]["open"]
+        return end - 1 if closes and end % 2 == 0 else end
 
     def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
         both = constraint.x, constraint.y
@@ -274,7 +318,7 @@ class History:
             f"{name}.{which}"
             for which in ("te", "ts")
             for name in both
-            if (self._end(name) if which == "te" else self.spans[name]["ts"]) == at
+            if (self._reported_end(name) if which == "te" else self.spans[name]["start"]) == at
         )
         # else by time: what is open had been so for long enough
         by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
@@ -289,9 +333,9 @@ class History:
         if self._end(name) != _OPEN and self._known(name) == at:
             yield f"{name} having ended"
         runs = self.tables[name]
-        if at in runs["ts"]:
+        if at in runs["start"]:
             yield f"{name} going on"
-        if at in runs.filter(~pl.col("open"))["te"]:
+        if at in runs.filter(~pl.col("open"))["end"]:
             yield f"{name} being interrupted"
 
     def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
@@ -299,21 +343,21 @@ class History:
         both = constraint.x, constraint.y
         if any(self._is_ready_made(n) or self._bridge(n) is not None for n in both):
             return  # their endpoints are compared
-        first = min(self.spans[name]["ts"] for name in both)
+        first = min(self.spans[name]["start"] for name in both)
         instants = {first} | {
             at
             for name in both
-            for end in ("ts", "te")
+            for end in ("start", "end")
             for at in self.tables[name][end].to_list()
             if first <= at <= until
         }
         before = ""
         for at in sorted(instants):
-            over = pl.col("open") | (at < pl.col("te"))
-            holds = [len(self.tables[n].filter((pl.col("ts") <= at) & over)) > 0 for n in both]
+            over = pl.col("open") | (at < pl.col("end"))
+            holds = [len(self.tables[n].filter((pl.col("start") <= at) & over)) > 0 for n in both]
             letter = "OIZE"[2 * holds[0] + holds[1]]
             if letter != before:
-                yield self._time(at), letter
+                yield self._time_of(at), letter
             before = letter
 
 
@@ -330,6 +374,10 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     several = chosen.select(apart).n_unique()
     if several > 1:
         ids = " and the IDs" * any(name.startswith(ID) for name in apart)
+        if query.streams[0].sequence is not None:
+            ids += (
+                f" and values, such as FIRST({query.symbols[0].name}.{query.streams[0].sequence}),"
+            )
         raise ValueError(
             f"{several} matches have these values: give the whole row, and let RETURN have the "
             f"starts{ids} that tell them apart"
@@ -337,4 +385,7 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     first = chosen.row(0, named=True)
     phase = first["phase"] if query.emit is Emit.BOTH else query.emit.value.lower()
     wanted = {name: first[name] for name in apart}
-    return {**wanted, "report": first[report], "is_complete": phase == "completion"}
+    at = first.get(REPORT_INSTANT, first[report])
+    return {
+        **wanted, "report": first[report], "at": at, "is_complete": phase == "completion"
+    }  # fmt: skip

@@ -87,9 +87,9 @@ class InputRows(GivenRows):
         return replace(self, frames=inputs)
 
     def key_of(self, stream: int) -> str | None:
-        """The name of the input that a stream is; None of matches of another query."""
+        """The name of the input that a stream is; None of matches of another query, and of silences."""
         part = self.binding.parts[stream]
-        return None if part.inner is not None else part.key
+        return part.key if part.source.is_input else None
 
     @property
     def time_columns(self) -> Mapping[str, tuple[str, ...]]:

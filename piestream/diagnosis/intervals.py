@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from piestream.diagnosis.input_rows import read_given
-from piestream.diagnosis.parts import COUNT, END, ID, START, ready_made, runs_of, without_bridge
+from piestream.diagnosis.parts import (
+    COUNT,
+    END,
+    END_INSTANT,
+    ID,
+    START,
+    START_INSTANT,
+    ready_made,
+    runs_of,
+    without_bridge,
+)
 from piestream.diagnosis.row_patterns import shown_stretches
 from piestream.diagnosis.rows import GivenRows, joined_by
 from piestream.errors import SchemaError
@@ -72,26 +82,39 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     """The `runs` of each symbol.
 
     Where several streams are read, the end of a silence that ends a run of one is an instant of its
-    partition, up to which those of the others are open at least.
+    partition, up to which those of the others are open at least; and so is one at which a silence
+    becomes known.
     """
     found = {symbol.name: runs(rows, symbol) for symbol in rows.query.symbols}
-    if not any(stream.max_gap for stream in rows.query.streams) or not rows.query.is_combined:
-        return found
-    of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
-    if not of_events:
-        return found
     lasts = pl.col("open") & ~pl.col("interrupted")
-    ends = pl.concat([t.filter(~lasts).select(*rows.keys, "te") for t in of_events])
+    instants = list(_deadlines(rows, found))
+    if any(stream.max_gap for stream in rows.query.streams) and rows.query.is_combined:
+        of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
+        instants += [t.filter(~lasts).select(*rows.keys, "te") for t in of_events]
+    if not instants:
+        return found
+    ends = pl.concat(instants)
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
     so_far = pl.when(lasts).then(pl.max_horizontal("te", _LAST)).otherwise("te")
     return {
-        name: table.with_columns(so_far.alias("te")).drop(_LAST) for name, table in known.items()
+        name: table.with_columns(so_far.alias("te"), so_far.alias("end")).drop(_LAST)
+        for name, table in known.items()
     }
+
+
+def _deadlines(rows: GivenRows, found: dict[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The instants at which silences become known, as ``te``."""
+    for name, table in found.items():
+        part = rows.query.symbol(name).stream
+        if rows.query.streams[part].silence is not None:
+            known = pl.col("ts") + rows.binding.parts[part].silence_ticks
+            yield table.select(*rows.keys, known.alias("te"))
 
 
 def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """All runs of a symbol's predicate: the keys, ``ts`` and ``te`` in ticks, ``events``, ``open``.
 
+    ``start`` and ``end`` are what is compared: the same, or numbers where events have one time.
     Of rows that have an ID, there is that too: ``id``. The ``te`` of a run that is open at the end of
     the rows is where ``at_end="close"`` ends it. With BRIDGING it may be ``interrupted``: it has ended
     there, or goes on.
@@ -130,10 +153,15 @@ def _runs_alone(rows: GivenRows, query: Query, symbol: Symbol) -> pl.DataFrame:
 
 def _as_runs(rows: GivenRows, symbol: Symbol, found: pl.DataFrame, events: pl.Expr) -> pl.DataFrame:
     ids = [name for name in (f"{ID}{symbol.name}",) if name in found.columns]
+    instants = (START_INSTANT, END_INSTANT) if rows.query.is_sequenced else (START, END)
     return found.select(
         *map(pl.col, rows.keys),
         pl.col(f"{START}{symbol.name}").to_physical().cast(pl.Int64).alias("ts"),
         pl.col(f"{END}{symbol.name}").to_physical().cast(pl.Int64).alias("te"),
+        *(
+            pl.col(f"{instant}{symbol.name}").to_physical().cast(pl.Int64).alias(which)
+            for instant, which in zip(instants, ("start", "end"), strict=True)
+        ),
         events.alias("events"),
         pl.col(_OPEN).alias("open"),
         pl.lit(False).alias("interrupted"),
@@ -179,6 +207,7 @@ def bounds_of(rows: GivenRows, symbol: Symbol) -> Bounds:
         ticks.at_most[number],
         symbol.at_least_events,
         symbol.at_most_events,
+        rows.query.is_sequenced,
     )
 
 
@@ -187,13 +216,14 @@ class Bounds:
     """What a run must keep to be an interval of its symbol; None where there is no bound.
 
     Time is dense: an interval that is open at t ends later than t, so it is longer than it has been;
-    unless it is interrupted, and may have ended.
+    unless it is interrupted, and may have ended, or events may have one time.
     """
 
     at_least: int | None
     at_most: int | None
     fewest: int | None
     most: int | None
+    has_equal_times: bool = False
 
     def kept(self, closes: bool = False) -> dict[str, pl.Expr]:
         """Whether runs keep each bound that there is; NULL where what is to come decides.
@@ -211,7 +241,8 @@ class Bounds:
         if self.at_least is not None:
             found["too short"] = _known(length >= self.at_least, ~is_open, pl.lit(True))
         if self.at_most is not None:
-            within = (~lasts & (length <= self.at_most)) | (lasts & (length < self.at_most))
+            longest = self.at_most - (0 if self.has_equal_times else 1)
+            within = (~lasts & (length <= self.at_most)) | (lasts & (length <= longest))
             found["too long"] = _known(within, ~is_open, pl.lit(False))
         if self.fewest is not None:
             found["too few events"] = _known(events >= self.fewest, ~is_open, pl.lit(True))

@@ -84,23 +84,28 @@ def pairs_of(
     y: pl.DataFrame,
     apart: tuple[int, int],
     same_runs: bool,
+    is_sequenced: bool = False,
 ) -> Pairs:
-    """The pairs of two tables of runs: ``partition``, ``ts``, ``te``, ``open`` and ``valid``.
+    """The pairs of two tables of runs: ``partition``, ``ts``, ``start``, ``end``, ``open`` and ``valid``.
 
-    ``apart``: the least and the greatest that ``y.ts - x.ts`` may be. ``same_runs``: both symbols have the same runs, and never bind one.
+    ``apart``: the least and the greatest that ``y.ts - x.ts`` may be. ``same_runs``: both symbols have
+    the same runs, and never bind one. ``is_sequenced``: endpoints are other numbers than their times.
     """
     precise = constraint.relations & Relation(sum(PRECISE_FORM.values()))
     # what follows immediately is judged among all runs, whether they are valid or not
-    x_table, y_table = (t if precise else t.filter(pl.col("valid")) for t in (x, y))
+    x_table, y_table = (_compared(t if precise else t.filter(pl.col("valid"))) for t in (x, y))
     found: Counter[str] = Counter()
     undecided = looked_at = 0
-    bound = f"y.ts - x.ts BETWEEN {apart[0]} AND {apart[1]}"
+    first, last = apart if not is_sequenced else _instants_apart(x_table, y_table, apart)
+    bound = f"y.ts - x.ts BETWEEN {first} AND {last}"
     # an open interval ends after every other
     for pairs in join_pieces(
         x_table, y_table, ANY | precise, rows=_PIECE, on="partition", where=bound, relation="how"
     ):
         looked_at += len(pairs)
         pairs = pairs.filter("valid_x", "valid_y")
+        if is_sequenced:
+            pairs = pairs.filter((pl.col("time_y") - pl.col("time_x")).is_between(*apart))
         if same_runs:
             pairs = pairs.filter(pl.col("ts_x") != pl.col("ts_y"))
         both_open = pairs.filter("open_x", "open_y")
@@ -119,6 +124,31 @@ def pairs_of(
         if looked_at >= 20 * MOST:
             return Pairs(constraint, _sorted(found), undecided, is_more=True)
     return Pairs(constraint, _sorted(found), undecided)
+
+
+def _compared(runs: pl.DataFrame) -> pl.DataFrame:
+    """Runs with their instants as endpoints, and the time at which they start."""
+    return runs.select(
+        "partition",
+        "open",
+        "valid",
+        pl.col("ts").alias("time"),
+        pl.col("start").alias("ts"),
+        pl.col("end").alias("te"),
+    )
+
+
+def _instants_apart(x: pl.DataFrame, y: pl.DataFrame, apart: tuple[int, int]) -> tuple[int, int]:
+    """The least and the greatest difference of instants whose times lie so far apart."""
+    starts = pl.concat([x, y]).group_by("partition", "time").agg(
+        first=pl.col("ts").min(), last=pl.col("ts").max()
+    ).sort("time")  # fmt: skip
+    most = []
+    for length in (-apart[0], apart[1]):
+        until = starts.with_columns(pl.col("time") + length)
+        later = until.join_asof(starts, on="time", by="partition", check_sortedness=False)
+        most.append(int(later.select((pl.col("last_right") - pl.col("first")).max()).item() or 0))
+    return -most[0], most[1]
 
 
 def without_same_rows(pairs: Pairs, ended: int, still_open: int) -> Pairs:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from piestream.expressions.durations import Duration
 from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
-from piestream.language.parts import Aggregate, Constraint, Emit, Endpoint, Return, Symbol, Value
+from piestream.language.parts import (
+    Aggregate,
+    Constraint,
+    Emit,
+    Endpoint,
+    Instant,
+    Return,
+    Symbol,
+    Value,
+)
 from piestream.plan.columns import TimeColumn
 
 __all__ = [
     "COUNT",
     "END",
+    "END_INSTANT",
     "ID",
+    "REPORT_INSTANT",
     "START",
+    "START_INSTANT",
     "any_length",
     "duration_of_ticks",
     "endpoints",
@@ -35,6 +47,9 @@ __all__ = [
 
 #: What the columns of a symbol are called in the results of a part; no column of a user's is.
 START, END, COUNT, ID = "start of ", "end of ", "events of ", "id of "
+#: Where events of one time are told apart, the instants besides, as numbers of their partition.
+START_INSTANT, END_INSTANT = "instant of the start of ", "instant of the end of "
+REPORT_INSTANT = "instant of the report"
 
 #: Longer than any data lasts, and short enough to be added to a time.
 _FOREVER = 1 << 61
@@ -74,13 +89,25 @@ def endpoints(symbols: Collection[str]) -> tuple[Return, ...]:
 
 
 def identity(query: Query) -> tuple[Return, ...]:
-    """What tells the intervals of a match apart: starts and ends, and the IDs of rows that have one."""
+    """What tells the intervals of a match apart: starts and ends, and the IDs of rows that have one.
+
+    Where events of one time are told apart, also the instants of these.
+    """
     ids = (
         Value(symbol.name, source.id, f"{ID}{symbol.name}")
         for symbol in query.present
         if (source := query.streams[symbol.stream]).id is not None
     )
-    return (*endpoints([symbol.name for symbol in query.present]), *ids)
+    names = [symbol.name for symbol in query.present]
+    return (*endpoints(names), *ids, *(_instants(names) if query.is_sequenced else ()))
+
+
+def _instants(symbols: Sequence[str]) -> Iterator[Return]:
+    """The instants of the endpoints of symbols, and of the report."""
+    for name in symbols:
+        yield Instant(name, "start", f"{START_INSTANT}{name}")
+        yield Instant(name, "end", f"{END_INSTANT}{name}")
+    yield Instant(symbols[0], "report", REPORT_INSTANT)
 
 
 def runs_of(query: Query, name: str) -> Query:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from piestream.diagnosis.changes import Proposal
@@ -17,7 +17,7 @@ from piestream.diagnosis.thresholds import LOOSER, replaced_node
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.durations import Duration
-from piestream.expressions.syntax import Column, Comparison, Node, children
+from piestream.expressions.syntax import And, Between, Column, Comparison, Node, children
 from piestream.language.model import Query
 from piestream.language.row_pattern_text import MOST_REPETITIONS, row_pattern_text
 from piestream.language.row_patterns import (
@@ -64,24 +64,43 @@ def lengths(target: Target) -> Iterator[Proposal]:
     assert isinstance(target, RowTarget)
     for condition in target.pattern.conditions:
         known = dict(condition.lengths)
-        for comparison in _comparisons(condition.tree):
+        for place in _comparisons(condition.tree):
             for side in ("left", "right"):
-                part = getattr(comparison, side)
+                part = getattr(place.comparison, side)
                 if isinstance(part, Column) and part.name in known:
-                    yield from _other_length(target, condition, comparison, side, known[part.name])
+                    yield from _other_length(target, condition, place, side, known[part.name])
 
 
-def _comparisons(node: Node) -> Iterator[Comparison]:
-    if isinstance(node, Comparison) and node.operator in LOOSER:
-        yield node
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A comparison in a condition, which may be one side of a BETWEEN."""
+
+    node: Node  # what is replaced
+    comparison: Comparison
+    rest: Comparison | None = None  # the other side
+
+    def changed(self, comparison: Comparison) -> Node:
+        """What stands in its place with another comparison."""
+        return comparison if self.rest is None else And((comparison, self.rest))
+
+
+def _comparisons(node: Node) -> Iterator[_Place]:
+    match node:
+        case Comparison(operator) if operator in LOOSER:
+            yield _Place(node, node)
+        case Between(operand, low, high):
+            least, most = Comparison(">=", operand, low), Comparison("<=", operand, high)
+            yield _Place(node, least, most)
+            yield _Place(node, most, least)
     for child in children(node):
         yield from _comparisons(child)
 
 
 def _other_length(
-    target: RowTarget, condition: RowCondition, comparison: Comparison, side: str, was: Duration
+    target: RowTarget, condition: RowCondition, place: _Place, side: str, was: Duration
 ) -> Iterator[Proposal]:
     """The nearest length with which there is a match: a longer one above, a shorter one below."""
+    comparison = place.comparison
     time, query = target.rows.time, target.rows.query
     try:
         bound = time.ticks(was, "a length")
@@ -95,14 +114,14 @@ def _other_length(
         return replace(comparison, **number)
 
     def changed(by: int) -> Query:
-        tree = replaced_node(condition.tree, comparison, compared(by))
+        tree = replaced_node(condition.tree, place.node, place.changed(compared(by)))
         return rewritten(query, {condition.variable: canonical_text(tree, names_are_text=True)})
 
     most = target.times[-1] - target.times[0] - bound if is_upper and target.times else bound
     if most < 0 or not target.can_begin(changed(most)):
         return
     by = _least(0, most, lambda number: target.can_begin(changed(number)))
-    text = canonical_text(comparison, names_are_text=True)
+    text = canonical_text(place.node, names_are_text=True)
     new = canonical_text(compared(by), names_are_text=True)
     said = short(f"{condition.variable} needs {text}; with {new} it matches")
     yield Proposal("threshold", changed(by), by / max(bound, 1), said)

@@ -9,15 +9,18 @@ from typing import Any
 from piestream.diagnosis.row_parts import rewritten
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import QueryError
-from piestream.expressions.syntax import Column, Node, Previous, children
+from piestream.expressions.syntax import And, Column, Node, Previous, children, columns_of
 from piestream.language.model import Query
+from piestream.language.row_patterns import RowItem, RowPattern
 from piestream.language.row_printer import row_condition_text
 from piestream.show.table import cell_text
 
 __all__ = [
+    "certain_parts",
     "condition_tree",
     "conditions_and",
     "items_of",
+    "short",
     "shown_condition",
     "shown_values",
     "with_items",
@@ -88,6 +91,39 @@ def _leaves(node: Node) -> Iterator[str]:
         case _:
             for child in children(node):
                 yield from _leaves(child)
+
+
+def certain_parts(query: Query, variable: str) -> list[str]:
+    """The parts of a condition that the values of its own row do not change.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n "
+    ...                  "PATTERN (A B+) DEFINE B AS B.x > A.x AND COUNT(B.*) <= 3)")
+    >>> certain_parts(query, "B")
+    ['COUNT(B.*) <= 3']
+    """
+    assert query.rows is not None
+    condition = query.rows.condition(variable)
+    if condition is None:
+        return []
+    items = dict(condition.all_items)
+    whole = condition.tree
+    parts = whole.operands if isinstance(whole, And) else (whole,)
+    return [
+        canonical_text(part, names_are_text=True)
+        for part in parts
+        if not any(
+            column.name in items and _reads_row(query.rows, variable, items[column.name])
+            for column in columns_of(part)
+        )
+    ]
+
+
+def _reads_row(rows: RowPattern, variable: str, item: RowItem) -> bool:
+    """Whether an item may depend on a value of the current row, or of one behind."""
+    if item.column is None:
+        return False
+    return item.shift > 0 or item.variable is None or variable in rows.members(item.variable)
 
 
 def with_items(query: Query, items: Sequence[str]) -> Query:

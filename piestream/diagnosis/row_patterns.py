@@ -9,6 +9,7 @@ import polars as pl
 
 from piestream.diagnosis.counting import Count
 from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCounts
+from piestream.diagnosis.row_conditions import short
 from piestream.diagnosis.row_parts import (
     MATCH,
     VARIABLE,
@@ -67,7 +68,10 @@ class RowDiagnosis(Diagnosis):
     def tables(self) -> dict[str, pl.DataFrame]:
         """The steps of the funnel as frames, by title."""
         variables = pl.DataFrame(
-            [(c.symbol.name, self._condition(c.symbol), c.runs, c.valid) for c in self.symbols],
+            [
+                (c.symbol.name, self._condition(c.symbol), self._holds(c), c.valid)
+                for c in self.symbols
+            ],
             schema={
                 "variable": pl.String, "condition": pl.String, "holds": pl.Int64, "matched": pl.Int64,
             },
@@ -85,13 +89,18 @@ class RowDiagnosis(Diagnosis):
         """A condition as it is written, also where it reads other rows of the match."""
         assert self.query.rows is not None
         condition = self.query.rows.condition(symbol.name)
-        return str(symbol.predicate) if condition is None else condition.text
+        return str(symbol.predicate) if condition is None else short(condition.text)
+
+    def _holds(self, counts: SymbolCounts) -> int | None:
+        """At how many rows a condition holds; None if it reads other rows of a match."""
+        assert self.query.rows is not None
+        return counts.runs if self.query.rows.condition(counts.symbol.name) is None else None
 
     def _losses(self) -> Iterator[str]:
         if not self.events:
             yield "there are no events"
         for counts in self.symbols:
-            if not counts.runs:
+            if self._holds(counts) == 0:
                 values = f"; {counts.values}" if counts.values else ""
                 condition = self._condition(counts.symbol)
                 yield f"{counts.symbol.name} ({condition}) never holds{values}"
@@ -115,6 +124,8 @@ class RowDiagnosis(Diagnosis):
         yield "events", None, f"{self.events:,} event{'s' * (self.events != 1)}{of}{span}"
         tables = self.tables
         noted = "rows at which the condition holds, and rows of matches that are of the variable"
+        if any(self._holds(counts) is None for counts in self.symbols):
+            noted += "; a condition that reads other rows of the match holds of no row by itself"
         yield "variables", tables.get("variables"), noted
         if "pattern" in tables:
             yield (
@@ -151,6 +162,9 @@ def diagnose_row_pattern(rows: GivenRows) -> RowDiagnosis:
 
 def _counts(rows: GivenRows, name: str, matched: int) -> SymbolCounts:
     symbol = rows.query.symbol(name)
+    assert rows.query.rows is not None
+    if rows.query.rows.condition(name) is not None:
+        return SymbolCounts(symbol, 0, matched, {}, 0, {})
     holds = _count(rows, other_pattern(rows.query, Variable(name)))
     frame = rows.frame_of(symbol)
     values = ""

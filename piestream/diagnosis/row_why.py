@@ -13,6 +13,7 @@ import polars as pl
 from piestream.diagnosis.history import MatchInterval
 from piestream.diagnosis.partition import numbers_of
 from piestream.diagnosis.row_conditions import (
+    certain_parts,
     conditions_and,
     items_of,
     shown_condition,
@@ -257,9 +258,9 @@ class RowHistory:
         time = column_ticks(self.target.rows)
         rows = rows.with_columns((time == behind).cast(pl.Int64).alias("here:"))
         for variable in query.rows.variables:
-            text = row_condition_text(query, variable)
-            held = f'({text}) OR "here:" = 1' if text else '"here:" >= 0'
-            other = rewritten(query, {variable: held})
+            if at is None and query.symbol(variable).predicate.is_never_true:
+                continue
+            other = rewritten(query, self._only_way(variable, at is None))
             if self._given(other, rows) == (self.first, self.last):
                 continue
             if at is None:
@@ -267,6 +268,26 @@ class RowHistory:
             else:
                 condition, values = shown_condition(query, variable), self._values(variable, behind)
                 yield f"{self._shown(behind)}, which is not {variable} ({condition}){values}"
+
+    def _only_way(self, variable: str, is_end: bool) -> dict[str, str]:
+        """The conditions with which the row behind is of a variable, at the end of no other one.
+
+        There its values are not known: only what does not depend on them need be true.
+        """
+        query = self._query
+        assert query.rows is not None
+        text = row_condition_text(query, variable)
+        held = f'({text}) OR "here:" = 1' if text else '"here:" >= 0'
+        if not is_end:
+            return {variable: held}
+        found = {}
+        for name in query.rows.variables:
+            other = row_condition_text(query, name)
+            found[name] = f'({other}) AND "here:" = 0' if other else '"here:" = 0'
+        if text:
+            here = " AND ".join(['"here:" = 1', *certain_parts(query, variable)])
+            held = f'(({text}) AND "here:" = 0) OR ({here})'
+        return {**found, variable: held}
 
     def _values(self, variable: str, at: int) -> str:
         """What the condition of a variable reads at the row that might have gone on with the match."""

@@ -79,10 +79,18 @@ class GivenRows(ABC):
     partition: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.query.is_sequenced:
-            raise self.query.fault(
+        query = self.query
+        if not query.is_sequenced:
+            return
+        what = None
+        if query.rows is not None:
+            what = "what looks into the rows of a row pattern"
+        elif query.is_combined and any(stream.max_gap for stream in query.streams):
+            what = "what looks into the rows of several streams, one of them with MAX GAP,"
+        if what is not None:
+            raise query.fault(
                 ("order_by",),
-                "what looks into rows cannot tell events of one time apart yet",
+                f"{what} cannot tell events of one time apart yet",
                 "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
             )
 

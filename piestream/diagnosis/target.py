@@ -11,7 +11,7 @@ import polars as pl
 
 from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.counting import MOST, some_matches
-from piestream.diagnosis.parts import END, ID, START, identity, without_limits
+from piestream.diagnosis.parts import END, END_INSTANT, START, identity, without_limits
 from piestream.diagnosis.rows import GivenRows
 from piestream.language.model import Query
 from piestream.language.parts import Emit, Return
@@ -49,7 +49,7 @@ class Target:
         hidden = identity(query)
         found = self._found(rows or self.rows, query, hidden)
         report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
-        times = [item.alias for item in hidden if not item.alias.startswith(ID)]
+        times = [item.alias for item in hidden if item.alias.startswith((START, END))]
         found = found.select(
             pl.exclude(report, *times),
             *(pl.col(name).to_physical().cast(pl.Int64) for name in times),
@@ -71,14 +71,15 @@ class Target:
         all_matches = replace(without_limits(query), returns=hidden, emit=Emit.BOTH)
         both = rows.run(all_matches, limit=2 * MOST)
         same = [*query.partition_by, *telling_apart(query)]
-        ends = [i.alias for i in hidden if i.alias.startswith(END) and i.alias not in same]
+        later = END, END_INSTANT
+        ends = [i.alias for i in hidden if i.alias.startswith(later) and i.alias not in same]
         complete = both.filter(phase="completion").select(*same, *ends).unique(same)
         triggers = both.filter(phase="trigger").drop("phase")
         if query.limits:
             triggers = some_matches(rows, query, hidden)
         joined = triggers.join(complete, on=same, how="left", nulls_equal=True, suffix=" later")
-        later = [pl.coalesce(pl.col(name), pl.col(f"{name} later")).alias(name) for name in ends]
-        return joined.with_columns(later).select(triggers.columns)
+        known = [pl.coalesce(pl.col(name), pl.col(f"{name} later")).alias(name) for name in ends]
+        return joined.with_columns(known).select(triggers.columns)
 
     def nearest(
         self, query: Query, size: Callable[[dict[str, Any]], float]
@@ -97,6 +98,11 @@ class Target:
         """The start and the end of a symbol's interval; what is open ends after all others."""
         found = self.interval(name, match)
         return found["ts"], OPEN if found["open"] and not self.rows.closes else found["te"]
+
+    def instants(self, name: str, match: Mapping[str, Any]) -> tuple[int, int]:
+        """The same as they are compared: as numbers, where events have one time."""
+        found = self.interval(name, match)
+        return found["start"], OPEN if found["open"] and not self.rows.closes else found["end"]
 
     def time(self, ticks: int) -> Any:
         """A time as a value of the time column."""

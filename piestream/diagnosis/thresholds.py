@@ -207,7 +207,7 @@ class _Tried:
 
     def _time_of(self, value: Any, match: dict[str, Any]) -> int | None:
         """When the column had a value in the match: at an event, or where an interval begins."""
-        rows, symbol = self.compared.rows, self.compared.symbol
+        rows, symbol, whole = self.compared.rows, self.compared.symbol, self.target.rows.query
         outer = self.compared.outer or symbol
         if outer.name not in {s.name for s in self.target.rows.query.symbols}:
             return None
@@ -216,6 +216,8 @@ class _Tried:
         if key is None or rows.query.stream_of(symbol.name).is_ready_made:
             return int(start)
         times = self.frame[rows.time_columns[key][0]].to_physical().cast(pl.Int64)
+        if end is not None and whole.is_sequenced:
+            end += 1  # events of the time at which it ends may be part of it
         inside = (times >= start) & ((times < end) if end is not None else True)
         at: Any = times.filter(inside & (self.frame[self.place.column] == value)).min()
         return None if at is None else int(at)

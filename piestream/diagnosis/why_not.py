@@ -31,9 +31,10 @@ __all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
 class NearMiss:
     """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, bridging, window, relation, distance, endpoint, absence or limits; ``size`` says how large the
-    change is, 0 being none, by which near misses are ranked; ``query`` is the changed query, which
-    matches. Where a row of intervals would have to begin or end elsewhere, the query is as it was, and
+    ``kind`` is threshold, duration, bridging, silence, window, relation, distance, endpoint, absence or
+    limits, of a row pattern threshold, quantifier, window or skip; ``size`` says how large the change is,
+    0 being none, by which near misses are ranked; ``query`` is the changed query, which matches. Where a row of
+    intervals would have to begin or end elsewhere, the query is as it was, and
     ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
     """
 
@@ -48,7 +49,8 @@ class NearMiss:
 class WhyNot:
     """The near misses where a match was expected, the nearest first: ``print`` it.
 
-    ``matches`` is how many matches there are after all. ``near_misses`` each change one thing; there is none if more than one thing would have to change.
+    ``matches`` is how many matches there are after all. ``near_misses`` each change one thing; there
+    is none if more than one thing would have to change.
 
     >>> import polars as pl, piestream as ps
     >>> query = ps.query("FROM s ORDER BY t DEFINE a AS x > 9 PATTERN a WITHIN 9")

@@ -26,6 +26,7 @@ from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
 from piestream.engine.partitions import Partitions
 from piestream.engine.projection import ATTRIBUTE, TIME, Projection
 from piestream.engine.reordering import tie_error
+from piestream.engine.silences import Silences
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import NUMBER, STREAM, CombinedProjection
@@ -89,6 +90,7 @@ class CombinedStream(Stream):
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
+        self._silences = Silences(binding, self._union, self._events.carried, self._whole)
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
         """The open streams of queries in brackets."""
@@ -126,7 +128,7 @@ class CombinedStream(Stream):
         given = {
             number: union.of_stream(number, frames[part.key])
             for number, part in enumerate(self.binding.parts)
-            if part.inner is None and part.key in frames
+            if part.source.is_input and part.key in frames
         }
         if seen is None:
             latest = (_latest_time(rows) for rows in given.values())
@@ -186,7 +188,7 @@ class CombinedStream(Stream):
         """The largest instant in rows of inputs."""
         seen = max(self.latest, self._latest_inside(frames))
         for number, part in enumerate(self.binding.parts):
-            if part.inner is None and part.key in frames:
+            if part.source.is_input and part.key in frames:
                 seen = max(seen, _latest_time(self._union.of_stream(number, frames[part.key])))
         return seen
 
@@ -199,7 +201,7 @@ class CombinedStream(Stream):
 
     def process(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Process rows of the only input."""
-        (key,) = {part.key for part in self.binding.parts if part.inner is None}
+        (key,) = {part.key for part in self.binding.parts if part.source.is_input}
         return self.process_inputs({key: frame})
 
     # -- time -------------------------------------------------------------------------------------
@@ -249,6 +251,8 @@ class CombinedStream(Stream):
         deadlines = [super().next_deadline, *(s.next_deadline for s in self.inner.values())]
         if self._events.next_silence != INT64_MAX:
             deadlines.append(self._events.next_silence + 1)
+        if self._silences.next_deadline != INT64_MAX:
+            deadlines.append(self._silences.next_deadline + 1)
         return min((d for d in deadlines if d is not None), default=None)
 
     @property
@@ -289,10 +293,14 @@ class CombinedStream(Stream):
 
     def export_counters(self) -> dict[str, int]:
         """The numbers that a state has besides those of its parts."""
-        return {
+        counters = {
             "next_number": self._intervals.next_number,
             "next_silence": self._events.next_silence,
         }
+        if self._silences:
+            counters["passed"] = self._silences.passed
+            counters["next_deadline"] = self._silences.next_deadline
+        return counters
 
     def export_parts(self) -> list[pl.DataFrame | Stream]:
         """What each part hands on, in the order of the partitions in use; or its own stream."""
@@ -323,6 +331,9 @@ class CombinedStream(Stream):
         carried, announced = self._events.carried, self._intervals.announced
         self._intervals.next_number = counters["next_number"]
         self._events.next_silence = counters["next_silence"]
+        if self._silences:
+            self._silences.passed = counters["passed"]
+            self._silences.next_deadline = counters["next_deadline"]
         for number, part in enumerate(parts):
             if isinstance(part, Stream):
                 self.inner[number] = part
@@ -339,7 +350,12 @@ class CombinedStream(Stream):
 
     def _unneeded(self, idle: Words, now: int) -> Words:
         """Which of the partitions that hold no interval need not be kept for their earlier events."""
-        return idle[:0] if any(part.binding.past for part in self.binding.parts) else idle
+        if any(part.binding.past for part in self.binding.parts):
+            return idle[:0]
+        if self._silences:
+            self._events.make_room(self.detector.n_partitions)
+            idle = idle[~self._silences.await_deadlines(idle)]
+        return idle
 
     def _compact(self, now: int) -> None:
         super()._compact(now)
@@ -354,15 +370,21 @@ class CombinedStream(Stream):
     def _detect_until(self, rows: pl.DataFrame, limit: int) -> pl.DataFrame:
         """The results of all instants before ``limit``, whose rows these are."""
         silent = self._events.silent(limit)
+        if self._silences:
+            silent = np.union1d(silent, self._silences.due(limit))
         if not len(rows) and not silent.size:
+            self._silences.pass_time(limit)
             return self.no_results
         rows, numbers, group_of = self._sorted(rows, silent)
         self._counts.events += len(rows)
         self._since_compaction += len(rows)
-        intervals = self._intervals.known(rows, numbers, group_of)
-        self._counts.ties += 0 if intervals is None else intervals.repeated
         if not self._whole:
             self._events.make_room(self.detector.n_partitions)
+        if self._silences:
+            rows, group_of = self._silences.added(rows, numbers, group_of, limit)
+            self._silences.pass_time(limit)
+        intervals = self._intervals.known(rows, numbers, group_of)
+        self._counts.ties += 0 if intervals is None else intervals.repeated
         found = self._events.merged(rows, numbers, group_of, limit)
         batch = self._batch(found, numbers, intervals)
         return self._concat(list(map(self._results, self._found(batch, limit))))

@@ -48,14 +48,17 @@ def with_names_quoted(text: str, tokens: list[Token]) -> tuple[str, list[int]]:
     """The text with every name of a column or parameter quoted, and for each character its place.
 
     sqlglot reserves words of many dialects (``lateral``, ``user``, ``current_date``); here they
-    are columns like any other.
+    are columns like any other. A leaf, which stands for another text, is a column whatever it is
+    called.
     """
     pieces: list[str] = []
     places: list[int] = []
     position = 0
     for index, token in enumerate(tokens[:-1]):
-        is_parameter = token.kind is Kind.PARAMETER
-        if not is_parameter and (token.kind is not Kind.WORD or not is_name(tokens, index)):
+        is_word = token.kind is Kind.WORD
+        is_leaf = is_word and text[token.span.start : token.span.end] != token.text
+        is_named = is_leaf or token.kind is Kind.PARAMETER or (is_word and is_name(tokens, index))
+        if not is_named:
             continue
         pieces.append(text[position : token.span.start])
         places.extend(range(position, token.span.start))

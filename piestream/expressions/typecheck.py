@@ -93,19 +93,13 @@ def lowered_value(
 ) -> tuple[Expression, list[Diagnostic]]:
     """As `lowered`, of an expression that may give a value of any type.
 
-    In a ``clause`` on matches of intervals, dates and timestamps may be subtracted.
+    In a ``clause`` on matches, dates and timestamps may be subtracted.
     """
     lowering = _Lowering(schema, clause, ticks=None)
     expression = lowering.lower(node)
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
-    if clause is not None:
-        return expression, lowering.diagnostics
-    hint = "give both times, and subtract the columns of the result"
-    return expression, [
-        replace(d, hint=hint) if d.message.endswith("subtract from") else d
-        for d in lowering.diagnostics
-    ]
+    return expression, lowering.diagnostics
 
 
 class _Lowering:
@@ -310,12 +304,7 @@ class _Lowering:
                 return Arithmetic("-", since, until, _LENGTH)
         if operator in "+-" and (moment := self._moment_in(left, right)) is not None:
             what = f"{moment.type.kind.value} is no number to add to or to subtract from"
-            hint = (
-                "how long a silence between two events may be is written MAX GAP 5 s, and how long "
-                "a situation lasts AT LEAST 5 s"
-            )
-            if self.clause == "RETURN":
-                hint = "of two times the difference can be given: d.ts - a.te AS lag"
+            hint = _HINTS_OF_TIMES.get(self.clause or "", _HINT_OF_TIMES)
             span = left.span.joined(right.span)
             self.diagnostics.append(Diagnostic(span, what, hint))
             return Const(None, Type(Kind.UNKNOWN))
@@ -366,11 +355,10 @@ class _Lowering:
             is_zero = isinstance(operand, Const) and operand.value in (None, 0)
             if operand.type.is_length or is_zero or operand.type.kind not in NUMERIC:
                 continue
-            number = node.value if isinstance(node, syntax.Literal) else 5
             self.fault(
                 node,
                 f"{what} cannot mix a length of time and a number without a unit",
-                f"write {number} s, {number} min, {number} h or {number} d",
+                _hint_of_number(node, nodes),
             )
 
     def _moment_in(self, *nodes: syntax.Node) -> Expression | None:
@@ -532,6 +520,30 @@ class _Lowering:
 
 #: A number of ticks between two dates or timestamps.
 _LENGTH = replace(INT, is_length=True)
+
+_HINT_OF_TIMES = (
+    "how long a silence between two events may be is written MAX GAP 5 s, how long a situation lasts "
+    "AT LEAST 5 s; DEFINE of MATCH_RECOGNIZE has ts - PREV(ts) <= 5 s"
+)
+#: What can be done with times in some clauses.
+_HINTS_OF_TIMES = {
+    "RETURN": "of two times the difference can be given: d.ts - a.te AS lag",
+    "MEASURES": "of two times the difference can be given: LAST(B.ts) - FIRST(A.ts) AS lag",
+    "a condition of DEFINE": "a difference of two times is a length: B.ts - A.ts <= 5 s",
+}
+
+
+def _hint_of_number(node: syntax.Node, nodes: Sequence[syntax.Node]) -> str:
+    """What to write where a number stands beside lengths of time, of which some are written out."""
+    if isinstance(node, syntax.Literal):
+        return f"write {node.value} s, {node.value} min, {node.value} h or {node.value} d"
+    written = [n.name.split() for n in nodes if isinstance(n, syntax.Column)]
+    lengths = [number for number, *unit in written if number.isdecimal() and unit]
+    if lengths:
+        return (
+            f"this is a number, and no difference of dates or timestamps: write {lengths[0]} alone"
+        )
+    return "a difference of times is compared with a length such as 5 s, or with another one"
 
 
 def _call(name: str, *operands: Expression) -> Call:

@@ -279,6 +279,8 @@ def _pass_time(cursor: _EventCursor, partition: Partition, scratch: Scratch, now
 
     A silence ends, it is known that no run follows another one in time, or an absence is decided.
     """
+    if scratch.closing:  # nothing is waited for behind the end of the input
+        return False
     gap = partition.program.gap
     holds = held_before(partition)
     ends = INT64_MAX

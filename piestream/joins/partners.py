@@ -177,12 +177,16 @@ class Finder(Record):
         # of a known end that is still to come: not those whose ends are not known
         high_end = OPEN if ended else OPEN - 1
         for r in range(_N_TOUCHING):
-            certain = self.end != OPEN or _TS_TE[r] == 0
-            if allowed & _RELATIONS[r] and certain:
+            if not allowed & _RELATIONS[r]:
+                continue
+            if self.end != OPEN or _TS_TE[r] == 0:
                 looked += self.add_related(r, INT64_MIN, high_end)
+            elif _TE_TE[r] > 0 and self.start < self.now:  # it is known late: others have ended
+                looked += self.add_related(r, INT64_MIN, self.now)
         if not ended:
             low_end = self.now + 1 if self.end == OPEN else OPEN
-            for order in range(2):  # none has begun later
+            earliest = -1 if self.start < self.now else 0  # else none has begun later
+            for order in range(earliest, 2):
                 possible = _OF_STARTS[order + 1]
                 if allowed & possible == possible:
                     looked += self.add_open(order, low_end)

@@ -349,6 +349,7 @@ class QueryBuilder:
                     at_least_events=one.at_least_events,
                     at_most_events=one.at_most_events,
                     bridging=one.bridging,
+                    silence=one.silence,
                 )
                 for one in symbols
             ],

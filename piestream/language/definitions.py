@@ -18,6 +18,7 @@ from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft, SymbolSpec
 from piestream.language.lets import Lets
 from piestream.language.parts import Where
+from piestream.language.silences import begins_silence, read_silence
 from piestream.language.streams import stream_of_tokens
 
 __all__ = ["read_definitions"]
@@ -87,6 +88,8 @@ def _definition(
         item.report(item.peek(), f"AS is missing after {name.text}", f"write {name.text} AS x > 1")
         return SymbolSpec(name.text, None, span=name.span)
     rest = item.tokens[item.position :]
+    if begins_silence(rest):
+        return _silence(item, name, streams, spans)
     cut = _bounds_begin(rest, text)
     written = rest[:cut]
     bounds = Cursor(rest[cut:], item.end.span, item.diagnostics)
@@ -115,6 +118,27 @@ def _definition(
         found.counts.get("at_least_events"),
         found.counts.get("at_most_events"),
         found.lengths.get("bridging"),
+    )
+
+
+def _silence(
+    item: Cursor, name: Token, streams: Sequence[StreamDraft], spans: dict[Where, Span]
+) -> SymbolSpec:
+    """``name AS SILENCE OF stream LONGER THAN 30 s``."""
+    silence = read_silence(item, name.text, streams, spans)
+    rest = Cursor(item.tokens[item.position :], item.end.span, item.diagnostics)
+    found = _bounds(rest, name.text, spans) if silence is not None else _Bounds()
+    return SymbolSpec(
+        name.text,
+        None if silence is None else EVERY_INTERVAL,
+        found.lengths.get("at_least"),
+        found.lengths.get("at_most"),
+        name.span,
+        0 if silence is None else silence.of,
+        found.counts.get("at_least_events"),
+        found.counts.get("at_most_events"),
+        found.lengths.get("bridging"),
+        None if silence is None else silence.longer_than,
     )
 
 
@@ -225,6 +249,16 @@ class _Bounds:
     counts: dict[str, int | None] = field(default_factory=dict)
 
 
+def _is_event_count(cursor: Cursor) -> bool:
+    """Whether ``5 EVENTS`` is written where a length belongs, which is reported."""
+    if not cursor.counts_events():
+        return False
+    hint = "write BRIDGING 5 s, or a bare number of an integer time column's ticks"
+    message = "BRIDGING takes a length of time, and no number of events"
+    cursor.report(cursor.peek(), message, hint)
+    return True
+
+
 def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
     """``AT LEAST d``, ``AT MOST d``, both, or ``BETWEEN d AND d``; the same ``EVENTS``; ``BRIDGING d``."""
     found = _Bounds()
@@ -255,8 +289,14 @@ def _bounds(cursor: Cursor, symbol: str, spans: dict[Where, Span]) -> _Bounds:
             if not (good and bound("at_most", "BETWEEN", counts)):
                 break
         elif cursor.take_word("BRIDGING"):
+            if _is_event_count(cursor):
+                break
+            is_given = cursor.peek().kind is Kind.PARAMETER
             if not bound("bridging", "BRIDGING", False):
                 break
+            length = found.lengths["bridging"]
+            if is_given and length is not None and not length.amount:
+                found.lengths["bridging"] = None  # what a sweep compares others with
         elif cursor.take_word("AT"):
             which = cursor.take()
             if which.upper not in ("LEAST", "MOST"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from piestream.expressions.diagnostics import Span
 from piestream.expressions.durations import Duration
@@ -10,7 +10,7 @@ from piestream.expressions.predicate import Predicate
 from piestream.language.distances import Distance
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Query
-from piestream.language.parts import Condition, Emit, Return, Source, Where
+from piestream.language.parts import Condition, Emit, Return, Silence, Source, Where
 from piestream.language.windows import Window
 from piestream.relations import Relation
 
@@ -35,6 +35,7 @@ class StreamDraft:
     id: str | None = None
     known_at_start: bool = False
     query: Query | None = None
+    silence: Silence | None = None
     is_query: bool = False  # also where the query could not be read
     span: Span | None = None
 
@@ -46,7 +47,7 @@ class StreamDraft:
     @property
     def is_ready_made(self) -> bool:
         """Whether its rows are intervals."""
-        return self.is_query or self.start is not None
+        return self.is_query or self.start is not None or self.silence is not None
 
     @property
     def is_sequenced(self) -> bool:
@@ -69,6 +70,7 @@ class StreamDraft:
             id=self.id,
             known_at_start=self.known_at_start,
             query=self.query,
+            silence=self.silence,
         )
 
     @classmethod
@@ -91,6 +93,7 @@ class SymbolSpec:
     at_least_events: int | None = None
     at_most_events: int | None = None
     bridging: Duration | None = None
+    silence: Duration | None = None  # SILENCE LONGER THAN: of the stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +152,20 @@ class QueryDraft:
     @property
     def ready_made(self) -> list[str]:
         """The symbols whose intervals are rows of their own."""
-        return [spec.name for spec in self.symbols if self.streams[spec.stream].is_ready_made]
+        return [
+            spec.name
+            for spec in self.symbols
+            if self.streams[spec.stream].is_ready_made or spec.silence is not None
+        ]
+
+    def add_silences(self) -> None:
+        """Give the symbols that are silences of a stream a stream of their own, behind all others."""
+        for place, spec in enumerate(self.symbols):
+            if spec.silence is None:
+                continue
+            silence = Silence(spec.stream, spec.silence)
+            known = [stream.silence for stream in self.streams]
+            if silence not in known:
+                self.streams.append(StreamDraft(silence=silence, span=spec.span))
+                known.append(silence)
+            self.symbols[place] = replace(spec, stream=known.index(silence))

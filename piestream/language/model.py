@@ -116,8 +116,9 @@ class Query:
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
-        if len(self.streams) > 1 or self.streams[0].query is not None:
-            names = (*(s.name for s in self.streams), *(s.name for s in self.inputs))
+        named = [stream.name for stream in self.streams if stream.silence is None]
+        if len(named) > 1 or self.streams[0].query is not None:
+            names = (*named, *(s.name for s in self.inputs))
             object.__setattr__(self, "names", names)
 
     @property
@@ -131,6 +132,8 @@ class Query:
         """
         found: dict[tuple[str | None, str | None, bool], Source] = {}
         for stream in self.streams:
+            if stream.silence is not None:
+                continue
             for leaf in (stream,) if stream.query is None else stream.query.inputs:
                 found.setdefault((leaf.name, leaf.path, leaf.archive), leaf)
         return tuple(found.values())
@@ -188,6 +191,19 @@ class Query:
     def is_combined(self) -> bool:
         """Whether it reads anything but one stream of events."""
         return len(self.streams) > 1 or self.streams[0].is_ready_made
+
+    @property
+    def has_silences(self) -> bool:
+        """Whether symbols are silences of a stream, of the query or of one in brackets.
+
+        >>> import piestream as ps
+        >>> ps.query("FROM s DEFINE q AS SILENCE LONGER THAN 3 PATTERN q WITHIN 9").has_silences
+        True
+        """
+        return any(
+            stream.silence is not None or (stream.query is not None and stream.query.has_silences)
+            for stream in self.streams
+        )
 
     @property
     def is_sequenced(self) -> bool:

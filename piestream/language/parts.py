@@ -53,11 +53,26 @@ class StreamKind(Enum):
     EVENTS = "events"
     INTERVALS = "intervals"
     QUERY = "matches of a query"
+    SILENCE = "silences of a stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """``SILENCE LONGER THAN 30 s``: from an event of a stream to the next one that comes so late.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE quiet AS SILENCE LONGER THAN 30 PATTERN quiet WITHIN 60")
+    >>> print(query.stream_of("quiet").silence.longer_than)
+    30
+    """
+
+    of: int  # which of the query's streams is silent
+    longer_than: Duration
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream that a query reads: rows of events, rows of intervals, or matches of a query.
+    """A stream that a query reads: rows of events, rows of intervals, matches of a query, or silences.
 
     The name of a query's only stream does not take part in ``==``.
     """
@@ -77,10 +92,13 @@ class Source:
     id: str | None = None  # tells which begin row an end row belongs to
     known_at_start: bool = False
     query: Query | None = None
+    silence: Silence | None = None  # its intervals are the silences of another stream
 
     @property
     def kind(self) -> StreamKind:
         """What its rows are."""
+        if self.silence is not None:
+            return StreamKind.SILENCE
         if self.query is not None:
             return StreamKind.QUERY
         return StreamKind.EVENTS if self.start is None else StreamKind.INTERVALS
@@ -101,6 +119,11 @@ class Source:
         return self.query is not None and self.query.is_known_late
 
     @property
+    def is_input(self) -> bool:
+        """Whether its rows are given, and not made of those of other streams."""
+        return self.query is None and self.silence is None
+
+    @property
     def is_known_at_end(self) -> bool:
         """Whether its rows are intervals none of which is known before it ends."""
         return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start
@@ -109,7 +132,7 @@ class Source:
 def name_of_archive(path: str) -> str:
     """The stream whose past an archive has, where nothing else is said: what its path ends with.
 
-    >>> from piestream.language.model import name_of_archive
+    >>> from piestream.language.parts import name_of_archive
     >>> name_of_archive("lake/trades/")
     'trades'
     """
@@ -193,7 +216,19 @@ class Value:
 
 
 #: What a match gives.
-MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value]
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Where an endpoint, or the report, stands among the events of its partition: as a number.
+
+    No query writes it. What looks into rows tells events of one time apart by it.
+    """
+
+    symbol: str
+    which: str  # "start", "end" or "report"
+    alias: str
+
+
+MatchItem = Union[Aggregate, Endpoint, DurationOf, RelationOf, Value, Instant]
 
 
 @dataclass(frozen=True, slots=True)

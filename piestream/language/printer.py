@@ -19,8 +19,10 @@ from piestream.language.parts import (
     DurationOf,
     Emit,
     Endpoint,
+    Instant,
     RelationOf,
     Return,
+    Silence,
     Source,
     Symbol,
     Value,
@@ -38,6 +40,7 @@ __all__ = [
     "default_returns",
     "item_text",
     "path_text",
+    "silence_text",
 ]
 
 #: The name of the stream in FROM when a query names none.
@@ -96,7 +99,7 @@ def name(word: str) -> str:
 
 
 def _streams(query: Query) -> str:
-    streams = query.streams
+    streams = [stream for stream in query.streams if stream.silence is None]
     partition = ""
     if query.partition_by:
         partition = " PARTITION BY " + ", ".join(name(column) for column in query.partition_by)
@@ -169,10 +172,25 @@ def _order(stream: Source) -> str:
 def _predicate(query: Query, symbol: Symbol) -> str:
     """A predicate, whose columns are qualified if they are not the first stream's."""
     stream = query.streams[symbol.stream]
+    if stream.silence is not None:
+        return silence_text(query, stream.silence)
     own = stream.name or UNNAMED_STREAM
     if stream.is_ready_made and symbol.predicate == EVERY_INTERVAL:
         return name(own)
     return symbol.predicate.with_names(own if symbol.stream else None)
+
+
+def silence_text(query: Query, silence: Silence) -> str:
+    """How the silences of a stream are written; of the first stream it needs no name.
+
+    >>> import piestream as ps
+    >>> query = ps.query("FROM s DEFINE quiet AS SILENCE LONGER THAN 30 s PATTERN quiet WITHIN 1 h")
+    >>> silence_text(query, query.stream_of("quiet").silence)
+    'SILENCE LONGER THAN 30 s'
+    """
+    of = query.streams[silence.of].name or UNNAMED_STREAM
+    named = f" OF {name(of)}" if silence.of else ""
+    return f"SILENCE{named} LONGER THAN {silence.longer_than}"
 
 
 def _lets(query: Query) -> list[str]:
@@ -277,6 +295,8 @@ def _text_and_default(item: Return) -> tuple[str, str]:
             return f"{function}({operand})", alias_of(function, symbol, column)
         case Endpoint(symbol, which):
             return f"{name(symbol)}.{which}", f"{symbol}_{which}"
+        case Instant(symbol, which):
+            return f"INSTANT({name(symbol)}.{which})", ""  # no query writes it
         case DurationOf(symbol):
             return f"DURATION({name(symbol)})", alias_of("DURATION", symbol)
         case Value(symbol, column):

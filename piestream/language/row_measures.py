@@ -87,7 +87,12 @@ def _read_measure(
     whole = inner.span()
     leaves = items.leaves_from(whole.start)
     expression, faults = ValueExpression.read(
-        text[whole.start : whole.end], text, whole.start, leaves, values_of(inner.tokens)
+        text[whole.start : whole.end],
+        text,
+        whole.start,
+        leaves,
+        values_of(inner.tokens),
+        "MEASURES",
     )
     part.diagnostics.extend(Diagnostic(f.span or whole, f.message, f.hint) for f in faults)
     if expression is None:
@@ -136,7 +141,7 @@ class _Items:
         cursor = self.cursor
         while not cursor.at_end:
             first = cursor.position
-            if self.names.in_condition and begins_length(cursor) and self._length():
+            if begins_length(cursor) and self._length():
                 continue
             item = self._next() if cursor.position == first else None
             if item is None:
@@ -152,12 +157,25 @@ class _Items:
 
     def _length(self) -> bool:
         """Read a length of time; whether it is one."""
+        if not self.names.in_condition:
+            return self._refuse_length()
         found = take_length(self.cursor, "DEFINE")
         if found is None:
             return False
         length, span = found
         self.found.lengths[str(length)] = length
         self.found.leaves.append(Token(Kind.WORD, str(length), span))
+        return True
+
+    def _refuse_length(self) -> bool:
+        """Say that a measure has no lengths of time, where one with a unit is written."""
+        first = self.cursor.peek()
+        length = Cursor(self.cursor.tokens[self.cursor.position :], self.cursor.end.span, [])
+        if take_length(length, "MEASURES") is None:
+            return False
+        self.cursor.position += length.position
+        hint = "give the difference of the times, and compare the column of the result"
+        self.cursor.report(first, "a measure has no lengths of time", hint)
         return True
 
     def _next(self) -> RowItem | None:
@@ -263,7 +281,11 @@ class _Items:
                 return None
             return RowItem("COUNT", is_final=is_final)
         if cursor.peek().upper == "DISTINCT":
-            cursor.report(cursor.peek(), "DISTINCT is not supported in a measure")
+            what = "a condition of DEFINE" if self.names.in_condition else "a measure"
+            hint = "give ALL ROWS PER MATCH, and count the values of each match in the result"
+            if self.names.in_condition:
+                hint = "a condition of its own can say that a value differs: x <> PREV(x)"
+            cursor.report(cursor.peek(), f"{what} does not take DISTINCT", hint)
             return None
         if cursor.peek(1).is_sign(".") and cursor.peek(2).is_sign("*"):
             name = cursor.take()

@@ -38,6 +38,7 @@ __all__ = [
     "SymbolBuilder",
     "as_pattern",
     "define",
+    "silence",
 ]
 
 _serial = count()
@@ -119,7 +120,44 @@ def define(
         at_least_events,
         at_most_events,
         bridged,
-        next(_serial),
+        serial=next(_serial),
+    )
+
+
+@named_options
+def silence(
+    name: str,
+    longer_than: DurationLike,
+    at_least: DurationLike | None = None,
+    at_most: DurationLike | None = None,
+    stream: StreamBuilder | None = None,
+) -> SymbolBuilder:
+    """A symbol that is the silences of a stream: ``DEFINE name AS SILENCE LONGER THAN ...``.
+
+    Each of its intervals is from an event to the next one that comes later than so long after it. It
+    is known from the instant on at which that long has passed. The stream is the first of its query, or
+    the ``stream`` of events that `piestream.stream` made.
+
+    >>> import piestream as ps
+    >>> hot = ps.define("hot", "temp > 80")
+    >>> quiet = ps.silence("quiet", longer_than="30 s")
+    >>> print(ps.pattern(hot.contains(quiet) | hot.overlaps(quiet)).within("5 minutes"))
+    FROM stream
+    DEFINE hot AS temp > 80,
+           quiet AS SILENCE LONGER THAN 30 s
+    PATTERN hot overlaps; contains quiet
+    WITHIN 5 min
+    """
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"the name of a symbol is a text, not {name!r}")
+    return SymbolBuilder(
+        name,
+        EVERY_INTERVAL,
+        None if at_least is None else as_duration(at_least, f"at_least of {name}"),
+        None if at_most is None else as_duration(at_most, f"at_most of {name}"),
+        stream,
+        silence=as_duration(longer_than, f"longer_than of {name}"),
+        serial=next(_serial),
     )
 
 
@@ -154,6 +192,7 @@ class SymbolBuilder(AggregateMethods):
     at_least_events: int | None = None
     at_most_events: int | None = None
     bridging: Duration | None = None
+    silence: Duration | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span
-from piestream.expressions.durations import Duration, tick_length
+from piestream.expressions.durations import Duration
 from piestream.expressions.limits import length_fault, token_fault
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft, SymbolSpec
@@ -11,6 +11,7 @@ from piestream.language.lets import names_in
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Calculated, Emit, RelationOf, Return, Symbol, Value
 from piestream.language.printer import canonical_text, default_returns
+from piestream.language.silences import validate_silence
 from piestream.language.validate_absences import (
     report_endless,
     report_needless,
@@ -30,6 +31,7 @@ MOST_SYMBOLS = 64
 
 def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     """The query of a draft; None if anything is wrong, which is then in ``diagnostics``."""
+    draft.add_silences()
     validation = Validation(draft, diagnostics)
     validate_streams(validation)
     _validate_definitions(validation)
@@ -117,6 +119,9 @@ def _validate_definitions(validation: Validation) -> None:
                 f"{spec.name} must last at least {spec.at_least} and at most "
                 f"{spec.at_most}, which no interval can",
             )
+        if spec.silence is not None:
+            validate_silence(validation, spec)
+            continue
         if spec.bridging is not None:
             _validate_bridging(validation, spec)
         least, most = spec.at_least_events, spec.at_most_events
@@ -172,26 +177,19 @@ def _validate_durations(validation: Validation) -> None:
     specs = {spec.name: spec for spec in validation.present}
     for window, _ in all_windows(specs, draft.within or NO_WINDOW, draft.windows):
         spec = specs.get(window.symbol)
-        if spec and spec.at_least and _exceeds(validation, spec.at_least, window.length):
+        for least in () if spec is None else (spec.at_least, spec.silence):
+            if spec is None or least is None or not _exceeds(validation, least, window.length):
+                continue
             where = ("within", spec.name)
             validation.report_at(
                 where if where in draft.spans else ("within",),
-                f"the window of {window.length} is shorter than {spec.name} must "
-                f"last: {spec.at_least}",
+                f"the window of {window.length} is shorter than {spec.name} must last: {least}",
             )
 
 
 def _exceeds(validation: Validation, longer: Duration, shorter: Duration) -> bool:
     """Whether a duration is longer than another; False where they cannot be compared yet."""
-
-    def comparable(duration: Duration) -> tuple[int, bool]:
-        unit = next((s.time_unit for s in validation.draft.streams if s.time_unit), None)
-        if duration.in_ticks and unit is not None:
-            return duration.amount * tick_length(unit), False
-        return duration.amount, duration.in_ticks
-
-    (amount, in_ticks), (limit, limit_in_ticks) = comparable(longer), comparable(shorter)
-    return in_ticks == limit_in_ticks and amount > limit
+    return (validation.difference(longer, shorter) or 0) > 0
 
 
 def _validate_limits(validation: Validation) -> None:
@@ -249,11 +247,22 @@ def _validate_item(validation: Validation, item: Return, span: Span | None) -> N
         return
     for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
         validation.is_in_match(symbol, span)
-    if isinstance(item, Value):
+    if isinstance(item, Aggregate | Value) and _is_silence(validation, item.symbol):
+        validation.report(
+            span,
+            f"{item.symbol} is a silence, which has no events to take values of",
+            f"take {item.symbol}.ts, {item.symbol}.te or DURATION({item.symbol})",
+        )
+    elif isinstance(item, Value):
         _validate_value(validation, item, span)
     if isinstance(item, RelationOf) and item.x == item.y:
         message = f"RELATION needs two different symbols, not {item.x} twice"
         validation.report(span, message)
+
+
+def _is_silence(validation: Validation, symbol: str) -> bool:
+    """Whether a symbol is the silences of a stream."""
+    return any(spec.name == symbol and spec.silence for spec in validation.draft.symbols)
 
 
 def _validate_value(validation: Validation, item: Value, span: Span | None) -> None:

@@ -129,7 +129,12 @@ def _report_unknown_gap(validation: Validation, spec: ConstraintSpec) -> None:
                 f"known while rows of {stream.name} may come at their ends"
             )
             hint = "take before or after"
-            if not stream.is_query:
+            if stream.silence is not None:
+                message = (
+                    f"{spec.x} and {spec.y}: whether {symbol.name} lies between is not known at "
+                    "once, because a silence becomes known later than it begins"
+                )
+            elif not stream.is_query:
                 hint += ", or KNOWN AT START if the rows come at their starts"
             validation.report(spec.span, message, hint)
             return

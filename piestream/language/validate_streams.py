@@ -20,6 +20,8 @@ def validate_streams(validation: Validation) -> None:
     draft = validation.draft
     names: set[str] = set()
     for number, stream in enumerate(draft.streams):
+        if stream.silence is not None:
+            continue
         for name in dict.fromkeys(stream.qualifiers):
             if name in names:
                 message = f"two streams are named {name}"
@@ -37,7 +39,7 @@ def validate_streams(validation: Validation) -> None:
             if stream.query.rows is not None:
                 _validate_row_pattern(validation, stream, stream.query)
     _validate_units(validation)
-    if len(draft.streams) > 1:
+    if sum(stream.silence is None for stream in draft.streams) > 1:
         _report_unread(validation)
     for spec in draft.symbols:
         _validate_symbol(validation, spec)
@@ -70,11 +72,12 @@ def _validate_sequence(validation: Validation, number: int, stream: StreamDraft)
     """Where several streams are read, an instant is a time."""
     draft = validation.draft
     place = draft.spans.get(part_of(number, stream.name, "order_by"), stream.span)
-    if stream.row_order and len(draft.streams) > 1:
+    others = [other for other in draft.streams if other.silence is None]
+    if stream.row_order and len(others) > 1:
         message = "ROW orders the rows of one stream, not those of several among each other"
         hint = "name a column that orders events of one time in all of them: ORDER BY ts, seq"
         validation.report(place, message, hint)
-    elif stream.is_sequenced and any(other.is_ready_made for other in draft.streams):
+    elif stream.is_sequenced and any(other.is_ready_made for other in others):
         message = "intervals that come ready-made cannot stand beside events of one time yet"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")
     elif stream.query is not None and stream.query.is_sequenced:
@@ -145,6 +148,7 @@ def _report_unread(validation: Validation) -> None:
     if any(spec.predicate is None for spec in draft.symbols):
         return  # which stream it was to read is not known
     read = {spec.stream for spec in draft.symbols}
+    read |= {stream.silence.of for stream in draft.streams if stream.silence is not None}
     for number, stream in enumerate(draft.streams):
         if number not in read and stream.name is not None:
             validation.report(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
+from piestream.expressions.durations import Duration, tick_length
 from piestream.language.draft import QueryDraft, SymbolSpec
 from piestream.language.parts import Where
 
@@ -55,3 +56,15 @@ class Validation:
             hint = f"the symbols are {', '.join(self.position)}"
         self.report(span, f"there is no symbol {name}", hint)
         return False
+
+    def difference(self, longer: Duration, shorter: Duration) -> int | None:
+        """By how much a duration exceeds another; None where they cannot be compared yet."""
+        unit = next((s.time_unit for s in self.draft.streams if s.time_unit), None)
+
+        def comparable(duration: Duration) -> tuple[int, bool]:
+            if duration.in_ticks and unit is not None:
+                return duration.amount * tick_length(unit), False
+            return duration.amount, duration.in_ticks
+
+        (amount, in_ticks), (limit, limit_in_ticks) = comparable(longer), comparable(shorter)
+        return amount - limit if in_ticks == limit_in_ticks else None

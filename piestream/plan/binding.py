@@ -120,7 +120,10 @@ class Binding:
         query = self.query
         if not query.is_combined and query.streams[0].path is None:
             query = replace(query, streams=(replace(query.streams[0], name=None),))
-        parts = [str(query), str(self.time.dtype), *map(_attribute_text, self.attributes)]
+        # a part that is silent, or of which nothing but silences is read, is in the text of the whole
+        is_said = bool(query.symbols) and query.streams[0].silence is None
+        text = str(query) if is_said else ""
+        parts = [text, str(self.time.dtype), *map(_attribute_text, self.attributes)]
         if self.parts:
             parts += [part.binding.fingerprint.hex() for part in self.parts]
         else:
@@ -142,6 +145,7 @@ class Part:
     attributes: tuple[int, ...]
     #: Of a query: its own binding, whose result rows are the part's rows.
     inner: Binding | None = None
+    silence_ticks: int = 0  # of silences: how long they last at least
 
     @property
     def key(self) -> str:

@@ -34,6 +34,7 @@ __all__ = [
     "CalculatedColumns",
     "attribute_types",
     "columns_read",
+    "is_null",
     "with_columns",
 ]
 
@@ -78,8 +79,8 @@ class CalculatedColumn:
 
     @property
     def is_null(self) -> bool:
-        """Whether it is NULL for certain, as of columns that have no type yet."""
-        return _is_null(self.typed)
+        """Whether it is NULL for certain."""
+        return is_null(self.typed)
 
     @property
     def spark_sql(self) -> str:
@@ -112,12 +113,13 @@ class CalculatedColumns:
         return tuple(self._found.values())
 
 
-def _is_null(typed: Expression) -> bool:
+def is_null(typed: Expression) -> bool:
+    """Whether an expression is NULL for certain, as of columns that have no type yet."""
     if typed.type.kind is Kind.NULL or (isinstance(typed, Const) and typed.value is None):
         return True
     if isinstance(typed, Arithmetic | Call | Comparison | Convert | Like | Member | Not):
-        return any(map(_is_null, children(typed)))
-    return isinstance(typed, Coalesce | Extreme) and all(map(_is_null, children(typed)))
+        return any(map(is_null, children(typed)))
+    return isinstance(typed, Coalesce | Extreme) and all(map(is_null, children(typed)))
 
 
 def columns_read(typed: Expression) -> tuple[str, ...]:

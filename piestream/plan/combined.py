@@ -30,6 +30,9 @@ from piestream.plan.returned import returned_columns
 
 __all__ = ["InputReader", "Schemas", "bind_combined", "input_columns", "input_readers", "unified"]
 
+#: What identifies the silence of a partition that has begun: there is one at a time.
+_SILENCE = "silence:"
+
 #: The columns of each input, by the name under which its rows are given.
 Schemas = Mapping[str, Mapping[str, pl.DataType]]
 
@@ -52,13 +55,9 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
     errors.raise_all()
     query = _with_endpoints(query, inner)
     columns = [
-        InputColumns(
-            query,
-            dict(schemas[input_key(stream)] if found is None else found.result_schema),
-            number,
-        )
-        for number, (stream, found) in enumerate(zip(query.streams, inner, strict=True))
+        _columns(query, number, schemas, found, errors) for number, found in enumerate(inner)
     ]
+    errors.raise_all()
     times = [errors.attempt(_times, c) for c in columns]
     for c in columns:
         for name in query.partition_by:
@@ -76,6 +75,7 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         if stream.max_gap is not None:
             where = query.part(number, "max_gap")
             errors.attempt(query.ticks, where, stream.max_gap, time.nanoseconds_per_tick)
+    silences = [errors.attempt(_silence_ticks, query, n, time) for n in range(len(query.streams))]
     errors.raise_all()
     assert ticks is not None
     assert returned is not None
@@ -110,7 +110,8 @@ def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) ->
         numbers = tuple(n for n, a in enumerate(attributes) if a.stream == number)
         predicates = tuple(range(n_predicates, n_predicates + count))
         n_predicates += count
-        parts.append(Part(query.streams[number], bound, predicates, numbers, inner[number]))
+        source, length = query.streams[number], silences[number] or 0
+        parts.append(Part(source, bound, predicates, numbers, inner[number], length))
     errors.raise_all()
     _check_sequences(query, parts)
     return replace(whole, parts=tuple(parts), bit_of_symbol=_bits(query, parts, n_predicates))
@@ -156,9 +157,9 @@ def input_readers(binding: Binding) -> Iterator[InputReader]:
         source = binding.query.streams[0]
         yield InputReader(input_key(source), source, binding)
     for part in binding.parts:
-        if part.inner is None:
+        if part.source.is_input:
             yield InputReader(part.key, part.source, part.binding)
-        else:
+        elif part.inner is not None:
             yield from input_readers(part.inner)
 
 
@@ -196,12 +197,45 @@ def _inner(query: Query, stream: Source, schemas: Schemas, errors: Errors) -> Bi
 
 
 def _with_endpoints(query: Query, inner: list[Binding | None]) -> Query:
-    """The query, whose streams of matches have the names of the columns where these lie."""
+    """The query, whose streams of matches and silences name the columns where these lie."""
     streams = tuple(
-        stream if binding is None else replace(stream, start=MATCH_START, end=MATCH_END)
+        replace(stream, start=MATCH_START, end=MATCH_END, id=_SILENCE)
+        if stream.silence is not None
+        else stream
+        if binding is None
+        else replace(stream, start=MATCH_START, end=MATCH_END)
         for stream, binding in zip(query.streams, inner, strict=True)
     )
     return replace(query, streams=streams)
+
+
+def _columns(
+    query: Query, number: int, schemas: Schemas, inner: Binding | None, errors: Errors
+) -> InputColumns:
+    """The columns of one stream: of its input, of a query's result, or of silences."""
+    stream = query.streams[number]
+    if inner is not None:
+        return InputColumns(query, inner.result_schema, number)
+    if stream.silence is None:
+        return InputColumns(query, dict(schemas[input_key(stream)]), number)
+    silent = InputColumns(
+        query, dict(schemas[input_key(query.streams[stream.silence.of])]), stream.silence.of
+    )
+    schema = {name: silent.schema[name] for name in query.partition_by if name in silent.schema}
+    time = errors.attempt(silent.time)
+    dtype = pl.Int64() if time is None else time.dtype
+    schema |= {MATCH_START: dtype, MATCH_END: dtype, _SILENCE: pl.Int64()}
+    return InputColumns(query, schema, number)
+
+
+def _silence_ticks(query: Query, number: int, time: TimeColumn) -> int | None:
+    """How long the silences of a stream of these last at least."""
+    silence = query.streams[number].silence
+    if silence is None:
+        return None
+    symbols = [symbol.name for symbol in query.symbols if symbol.stream == number]
+    where = ("silence", *symbols[:1])
+    return query.ticks(where, silence.longer_than, time.nanoseconds_per_tick, time.needs_units)
 
 
 def _times(columns: InputColumns) -> tuple[TimeColumn, ...]:
@@ -255,6 +289,8 @@ class _Inputs:
 
     def visit(self, query: Query) -> None:
         for number, stream in enumerate(query.streams):
+            if stream.silence is not None:
+                continue
             if stream.query is not None:
                 self.visit(stream.query)
                 continue

@@ -147,8 +147,12 @@ class _Compiler:
         }
         #: The symbols whose runs go on over gaps; the ends of their intervals are known later.
         self.bridged = {n for n, ticks_ in enumerate(ticks.bridging) if ticks_ is not None}
-        #: Those of them whose rows may be known later than the intervals end.
-        self.late = {s for s in self.rows if query.streams[query.symbols[s].stream].is_known_late}
+        #: Those whose rows may be known later than the intervals end, or begin.
+        self.late = {
+            number
+            for number, stream in enumerate(query.streams[s.stream] for s in query.symbols)
+            if stream.is_known_late or stream.silence is not None
+        }
         #: The symbols of which no interval is in a match, and the others.
         self.absent = ticks.absent
         self.present = [s for s in range(len(query.symbols)) if s not in self.absent]

@@ -199,6 +199,22 @@ class EndpointTime(Output):
 
 
 @dataclass(frozen=True)
+class InstantNumber(Output):
+    """The instant of an endpoint, or of the report, as a number."""
+
+    symbol: int
+    which: str  # "start", "end" or "report"
+
+    @cached_property
+    def words(self) -> tuple[OutputWord, ...]:
+        return (OutputWord(self.symbol, self.which),)
+
+    def column(self, found: ResultRows) -> pl.Series:
+        (word,) = self.words
+        return nullable(found[word], found[word] == OPEN)
+
+
+@dataclass(frozen=True)
 class IntervalDuration(Output):
     """``DURATION(s)``."""
 

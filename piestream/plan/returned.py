@@ -14,6 +14,7 @@ from piestream.language.parts import (
     Calculated,
     DurationOf,
     Endpoint,
+    Instant,
     MatchItem,
     RelationOf,
     Return,
@@ -23,6 +24,7 @@ from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.match_values import MatchValues, calculated_value, lengths_in_ticks
 from piestream.plan.outputs import (
     EndpointTime,
+    InstantNumber,
     IntervalDuration,
     Output,
     RelationName,
@@ -87,6 +89,8 @@ class _Returns:
         match item:
             case Endpoint(symbol, which, alias):
                 return EndpointTime(alias, time.dtype, time, symbols[symbol], which)
+            case Instant(symbol, which, alias):
+                return InstantNumber(alias, pl.Int64(), symbols[symbol], which)
             case DurationOf(symbol, alias):
                 return IntervalDuration(alias, time.length_dtype, time, symbols[symbol])
             case RelationOf(x, y, alias):

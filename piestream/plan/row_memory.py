@@ -35,10 +35,10 @@ from piestream.expressions.typed import (
 from piestream.expressions.types import BOOL, Kind, TickLength, type_of_dtype
 from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Query
-from piestream.plan.calculated import CalculatedColumns, columns_read, with_columns
+from piestream.plan.calculated import CalculatedColumns, columns_read, is_null, with_columns
 from piestream.plan.columns import CODE, Attribute, InputColumns, TimeColumn, own_form, tick_of
 from piestream.plan.program import Cell, JoinKey
-from piestream.plan.row_items import ItemWriter
+from piestream.plan.row_items import HINT, ItemWriter
 from piestream.plan.row_registers import MOST_REGISTERS, RowMemory
 from piestream.row_patterns.loops.records import Operator
 
@@ -121,7 +121,9 @@ class _Writer(ItemWriter):
             del self.memory.registers[n_registers:]
             self.used = {number for number in self.used if number < n_registers}
             self.memory.n_words = n_words
-            if self._calculated(expression) == NONE:
+            if is_null(expression):
+                self._step(Operator.NULL)
+            elif self._calculated(expression) == NONE:
                 raise
 
     def _written(self, expression: Expression) -> None:
@@ -181,7 +183,8 @@ class _Writer(ItemWriter):
             case Call(function, operands, numbers) if id(function) in _CALLS:
                 self._all(operands, _CALLS[id(function)], *numbers)
             case Call(function) if isinstance(function, Function):
-                raise self.refused(f"{function.name} of values of several rows")
+                hint = "write LN(x) / LN(10)" if function.name == "LOG10" else HINT
+                raise self.refused(f"{function.name} of values of several rows", hint)
             case Like():
                 raise self.refused("LIKE of values of several rows")
             case _:

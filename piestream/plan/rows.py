@@ -11,6 +11,8 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.records import assemble
+from piestream.expressions.backends.polars import value_expression
+from piestream.expressions.typed import Expression, children
 from piestream.intervals.aggregates import CELL_SIZE, CellKind
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate
@@ -24,7 +26,15 @@ from piestream.language.row_patterns import (
 )
 from piestream.plan.aggregates import Selection
 from piestream.plan.calculated import CalculatedColumn, CalculatedColumns
-from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn, own_form
+from piestream.plan.columns import (
+    Attribute,
+    Errors,
+    InputColumns,
+    TimeColumn,
+    is_moment,
+    own_form,
+    tick_of,
+)
 from piestream.plan.join_order import JoinOrders
 from piestream.plan.outputs import (
     MATCH_END,
@@ -125,6 +135,8 @@ class MeasureValue(Output):
     expression: pl.Expr | None = field(repr=False)
     #: Where rows may be of no match: the number of their match, by which these are told.
     number: MatchNumber | None = None
+    #: Where it is a difference of times: the column of whose ticks it is a number.
+    length_of: TimeColumn | None = None
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
@@ -146,7 +158,9 @@ class MeasureValue(Output):
             return of_type(self.items[0].column(found), self.dtype)
         columns = [of_type(i.column(found), i.dtype).alias(i.name) for i in self.items]
         rows = pl.int_range(len(found.rows), eager=True).alias("row:")
-        return pl.DataFrame([rows, *columns]).select(self.expression.alias(self.name)).to_series()
+        frame = pl.DataFrame([rows, *columns])
+        found_values = frame.select(self.expression.alias(self.name)).to_series()
+        return found_values if self.length_of is None else self.length_of.as_lengths(found_values)
 
 
 @dataclass(frozen=True)
@@ -255,10 +269,28 @@ class _Items:
             (item,) = items
             return MeasureValue(measure.alias, item.dtype, items, None, number)
         schema = {item.name: item.dtype for item in items}
-        expression = measure.expression.to_polars(schema)
+        typed = measure.expression.typed(schema)
+        expression = value_expression(typed, schema)
+        time = self._time_of_lengths(measure, items) if _has_length(typed) else None
+        if time is not None and typed.type.is_length:
+            dtype = time.length_dtype
+            return MeasureValue(measure.alias, dtype, items, expression, number, time)
         frame = pl.DataFrame(schema={"row:": pl.Int64(), **schema})
         dtype = frame.select(expression.alias(measure.alias)).schema[measure.alias]
         return MeasureValue(measure.alias, dtype, items, expression, number)
+
+    def _time_of_lengths(self, measure: Measure, items: tuple[Output, ...]) -> TimeColumn:
+        """The column of whose ticks a difference of times is a number."""
+        times = [item for item in items if is_moment(item.dtype)]
+        kinds = {(tick_of(t.dtype), getattr(t.dtype, "time_zone", None) is None) for t in times}
+        if len(kinds) > 1:
+            listed = " and ".join(f"{t.name} is {t.dtype}" for t in times)
+            raise self.query.fault(
+                ("return", measure.alias),
+                f"{measure.alias} subtracts times that are not of one type: {listed}",
+                "make columns of one type of them first",
+            )
+        return TimeColumn(times[0].name, times[0].dtype, tick_of(times[0].dtype))
 
     def _match_number(self, text: str) -> MatchNumber:
         return MatchNumber(text, pl.Int64(), self._number(RowItem("MATCH_NUMBER")))
@@ -308,6 +340,11 @@ class _Items:
 
     def _number(self, what: RowItem | str | What) -> int:
         return self.numbers.setdefault(what, len(self.numbers))
+
+
+def _has_length(expression: Expression) -> bool:
+    """Whether times are subtracted somewhere in an expression."""
+    return expression.type.is_length or any(map(_has_length, children(expression)))
 
 
 def _words(item: int, kind: CellKind, column: int) -> tuple[OutputWord, ...]:

@@ -19,7 +19,7 @@ from piestream.expressions.syntax import Previous, Window, past_in
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import Query
 from piestream.language.parts import Condition, Constraint, Emit, Symbol
-from piestream.language.printer import constraint_text
+from piestream.language.printer import constraint_text, silence_text
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
@@ -194,6 +194,12 @@ def _streams(query: Query) -> Iterator[str]:
                 known += ", which may be after their ends"
             yield f"{number}: {stream.name}, {known}"
             yield from (f"   {line}" for line in str(stream.query).splitlines())
+        elif stream.silence is not None:
+            longer = f"{stream.silence.longer_than}{' ticks' * stream.silence.longer_than.in_ticks}"
+            yield (
+                f"{number}: silences of {query.streams[stream.silence.of].name or 'the stream'} longer "
+                f"than {longer}, each known {longer} after its start, once that has passed"
+            )
         elif stream.is_ready_made:
             known = "each known at its end"
             if stream.known_at_start:
@@ -215,8 +221,9 @@ def _predicates(query: Query) -> Iterator[str]:
     """Each distinct predicate once, as it is evaluated, and the symbols that it is for."""
     distinct = dict.fromkeys((symbol.stream, symbol.predicate) for symbol in query.symbols)
     for number, (stream, predicate) in enumerate(distinct, 1):
-        name = query.streams[stream].name
-        yield f"{number}: {predicate.qualified(str(name)) if stream else predicate}"
+        source = query.streams[stream]
+        text = predicate.qualified(str(source.name)) if stream else predicate
+        yield f"{number}: {text if source.silence is None else silence_text(query, source.silence)}"
         for symbol in query.symbols:
             if (symbol.stream, symbol.predicate) != (stream, predicate):
                 continue
@@ -245,6 +252,8 @@ def _validity(query: Query, symbol: Symbol) -> str:
         return "valid at its end" + (f", if {' and '.join(told)}" if told else "")
     told = [f"to last {least}"] if least is not None else []
     told += [f"to have {fewest} events"] if fewest is not None else []
+    if not told and query.streams[symbol.stream].silence is not None:
+        return "valid once it is known"
     return f"valid once it is known {' and '.join(told)}" if told else "valid from its start"
 
 
@@ -259,6 +268,19 @@ def _constraints(query: Query) -> Iterator[str]:
             yield constraint_text(constraint)
             told = f"{' and '.join(bridged)}, which may have ended or go on"
             yield f"  no automaton; decided from what is known of the ends of {told}"
+            continue
+        silent = [
+            n
+            for n in (constraint.x, constraint.y)
+            if query.streams[query.symbol(n).stream].silence is not None
+        ]
+        if silent:
+            yield constraint_text(constraint)
+            yield (
+                "  no automaton; decided from what is known of the endpoints, from the instant on at "
+                f"which {' and '.join(silent)} {'are' if len(silent) > 1 else 'is'} known"
+            )
+            yield from (f"  {line}" for line in _distances(constraint))
             continue
         automaton = compile_pair(constraint.relations, same)
         pairs = read_by_automaton(constraint.relations, same)

@@ -113,7 +113,9 @@ def _open_run(query: Query, symbol: Symbol) -> Iterator[str]:
 def _unended_row(query: Query, symbol: Symbol) -> Iterator[str]:
     """An interval that has begun by a row is open until another row ends it."""
     stream = query.streams[symbol.stream]
-    if stream.id is not None and not stream.known_at_start:
+    if stream.silence is not None:
+        yield "one that has begun until the next event, however late that comes"
+    elif stream.id is not None and not stream.known_at_start:
         yield f"one that has begun until the row with its end comes, by its {stream.id}"
 
 

@@ -48,6 +48,9 @@ def _stand_in(query: Query) -> tuple[Query, dict[str, dict[str, pl.DataType]]]:
     schemas: dict[str, dict[str, pl.DataType]] = {}
     streams = []
     for number, stream in enumerate(query.streams):
+        if stream.silence is not None:
+            streams.append(stream)
+            continue
         if stream.query is not None:
             inner, below = _stand_in(stream.query)
             streams.append(replace(stream, query=inner))
@@ -114,7 +117,7 @@ def _clock(query: Query, number: int) -> tuple[Source, dict[str, pl.DataType]]:
 
 def _symbol(query: Query, symbol: Symbol) -> Symbol:
     """A symbol with a predicate that can be told from those of others."""
-    if query.streams[symbol.stream].query is not None:
+    if not query.streams[symbol.stream].is_input:
         return replace(symbol, predicate=EVERY_INTERVAL)
     distinct = list(dict.fromkeys(s.predicate for s in query.symbols))
     number = distinct.index(symbol.predicate)

@@ -47,7 +47,9 @@ class WorkerPlan(ABC):
     @property
     def has_gaps(self) -> bool:
         """Whether time alone brings something: what is known then depends on the time elsewhere."""
-        readers = input_readers(self.binding)
+        readers = list(input_readers(self.binding))
+        if self.query.has_silences:
+            return True
         queries = (self.query, *(one.binding.query for one in readers))
         return any(one.source.max_gap is not None for one in readers) or any(
             query.absences or any(symbol.bridging is not None for symbol in query.symbols)

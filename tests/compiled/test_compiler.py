@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from piestream.compiled.primitives import keep_alive, pointer
 from piestream.compiled.records import Array, Words, kernel
 
 if not INTERPRETED:
+    from piestream.compiled.collection import MANY_OBJECTS, seldom_collected
     from piestream.compiled.compiler import compiled_part
 
 pytestmark = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
@@ -51,3 +54,24 @@ def test_parts_of_parts_work_in_whoever_calls_them() -> None:
     array = np.arange(1, 101)
     assert total(array) == 10_100
     assert first(array) == 2
+
+
+def test_garbage_is_collected_seldom_only_while_a_loop_is_compiled() -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(701, 11, 12)
+        with seldom_collected(), seldom_collected():
+            assert gc.get_threshold() == (MANY_OBJECTS, 11, 12)
+        assert gc.get_threshold() == (701, 11, 12)
+        with pytest.raises(ValueError, match="fails"), seldom_collected():
+            raise ValueError("fails")
+        assert gc.get_threshold() == (701, 11, 12)
+        with seldom_collected():
+            gc.set_threshold(5, 6, 7)  # what another thread wants holds
+        assert gc.get_threshold() == (5, 6, 7)
+        for own in (0, MANY_OBJECTS + 1):  # never, or less often
+            gc.set_threshold(own, 11, 12)
+            with seldom_collected():
+                assert gc.get_threshold() == (own, 11, 12)
+    finally:
+        gc.set_threshold(*before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from piestream.language.parts import Emit
 from piestream.relations import names
 from tests import oracle
 from tests.engines import parse
-from tests.randoms import allen_relation, scenario
+from tests.randoms import allen_relation, scenario, sequenced
 from tests.scenario import Limits, Scenario
 
 
@@ -57,8 +58,8 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
                 if i.end is None and j.end is None:
                     both_open += 1
                     continue
-                ends = [math.inf if one.end is None else times[one.end] for one in (i, j)]
-                relation = allen_relation(times[i.start], ends[0], times[j.start], ends[1])
+                ends = [math.inf if one.end is None else one.end for one in (i, j)]
+                relation = allen_relation(i.start, ends[0], j.start, ends[1])
                 for one, other, wide, precise in (
                     (i, j, "before", "followed-by"),
                     (j, i, "after", "follows"),
@@ -71,9 +72,12 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
     return found, both_open
 
 
-def test_the_funnel_counts_what_the_oracle_lists(few_seeds: range) -> None:
+@pytest.mark.parametrize("draw", [scenario, sequenced])
+def test_the_funnel_counts_what_the_oracle_lists(
+    few_seeds: range, draw: Callable[[int], Scenario]
+) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed)
+        drawn = draw(seed)
         stream = drawn.stream
         query = parse(drawn.text())
         found = query.diagnose(stream.frame(), ties=stream.ties)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,7 @@ import piestream as ps
 from piestream.language.model import Query
 from tests import oracle
 from tests.engines import parse
-from tests.randoms import scenario
+from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 
 
@@ -51,9 +51,12 @@ def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("at_end", ["open", "close"])
-def test_the_intervals_are_the_runs_of_the_oracle(seeds: range, at_end: str) -> None:
-    for seed in seeds:
-        drawn = scenario(seed)
+@pytest.mark.parametrize("draw", [scenario, sequenced])
+def test_the_intervals_are_the_runs_of_the_oracle(
+    seeds: range, at_end: str, draw: Callable[[int], Scenario]
+) -> None:
+    for seed in seeds if draw is scenario else seeds[: len(seeds) // 4]:
+        drawn = draw(seed)
         stream = drawn.stream
         found = parse(drawn.text()).intervals(stream.frame(), ties=stream.ties, at_end=at_end)
         rows = [

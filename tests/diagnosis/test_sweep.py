@@ -137,3 +137,11 @@ def test_every_choice_gives_what_its_query_over_several_streams_gives() -> None:
     ]
     assert found.table.rows() == wanted
     assert len({row[-1] for row in wanted}) > 6
+
+
+def test_lengths_that_are_bridged_are_compared_with_none() -> None:
+    text = "FROM s ORDER BY t DEFINE a AS x > 2 BRIDGING :gap AT LEAST :hold PATTERN a WITHIN 99"
+    rows = pl.DataFrame({"t": range(12), "x": [3] * 5 + [0] + [3] * 4 + [0, 0]})
+    found = ps.sweep(text, rows, gap=[0, 1], hold=[4, 8])
+    assert found.table.rows() == [(0, 4, 2), (0, 8, 0), (1, 4, 1), (1, 8, 1)]
+    assert found.queries[0].symbol("a").bridging is None

@@ -146,3 +146,18 @@ def test_a_place_that_is_none_is_refused(where: dict[str, Any], said: str) -> No
     numbered = ps.query("FROM s ORDER BY x DEFINE a AS x > 1 PATTERN a WITHIN 9")
     with pytest.raises(ValueError, match="the times in x are whole numbers"):
         numbered.why_not(DATED.head(1), between=("1", "2"))
+
+
+@pytest.mark.parametrize("gap", [1, 3])
+def test_an_interruption_that_breaks_a_run_is_bridged(gap: int) -> None:
+    x = [3] * 5 + [0] * gap + [3] * 5 + [0] * 9
+    rows = pl.DataFrame({"t": range(len(x)), "x": x})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 2 AT LEAST 10 PATTERN a WITHIN 99")
+    found = query.why_not(rows, between=(0, 3))
+    texts = {miss.text: miss for miss in found.near_misses}
+    miss = texts[f"a is interrupted for {gap} from 5; with BRIDGING {gap} it matches"]
+    assert miss.kind == "bridging"
+    assert len(miss.query.run(rows)) == 1
+    rows = pl.DataFrame({"t": range(20), "x": [3] * 2 + [0] * 5 + [3] * 5 + [0] * 8})
+    kinds = [miss.kind for miss in query.why_not(rows, between=(0, 3)).near_misses]
+    assert "bridging" not in kinds  # nobody takes two runs for one that lie so far apart

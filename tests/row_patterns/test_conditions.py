@@ -143,7 +143,7 @@ def test_aggregates_and_navigations_take_expressions() -> None:
     ("condition", "message"),
     [
         ("CONCAT(A.kind, B.kind) = 'xy'", "a text made of values of several rows"),
-        ("A.kind LIKE 'x' OR LOG10(A.n / B.n) > 1", "LOG10 of values of several rows"),
+        ("A.kind LIKE 'x' OR LOG10(A.n / B.n) > 1", r"LOG10 of .*(\n.*)*write LN\(x\) / LN\(10\)"),
         ("SUM(A.n * B.n) > 1", "SUM takes an expression of one row, not of rows of A and B"),
         ("SUM(PREV(A.n)) > 1", "PREV inside SUM reads other rows than SUM does"),
         ("SUM(1 + 1) > A.n", "SUM takes an expression that reads a column"),
@@ -240,7 +240,15 @@ def test_numbers_of_more_than_64_bits_are_calculated() -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["A.kind = 'x'", "B.kind <> A.kind", "MAX(A.kind) = 'x'", "COALESCE(A.kind, 'y') = 'x'"],
+    [
+        "A.kind = 'x'",
+        "B.kind <> A.kind",
+        "MAX(A.kind) = 'x'",
+        "COALESCE(A.kind, 'y') = 'x'",
+        "A.kind LIKE 'x%'",
+        "UPPER(A.kind) = UPPER(B.kind)",
+        "COALESCE(LENGTH(A.kind), 0) < B.n",
+    ],
 )
 def test_a_session_does_not_take_a_column_for_null_that_is_so_at_first(condition: str) -> None:
     query = ps.query(
@@ -275,3 +283,63 @@ def _given_as_in_a_table(query: ps.Query, rows: pl.DataFrame) -> None:
             session.push(event)
         return
     assert found + list(session.close()) == query.run(rows).to_dicts()
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("B.n - A.n <= 10 s", "no difference of dates or timestamps: write 10 alone"),
+        ("B.ts - A.ts <= B.n", "a difference of times is compared with a length such as 5 s"),
+        ("B.ts - A.ts <= 7", "write 7 s, 7 min, 7 h or 7 d"),
+        ("B.ts - A.n <= 7", "a difference of two times is a length: B.ts - A.ts <= 5 s"),
+        ("ts - PREV(ts) <= 7", "DEFINE of MATCH_RECOGNIZE has ts - PREV(ts) <= 5 s"),
+    ],
+)
+def test_what_times_and_numbers_are_compared_with_is_said(condition: str, hint: str) -> None:
+    with pytest.raises(ps.QueryError) as error:
+        _found(f"B AS {condition}", _rows([0, 10]))
+    assert hint in str(error.value)
+
+
+def test_logarithms_of_values_of_several_rows_to_the_base_of_ten() -> None:
+    rows = pl.DataFrame({"n": range(3), "ts": range(3), "x": [1.0, 50.0, 2000.0]})
+    assert _found("B AS LN(B.x - A.x) / LN(10) BETWEEN 3 AND 4", rows) == [(1, 2)]
+
+
+def test_a_column_that_has_no_type_is_null_in_every_function() -> None:
+    rows = _rows([0, 10, 20], none=pl.Series([None] * 3, dtype=pl.Null))
+    for condition in ("A.none LIKE 'a%'", "UPPER(A.none) = 'A'", "LENGTH(A.none) >= 0"):
+        assert _found(f"B AS {condition}", rows) == []
+        assert _found(f"B AS ({condition}) IS NULL", rows) == [(0, 1), (1, 2)]
+
+
+def test_a_measure_is_a_difference_of_times() -> None:
+    text = "FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES {} PATTERN (A B C*) DEFINE B AS n > 0, C AS n > 1)"
+    rows = _rows([0, 10, 31], day=[date(2026, 3, 29), None, date(2026, 3, 31)])
+    query = ps.query(
+        text.format("LAST(ts) - FIRST(ts) AS took, (C.ts - B.ts) / 3 AS third, "
+                    "C.day - A.day AS days, B.ts - A.ts > 0 AS later")
+    )  # fmt: skip
+    assert ps.query(str(query)) == query
+    wanted = (timedelta(seconds=31), timedelta(seconds=7), timedelta(days=2), True)
+    assert query.run(rows).rows() == [wanted]
+    assert query.run(rows.clear()).schema == query.run(rows).schema
+    zoned = rows.with_columns(pl.col("ts").dt.replace_time_zone("UTC"))
+    assert query.run(zoned).rows() == [wanted]
+    message = r"took subtracts times that are not of one type: LAST\(day\) is Date and LAST\(ts\)"
+    for took in ("LAST(day) - LAST(ts)", "LAST(day) - LAST(ts) > 0"):
+        with pytest.raises(ps.QueryError, match=message):
+            ps.query(text.format(f"{took} AS took")).run(rows)
+    with pytest.raises(ps.QueryError, match=r"LAST\(B.ts\) - FIRST\(A.ts\) AS lag"):
+        ps.query(text.format("LAST(ts) - LAST(n) AS took")).run(rows)
+
+
+def test_columns_that_are_called_like_words_of_expressions_stand_in_expressions_of_a_row() -> None:
+    rows = pl.DataFrame({"n": range(3), "ts": range(3), "select": [1, 2, 3], "like": [5, 6, 7]})
+    assert _found('B AS SUM(A."select" + A."like") = 6', rows) == [(0, 1)]
+    query = ps.query(
+        'FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES SUM(A."select" * A."like") AS total PATTERN (A+) '
+        "DEFINE A AS n >= 0)"
+    )
+    assert ps.query(str(query)) == query
+    assert query.run(rows)["total"].to_list() == [5 + 12 + 21]

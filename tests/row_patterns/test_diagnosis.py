@@ -179,3 +179,18 @@ def test_matches_are_exported_with_the_times_of_their_variables(format: Any, sai
     )
     with pytest.raises(ps.QueryError, match="an export takes a row for each match"):
         every.export(every.run(rows), format)
+
+
+def test_a_condition_that_reads_other_rows_holds_of_no_number_of_rows() -> None:
+    query = ps.query(
+        "FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n PATTERN (A B) "
+        "DEFINE A AS x = 1, B AS B.x > A.x + 4)"
+    )
+    found = query.diagnose(pl.DataFrame({"t": range(4), "x": [1, 6, 1, 3]}))
+    assert found.tables["variables"].rows() == [
+        ("A", "x = 1", 2, 1),
+        ("B", "B.x > A.x + 4", None, 1),
+    ]
+    assert "holds of no row by itself" in str(found)
+    none = query.diagnose(pl.DataFrame({"t": range(2), "x": [1, 2]}))
+    assert none.summary == "0 matches: A begins at 1 of the rows, but A B at none"

@@ -151,3 +151,30 @@ def test_of_a_long_match_the_first_and_the_last_rows_are_printed() -> None:
     told = query.why(query.run(rows), rows)
     assert "100 rows; these are the first and the last 20" in str(told)
     assert len(told.tables["rows"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("pattern", "define", "values", "might"),
+    [
+        ("A B* C? D", "A AS x = 1, B AS x = 5, C AS x = 7", [1, 5, 1], ""),
+        ("A B* C?", "A AS x = 1, B AS x = 5", [1, 5], "B or C"),
+        ("A B* C", "A AS x = 1, B AS x = 5", [1, 5], "B or C"),  # and no A
+        ("A B+ C?", "A AS x = 1, B AS x = 5 AND COUNT(B.*) <= 1, C AS C.x > B.x", [1, 5], "C"),
+        ("A B* C?", "A AS x = 1, B AS x = 5, C AS x > 7 AND x < 3", [1, 5], "B"),
+        ("A B+", "A AS x = 1, B AS B.x > A.x OR COUNT(B.*) <= 1", [1, 5], "B"),
+    ],
+)
+def test_at_the_end_of_the_rows_only_variables_that_may_follow_are_named(
+    pattern: str, define: str, values: list[int], might: str
+) -> None:
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n "
+        f"PATTERN ({pattern}) DEFINE {define})"
+    )
+    rows = pl.DataFrame({"t": range(len(values)), "x": values})
+    (match,) = query.run(rows).head(1).to_dicts()
+    (waited,) = query.why(match, rows).waited_for
+    if might:
+        assert waited == f"the end of the rows: the row behind might have been {might}"
+    else:
+        assert "might have been" not in waited

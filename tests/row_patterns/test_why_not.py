@@ -267,6 +267,14 @@ def test_sweep_varies_numbers_windows_and_quantifiers() -> None:
         ("B.ts - A.ts <= 5 s", "1. B needs B.ts - A.ts <= 5 s; with B.ts - A.ts <= 6 s it matches"),
         ("B.ts - A.ts >= 8 s", "1. B needs B.ts - A.ts >= 8 s; with B.ts - A.ts >= 6 s it matches"),
         ("5 s > B.ts - A.ts", "1. B needs 5 s > B.ts - A.ts; with 6 s >= B.ts - A.ts it matches"),
+        (
+            "B.ts - A.ts BETWEEN 2 s AND 5 s",
+            "1. B needs B.ts - A.ts BETWEEN 2 s AND 5 s; with B.ts - A.ts <= 6 s it matches",
+        ),
+        (
+            "B.ts - A.ts BETWEEN 7 s AND 9 s",
+            "1. B needs B.ts - A.ts BETWEEN 7 s AND 9 s; with B.ts - A.ts >= 6 s it matches",
+        ),
     ],
 )
 def test_lengths_of_time_in_a_condition(condition: str, said: str) -> None:

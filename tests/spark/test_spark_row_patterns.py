@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -68,6 +69,28 @@ def test_a_stream_gives_the_matches_of_the_oracle_exactly_once(
     player.play(*parts[:2])  # and started again from its checkpoint
     player.play(*parts[2:])
     _check(cases, pl.concat([player.rows(), player.flushed()]))
+
+
+def test_what_is_calculated_of_dates_and_of_wide_numbers_is_what_a_frame_gives(spark: Any) -> None:
+    query = ps.query("""
+        FROM s MATCH_RECOGNIZE (
+            ORDER BY t
+            MEASURES FIRST(COALESCE(A.d, A.hour)) AS either, LAST(COALESCE(d, '2026-01-01 10:00:00')) AS known,
+                     FIRST(A.x + 9223372036854775808) AS wide, MAX(x + 9223372036854775808) AS widest,
+                     FIRST(x + 9223372036854775808) > 9223372036854775808 AS is_wide
+            PATTERN (A B) DEFINE B AS x < 4 OR x IS NULL
+        )
+    """)
+    day, hour = date(2026, 3, 1), datetime(2026, 3, 2, 12)
+    events = pl.DataFrame({
+        "t": [1, 2, 3, 4], "x": [5, -3, 2**62, None], "d": [day, None, None, day], "hour": [hour] * 4,
+    })  # fmt: skip
+    wanted = query.run(events)
+    assert wanted["wide"].to_list() == [5 + 2**63, 2**62 + 2**63]
+    assert wanted["known"].to_list() == [datetime(2026, 1, 1, 10), datetime(2026, 3, 1)]
+    found = rows_of(query.run(frame_of(spark, events)))
+    found = found.cast({"wide": pl.Int128, "widest": pl.Int128})  # Spark's are of 38 digits
+    assert sorted(map(str, found.rows())) == sorted(map(str, wanted.rows()))
 
 
 def test_slices_of_time_are_refused(spark: Any) -> None:

@@ -30,6 +30,8 @@ __all__ = [
     "mask_words",
 ]
 
+#: The type in Spark of whole numbers of more than 64 bits.
+_WIDE = "decimal(38,0)"
 #: The words of the mask, 64 bits a row in each.
 Masks = Sequence[NDArray[np.int64]]
 
@@ -39,6 +41,7 @@ class Encoding(Enum):
 
     LONG = "as a 64-bit integer"
     DOUBLE = "as a double"
+    DECIMAL = "as a decimal number of 38 digits"
     UNCHANGED = "as it is"
     FIELDS = "as its fields"
 
@@ -90,6 +93,8 @@ class ColumnCodec:
         elif self.encoding is Encoding.DOUBLE:
             value = f"CAST({sql} AS DOUBLE)"
             values[self.wire] = value if self.null_bit < 0 else f"coalesce({value}, 0D)"
+        elif self.encoding is Encoding.DECIMAL:
+            values[self.wire] = f"CAST({sql} AS {_WIDE})"
         else:
             values[self.wire] = sql
 
@@ -127,6 +132,8 @@ class ColumnCodec:
             values[self.wire] = _without_nulls(column.to_physical(), pl.Int64(), 0)
         elif self.encoding is Encoding.DOUBLE:
             values[self.wire] = _without_nulls(column, pl.Float64(), 0.0)
+        elif self.encoding is Encoding.DECIMAL:
+            values[self.wire] = column.cast(pl.Decimal(38, 0))
         else:
             values[self.wire] = column.cast(pl.String) if self.dtype == pl.Null else column
 
@@ -171,6 +178,8 @@ class WireLayout:
         if dtype.is_float():
             bit = -1 if null_as_nan else self._bit()
             return ColumnCodec(dtype, Encoding.DOUBLE, self._wire("double"), bit)
+        if dtype == pl.Int128:
+            return ColumnCodec(dtype, Encoding.DECIMAL, self._wire(_WIDE))
         if dtype.is_integer() or dtype == pl.Boolean or dtype.is_temporal():
             return ColumnCodec(dtype, Encoding.LONG, self._wire("bigint"), self._bit())
         return ColumnCodec(dtype, Encoding.UNCHANGED, self._wire(_unchanged_type(dtype)))

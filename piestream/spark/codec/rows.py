@@ -12,7 +12,6 @@ from pyspark.sql import types as spark
 
 from piestream.engine.projection import ATTRIBUTE, KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.backends import spark_text
-from piestream.expressions.types import Kind
 from piestream.plan.binding import Binding
 from piestream.plan.calculated import CalculatedColumn
 from piestream.plan.columns import CODE, FLOAT
@@ -166,23 +165,12 @@ def input_codec(
     return row_codec, encoded + mask_sql(bits, row_codec.words)
 
 
-_SPARK_TYPES: Mapping[Kind, spark.DataType] = {
-    Kind.BOOL: spark.BooleanType(),
-    Kind.INT: spark.LongType(),
-    Kind.FLOAT: spark.DoubleType(),
-    Kind.STRING: spark.StringType(),
-}
-
-
 def calculated_type(
     column: CalculatedColumn, types: Mapping[str, spark.DataType]
 ) -> spark.DataType:
-    """What Spark calculates; times are of the type of a column that is read."""
-    kind = column.typed.type.kind
-    if kind in _SPARK_TYPES:
-        return _SPARK_TYPES[kind]
-    own = next(name for name, dtype in column.schema.items() if dtype == column.dtype)
-    return types[own]
+    """What Spark calculates; times are of the type of a column that is read, if one is like them."""
+    same = (types[name] for name, dtype in column.schema.items() if dtype == column.dtype)
+    return next(same, None) or spark_type(column.dtype)
 
 
 def _as_count(codec: ColumnCodec) -> ColumnCodec:

@@ -94,6 +94,8 @@ def spark_type(dtype: pl.DataType) -> spark.DataType:
         return spark.TimestampNTZType() if dtype.time_zone is None else spark.TimestampType()
     if isinstance(dtype, pl.Duration):
         return spark.DayTimeIntervalType()
+    if dtype == pl.Int128:
+        return spark.DecimalType(38, 0)
     if isinstance(dtype, pl.Decimal):
         return spark.DecimalType(dtype.precision or 38, dtype.scale)
     if isinstance(dtype, pl.Struct):
