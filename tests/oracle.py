@@ -290,6 +290,7 @@ class _Partition:
         for at in sorted({*self._deadlines(until), *instants}):
             self._add_moment(at)
         self.true = {name: self._with_bridges(name) for name in self.holds}
+        self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
             self._close()
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
@@ -582,19 +583,22 @@ class _Partition:
     # Absences
 
     def instants_of_absences(self, most: int) -> set[int]:
-        """Between events, the instants at which some match is no longer waited for."""
+        """Between events, the instants at which some match is no longer waited for.
+
+        The end of the input comes after all of them.
+        """
         found = set()
         for count, match in enumerate(self._bindings({}, self.present)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
-            for now in range(match.trigger, len(self.moments)):
+            for now in range(match.trigger, self.n_open):
                 at = self._possible_until(match, now)
                 if at is None or at == absent.CERTAIN:
                     break
-                following = [m.time for m in self.moments[now + 1 :]]
-                if at < (min(following) if following else self.until):
+                following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
+                if at < min(following, default=self.until):
                     found.add(at)
-        return found - {moment.time for moment in self.moments}
+        return found
 
     def _absent_from(self, match: Match) -> int | None:
         """The first moment, not before its trigger, from which no interval can satisfy a NOT."""

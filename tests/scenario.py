@@ -409,6 +409,11 @@ class Scenario:
         """The scenario with some of its parts changed."""
         return replace(self, **changes)
 
+    def without_absences(self) -> Scenario:
+        """The scenario without symbols that may not be there."""
+        definitions = tuple(one for one in self.definitions if one.name in self.symbols)
+        return self.having(definitions=definitions, absences=())
+
     def reporting_both(self) -> Scenario:
         """The scenario with EMIT ON BOTH, with which WHERE and limits cannot stand together."""
         limits = self.limits if self.where is None else Limits()

@@ -123,7 +123,8 @@ def _report_beside(validation: Validation) -> None:
     """Report what a NOT cannot be combined with yet."""
     draft, place = validation.draft, validation.draft.absences[0].span
     if len(draft.streams) > 1 or any(stream.is_ready_made for stream in draft.streams):
-        message = "NOT (…) cannot be combined yet with several streams or ready-made intervals"
+        what = "several streams, silences or ready-made intervals"
+        message = f"NOT (…) cannot be combined yet with {what}"
         validation.report(place, message, "write a query over one stream of events")
     if any(stream.is_sequenced for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with events of one time"
