@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, Generic, TypeVar
 
+from piestream.language.absences import Absence
 from piestream.language.model import Query
 from piestream.language.parts import (
     Aggregate,
@@ -27,6 +28,7 @@ from piestream.language.parts import (
 )
 from piestream.language.windows import NO_WINDOW
 from piestream.relations import ALL_NAMES
+from tests import absent
 from tests.clock import Clock
 from tests.truth import Expression, Past
 
@@ -155,6 +157,9 @@ def matches(
         gap = None if max_gap is None else clock.ticks(max_gap)
         moments = _moments(_untied(query, members, time, ties), time, gap, until)
         partition = _Partition(query, clock, moments, truth, at_end, where, until)
+        if query.absences:
+            instants = partition.instants_of_absences(most)
+            partition = _Partition(query, clock, moments, truth, at_end, where, until, instants)
         prefix = dict(zip(query.partition_by, key, strict=True))
         out += [prefix | row for row in partition.rows(most)]
     return out
@@ -232,6 +237,33 @@ def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: T
     )
 
 
+@dataclass(frozen=True)
+class _Group:
+    """``NOT (…)``: what an interval of a symbol may not be, its lengths in ticks."""
+
+    name: str
+    relations: dict[str, frozenset[str]]  # to each present symbol
+    distances: list[tuple[tuple[str, str], tuple[str, str], str, int]]
+    lengths: tuple[int, int | None]
+    fewest: int  # events
+
+    @classmethod
+    def of(cls, absence: Absence, query: Query, clock: Clock) -> _Group:
+        relations, distances = {}, []
+        for c in absence.constraints:
+            allowed = frozenset(n for bit, n in enumerate(ALL_NAMES) if c.relations >> bit & 1)
+            if c.x != absence.symbol:
+                allowed = frozenset(_INVERSE[name] for name in allowed)
+            relations[c.x if c.y == absence.symbol else c.y] = allowed - _PRECISE
+            for d in c.distances:
+                end, since = (d.symbol, d.which), (d.other, d.other_which)
+                distances.append((end, since, d.comparison, clock.ticks(d.length)))
+        (symbol,) = (one for one in query.symbols if one.name == absence.symbol)
+        least = 0 if symbol.at_least is None else clock.ticks(symbol.at_least)
+        most = None if symbol.at_most is None else clock.ticks(symbol.at_most)
+        return cls(absence.symbol, relations, distances, (least, most), symbol.at_least_events or 0)
+
+
 class _Partition:
     """One partition: its events, the intervals of its symbols, its matches."""
 
@@ -244,6 +276,7 @@ class _Partition:
         at_end: str = "open",
         where: tuple[Expression, Sequence[Return]] | None = None,
         until: int = 0,
+        instants: Collection[int] = (),
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
         self.where = where
@@ -253,9 +286,11 @@ class _Partition:
         }
         #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
         self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
-        for at in sorted(set(self._deadlines(until))):
+        self.until = until
+        for at in sorted({*self._deadlines(until), *instants}):
             self._add_moment(at)
         self.true = {name: self._with_bridges(name) for name in self.holds}
+        self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
             self._close()
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
@@ -272,6 +307,8 @@ class _Partition:
             for pair in ((constraint.x, constraint.y), (constraint.y, constraint.x))
         }
         self._decided: dict[tuple[str, str, int, int], int | None] = {}
+        self.present = sorted(symbol.name for symbol in query.present)
+        self.groups = [_Group.of(absence, query, clock) for absence in query.absences]
 
     def _truths(self, predicate: Expression) -> list[bool]:
         events = tuple(moment.row for moment in self.moments if moment.row is not None)
@@ -550,14 +587,100 @@ class _Partition:
             return False  # equal predicates never bind the same interval (SPEC 3)
         return (x, y) not in self.allowed or self.decided(x, y, xi, yi) is not None
 
+    # Absences
+
+    def instants_of_absences(self, most: int) -> set[int]:
+        """Between events, the instants at which some match is no longer waited for.
+
+        The end of the input comes after all of them.
+        """
+        found = set()
+        for count, match in enumerate(self._bindings({}, self.present)):
+            if count >= most:
+                raise TooManyMatchesError(f"more than {most} matches in one partition")
+            for now in range(match.trigger, self.n_open):
+                at = self._possible_until(match, now)
+                if at is None or at == absent.CERTAIN:
+                    break
+                following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
+                if at < min(following, default=self.until):
+                    found.add(at)
+        return found
+
+    def _absent_from(self, match: Match) -> int | None:
+        """The first moment, not before its trigger, from which no interval can satisfy a NOT."""
+        for now in range(match.trigger, len(self.moments)):
+            until = self._possible_until(match, now)
+            if until is None:
+                return now
+            if until == absent.CERTAIN:
+                break
+        return None
+
+    def _possible_until(self, match: Match, now: int) -> int | None:
+        """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
+        found: int | None = None
+        for group in self.groups:
+            present = {n: self._span(match.intervals[n], now) for n in group.relations}
+            spans: list[absent.Span | None] = [
+                self._span(one, now)
+                for one in self._runs(group, now)
+                if not any(
+                    self._same(group.name, n) and match.intervals[n].start == one.start
+                    for n in present
+                )
+            ]
+            for span in [*spans, None]:
+                until = absent.last_instant(
+                    group.name,
+                    self.moments[now].time,
+                    present,
+                    span,
+                    group.relations,
+                    group.lengths,
+                    group.distances,
+                    [n for n in present if self._same(group.name, n)],
+                )
+                if until is not None and (found is None or until > found):
+                    found = until
+                if until == absent.CERTAIN:
+                    return until
+        return found
+
+    def _runs(self, group: _Group, now: int) -> Iterator[Interval]:
+        """The intervals of an absent symbol that have begun, if they may have enough events."""
+        true = self.true[group.name][: now + 1]
+        for start, holds in enumerate(true):
+            if holds and (start == 0 or not true[start - 1]):
+                end = next((k for k in range(start, now + 1) if not true[k]), None)
+                if end is not None:
+                    _, events = self._so_far(group.name, start, end)
+                    if events < group.fewest:
+                        continue
+                yield Interval(start, end, end, start)
+
+    def _span(self, one: Interval, now: int) -> absent.Span:
+        end = one.end if one.known is not None and one.known <= now else None
+        return absent.Span(
+            self.moments[one.start].time, None if end is None else self.moments[end].endpoint
+        )
+
     def rows(self, most: int) -> list[dict[str, Any]]:
         """The rows of the partition in the order of their reports."""
-        names = sorted(symbol.name for symbol in self.query.symbols)
+        names = self.present
         found: list[tuple[int, list[int], Match]] = []
 
         for count, match in enumerate(self._bindings({}, names)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
+            if self.groups:
+                decided = self._absent_from(match)
+                if decided is None:
+                    continue
+                done = match.completion
+                match = Match(
+                    match.intervals, decided, None if done is None else max(done, decided)
+                )
             if self.query.emit is Emit.COMPLETION:
                 if match.completion is None:
                     continue

@@ -301,7 +301,7 @@ def apply_event(
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
     rest = kept & ~partition.valid | _reach_lengths(partition, holds, time, latest)
-    if program.n_symbols == 1:
+    if program.n_present == 1:
         rest |= started & partition.valid
     while rest:
         scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)

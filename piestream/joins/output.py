@@ -102,7 +102,7 @@ def _order_of_rows(program: Program, numbers: int) -> Array:
 
     The numbers lie ``numbers`` words behind the starts.
     """
-    n = program.n_symbols
+    n = program.n_present
     order = np.empty(2 * n, np.int64)
     for k in range(n):
         order[k] = program.sort_order[k]
@@ -119,22 +119,24 @@ def _sorted_matches(partition: Partition, matches: Matches, count: int) -> Array
     """
     program = partition.program
     n = program.n_symbols
+    present = program.n_present
     if not program.rows:
         order = at_word(program.sort_order, 0)
-        return sorted_places(at_word(matches, 0), np.arange(0, count * n, n), order, n)
+        return sorted_places(at_word(matches, 0), np.arange(0, count * n, n), order, present)
     places = places_by_rank(partition, matches, count)
     if places.size == count:
         return places
     keys_array = np.empty(2 * count * n, np.int64)
     keys = pointer(keys_array)
     for k in range(count):
-        for s in range(n):
+        for place in range(present):
+            s = program.sort_order[place]
             slot = partition.ring(s).slot(matches[k * n + s])
             keys[2 * k * n + s] = slot.start
             keys[(2 * k + 1) * n + s] = partition.row_number(s, matches[k * n + s])
     order_array = _order_of_rows(program, n)
     places = np.arange(0, 2 * count * n, 2 * n)
-    places = sorted_places(keys, places, pointer(order_array), 2 * n)
+    places = sorted_places(keys, places, pointer(order_array), 2 * present)
     keep_alive(keys_array)
     keep_alive(order_array)
     return places // 2
@@ -147,11 +149,12 @@ def _sorted_waiting(waiting: WaitingStore, completed: Array) -> Array:
     n = program.n_symbols
     size = waiting.match_words()
     starts = waiting.match(0).starts()  # which lie at the same place in each record
+    present = program.n_present
     if not program.rows:
         order = at_word(program.sort_order, 0)
-        return sorted_places(starts, completed * size, order, n) // size
+        return sorted_places(starts, completed * size, order, present) // size
     order_array = _order_of_rows(program, 2 * n + program.n_outputs)
-    places = sorted_places(starts, completed * size, pointer(order_array), 2 * n)
+    places = sorted_places(starts, completed * size, pointer(order_array), 2 * present)
     keep_alive(order_array)
     return places // size
 
@@ -171,9 +174,12 @@ def _await_completion(
     match = waiting.match(number)
     n_open = 0
     for s in range(program.n_symbols):
+        match.starts()[s] = 0
+        match.links()[s] = NONE
+        if program.absent >> s & 1:
+            continue
         slot = partition.ring(s).slot(ids[s])
         match.starts()[s] = slot[program.start_instant]
-        match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = partition.row_number(s, ids[s])
         end = slot[program.end_instant]
@@ -204,8 +210,8 @@ def _given(partition: Partition, matches: Matches, places: Array, time: int, ins
     for k in range(places.size):
         ids = at_word(matches, places[k])
         earliest = instant
-        for s in range(program.n_symbols):
-            slot = partition.ring(s).slot(ids[s])
+        for place in range(program.n_present):
+            slot = partition.ring(program.sort_order[place]).slot(ids[program.sort_order[place]])
             earliest = min(earliest, slot[program.start_instant])
         identify(partition, ids, identity)
         if judge(partition, identity, earliest, time, instant):

@@ -49,7 +49,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
             continue  # dicts hold no nanoseconds
         stream, clock = drawn.stream, drawn.clock
         query, frame = parse(drawn.text()), stream.frame()
-        symbols = [symbol.name for symbol in query.symbols]
+        symbols = [symbol.name for symbol in query.present]
         known: dict[tuple[Any, ...], list[tuple[_Partition, Match]]] = {}
         for key, partition in _partitions(drawn).items():
             for match in partition._bindings({}, symbols):
