@@ -11,7 +11,7 @@ from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import NONE
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Awaited, Bridges, Program, RingHeader, Sequence
+from piestream.joins.records import Awaited, Bridges, Given, Program, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 
@@ -36,6 +36,7 @@ class PartitionTable:
         self._rings = header.n_symbols * RingHeader.size
         self._bridges = header.bridges_at
         self._awaited = header.absences_at
+        self._given = header.given_at
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
         self._free: list[int] = []
@@ -100,6 +101,11 @@ class PartitionTable:
         due = [self.rows[numbers, at + word] for at, word in deadlines if at != NONE]
         earliest: Words = due[0] if len(due) == 1 else np.minimum(*due)
         return earliest
+
+    def given_latest(self, numbers: Words) -> Words:
+        """When the last match was given of each of these partitions, where not all matches are."""
+        latest: Words = self.rows[numbers, self._given + Given.offset("latest")]
+        return latest
 
     def held_before(self, numbers: Words) -> Words:
         """The symbols of these partitions (as bits) whose predicates held at the last event."""
