@@ -175,11 +175,14 @@ def assert_survives_restoring(query: Query, frame: pl.DataFrame, seed: int = 0) 
 def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None:
     """Each partition has the matches that it has alone.
 
-    It does not hold for queries with MAX GAP or NOT: events of other partitions let time pass.
+    It does not hold for queries with MAX GAP, SILENCE or NOT: by events of other partitions it is known
+    that time has passed.
     """
-    waits = query.streams[0].max_gap is not None or bool(query.absences)
+    waits = query.streams[0].max_gap is not None or query.has_silences or bool(query.absences)
     if waits or not query.partition_by:
-        raise ValueError("this law is about queries with PARTITION BY and without MAX GAP and NOT")
+        raise ValueError(
+            "this law is about queries with PARTITION BY, and without MAX GAP, SILENCE and NOT"
+        )
     alone = [query.run(part) for part in frame.partition_by(query.partition_by)]
     _check(query, query.run(frame), alone, "each partition alone")
 
@@ -192,8 +195,12 @@ def _pieces(frame: pl.DataFrame, rng: Random) -> list[pl.DataFrame]:
 
 def _time(query: Query, frame: pl.DataFrame) -> TimeColumn:
     from piestream.adapters.binding import bound
+    from piestream.adapters.inputs import Inputs, bound_inputs
 
-    return bound(query, frame.schema).time
+    if not query.is_combined:
+        return bound(query, frame.schema).time
+    key = Inputs(query).name_of(None)
+    return bound_inputs(query, {key: frame.schema}).binding.parts[0].binding.time
 
 
 def _in_order(query: Query, frame: pl.DataFrame) -> pl.DataFrame:

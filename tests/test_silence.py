@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.archives import costs
+from piestream.testing import assert_partitions_are_independent, assert_survives_restoring
 from tests.stream_scenario import ENGINES, KINDS, _plain, silence_scenario, sorted_rows
 from tests.stream_shrink import disagreement
 
@@ -224,6 +227,35 @@ def test_what_looks_into_rows_knows_of_silences() -> None:
     assert miss.text == "q was 26 long from 4 (LONGER THAN 40); with LONGER THAN 25 it matches"
     assert len(miss.query.run(rows)) == 1
     assert "hot" in str(query.timeline(rows, partition={"k": "x"}))
+
+
+def test_of_an_archive_all_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    rng = Random(3)
+    times = sorted(rng.sample(range(20_000), 3_000))
+    rows = _events(*((rng.choice("xy"), time, rng.random() < 0.1) for time in times))
+    query = ps.query(HOT.format("").replace("THAN 5", "THAN 40"))
+    archive = ps.archive(tmp_path / "lake", key="k", time="ts", page_rows=100)
+    archive.append(rows)
+    found = query.run(rows)
+    assert 0 < len(found) < 100
+    assert query.run(archive).sort(found.columns).equals(found.sort(found.columns))
+    live = ps.query(f"""
+        FROM (FROM s DEFINE q AS SILENCE LONGER THAN 40 PATTERN q WITHIN 90) AS one
+        WITH (FROM ARCHIVE '{tmp_path}/lake' AS t DEFINE a AS a PATTERN a WITHIN 90) AS other
+        DEFINE x AS one, y AS other PATTERN x intersects y WITHIN 90
+    """)
+    with pytest.raises(ps.QueryError, match="SILENCE cannot be combined yet with an archive"):
+        live.open()
+
+
+def test_the_laws_for_users_hold() -> None:
+    query = ps.query(HOT.format(""))
+    rng = Random(7)
+    rows = _events(*((rng.choice("xy"), 3 * n, rng.random() < 0.4) for n in range(60)))
+    assert_survives_restoring(query, rows)
+    with pytest.raises(ValueError, match="without MAX GAP and SILENCE"):
+        assert_partitions_are_independent(query, rows)
 
 
 # -- laws ------------------------------------------------------------------------------------------

@@ -40,8 +40,9 @@ def found_in(
     if threads is None:
         threads = (os.cpu_count() or 1) if len(rows) >= CHUNK_ROWS else 1
     stream = open_stream(
-        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated
-    )
+        binding, ties=options.ties, lateness=None, whole=True, threads=threads, evaluated=evaluated,
+        at_end=options.at_end,
+    )  # fmt: skip
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None
     stream.observe_time(int(times[1].max()))  # a silence may end with the archive

@@ -17,6 +17,8 @@ __all__ = ["Needs"]
 
 #: So many pairs of a partition and a page are looked at together.
 _CASES = 1 << 22
+#: So many filters are asked at most, which takes a tenth of a second.
+_MOST_LOOKS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Needs:
         step = max(1, _CASES // max(1, len(pages)))
         for first in range(0, len(self.starts) if len(pages) else 0, step):
             some = np.arange(first, min(first + step, len(self.starts)))
-            needs, places = np.nonzero(self._may_have_key(some, pages))
+            may_have = self._may_have_key(some, pages)
+            self._filter(may_have, some, pages)
+            needs, places = np.nonzero(may_have)
             found |= self._of_pairs(some[needs], pages[places])
         return found
 
@@ -84,6 +88,19 @@ class Needs:
         most = np.where(high_rank == 0, ranks.max(initial=0) + 1, high_rank)
         within = (own[:, None] >= low_rank) & (own[:, None] <= most) & some
         return np.where((own == 0)[:, None], np.broadcast_to(null, shape), within)
+
+    def _filter(self, may_have: Flags, needs: Words, pages: Words) -> None:
+        """Leave out pages whose filters say that they have no rows of the partitions in need."""
+        distinct = self.keys.gather(needs).unique().drop_nulls()
+        if self.key is None or len(distinct) * len(self.pages) > _MOST_LOOKS:
+            return
+        own = self.keys.gather(needs)
+        for value in distinct.to_list():
+            there = self.pages.may_have(self.key, value)
+            if there is None:
+                return
+            is_own = (own == value).fill_null(False).to_numpy()
+            may_have[is_own] &= there[pages]
 
     def _of_pairs(self, needs: Words, pages: Words) -> Flags:
         """The latest page of each need among pairs of both, if it may have what is missing."""

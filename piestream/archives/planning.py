@@ -17,6 +17,7 @@ from piestream.archives.pages import Pages
 from piestream.archives.reach import Reach, earliest_symbols, reach_of
 from piestream.archives.row_reach import needed_pages
 from piestream.archives.selection import CORE, RESERVED, Selection
+from piestream.archives.statistics import KEYS
 from piestream.archives.verdicts import Flags, Verdict, verdicts
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
@@ -55,10 +56,14 @@ class ArchivePlan:
         times = self.pages.times(self.binding.time.name)
         if reach is None or times is None or not len(self.pages):
             return
+        if options.at_end == "close" and not self._lists_keys():
+            return
         self.reach = reach
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
         self.decoder = Decoder(self.pages, self.binding, found)
+        if options.at_end == "close":
+            self.decoder.quiet.decode_all()
         holds = sorted(self._needed_pages(found), key=np.count_nonzero)
         if not holds:
             return
@@ -123,6 +128,15 @@ class ArchivePlan:
     def is_together(self) -> bool:
         """Whether what was given in one core counts in another: then a partition is one."""
         return bool(self.query.limits) or self.query.rows is not None
+
+    def _lists_keys(self) -> bool:
+        """Whether it is known of all pages which partitions have rows there."""
+        keys, table = self.query.partition_by, self.pages.table
+        if not keys:
+            return True
+        listed = KEYS + keys[0]
+        is_float = self.pages.schema[keys[0]].is_float()  # two zeros are one key
+        return listed in table.columns and not table[listed].null_count() and not is_float
 
     def _earliest_pages(self, found: Sequence[Verdict]) -> list[Flags] | None:
         """The pages of the symbols one of which starts first in every match; None if it is not known."""

@@ -15,7 +15,16 @@ from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 from piestream.plan.program import Ticks
 
-__all__ = ["KNOWN", "Reach", "earliest_symbols", "has_only", "is_local", "past_of", "reach_of"]
+__all__ = [
+    "KNOWN",
+    "Reach",
+    "earliest_symbols",
+    "has_only",
+    "is_local",
+    "may_close",
+    "past_of",
+    "reach_of",
+]
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,12 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     """How far a query looks; None where its matches depend on rows that are far away.
 
     They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
-    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), where the end of the rows counts
+    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), mostly where the end of the rows counts
     (``at_end``), and in row patterns without WITHIN.
     """
     once = query if query.limits else replace(query, emit=Emit.TRIGGER)
+    if may_close(query):
+        options = replace(options, at_end="open")
     if query.is_combined or not is_local(once, options):
         return None
     past = past_of([column.node for column in binding.past])
@@ -81,6 +92,17 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     ticks = query_ticks(query, binding.time)
     found = Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
     return found.with_bridges(ticks)
+
+
+def may_close(query: Query) -> bool:
+    """Whether closing what is open at the end counts only in cores that reach the end of a partition."""
+    return (
+        query.emit is not Emit.BOTH
+        and not query.limits
+        and query.rows is None
+        and len(query.partition_by) < 2
+        and all(symbol.bridging is None for symbol in query.symbols)
+    )
 
 
 def earliest_symbols(query: Query) -> list[Symbol]:

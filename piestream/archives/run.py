@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from warnings import warn
@@ -14,9 +14,11 @@ from piestream.adapters.file_run import FileRun
 from piestream.adapters.limits import Limit
 from piestream.adapters.run import run
 from piestream.archives.archive import Archive
+from piestream.archives.cores import Core
 from piestream.archives.durable import missing_files_told
 from piestream.archives.matching import found_apart, found_completed, found_in
 from piestream.archives.planning import ArchivePlan
+from piestream.archives.selection import Selection
 from piestream.archives.source import ArchiveSource, directory_archive
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, ResultWarning, TieError
@@ -80,24 +82,28 @@ class ArchiveRun:
             return
         for cores in self.plan.batches():
             selection = self.plan.selection()
-            together = self.plan.is_together
-            rows = (
-                selection.read_together(cores, self.options.ties)
-                if together
-                else selection.read(cores)
-            )
+            n_rows, found = self._of_cores(selection, cores)
             self.read_rows += selection.n_read
-            found = (
-                found_in(self.plan, self.binding, rows, self.options, evaluated=True)
-                if together
-                else found_apart(self.plan, rows, cores, self.options)
-            )
             self.statistics = replace(
                 self.statistics,
-                events=self.statistics.events + len(rows),
+                events=self.statistics.events + n_rows,
                 matches=self.statistics.matches + len(found),
             )
             yield found
+
+    def _of_cores(self, selection: Selection, cores: Sequence[Core]) -> tuple[int, pl.DataFrame]:
+        """How many rows some cores have, and the result rows in them."""
+        plan, options = self.plan, self.options
+        if plan.is_together:
+            rows = selection.read_together(cores, options.ties)
+            return len(rows), found_in(plan, self.binding, rows, options, evaluated=True)
+        if options.at_end == "open":
+            rows = selection.read(cores)
+            return len(rows), found_apart(plan, rows, cores, options)
+        open_ones, closed = selection.read_ends(cores)
+        still_open = found_apart(plan, open_ones, cores, replace(options, at_end="open"))
+        found = pl.concat([still_open, found_apart(plan, closed, cores, options)])
+        return len(open_ones) + len(closed), found
 
     def _completed(self) -> Iterator[pl.DataFrame]:
         """The rows of EMIT ON BOTH."""

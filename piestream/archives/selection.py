@@ -20,6 +20,8 @@ from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
 from piestream.archives.reach import Reach
+from piestream.archives.statistics import KEYS
+from piestream.compiled.constants import INT64_MIN
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import KEY, PREDICATE, RAW, TIME
@@ -47,6 +49,7 @@ class _Stretches:
     firsts: Words
     ends: Words
     needs: Needs
+    partitions: Words | None  # of all rows, if there is more than one
 
 
 class Selection:
@@ -90,11 +93,38 @@ class Selection:
         They are projected rows of the query whose first key is that number.
         """
         found, order = self._with_needs(cores)
-        counts = found.ends - found.leads
+        return self._apart(found, order, np.ones(len(found.cores), np.bool_))
+
+    def read_ends(self, cores: Sequence[Core]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `read`: the rows of cores in which their partitions go on behind the core, and of the others."""
+        found, order = self._with_needs(cores)
+        goes_on = self._goes_on(cores, found, order)
+        return self._apart(found, order, goes_on), self._apart(found, order, ~goes_on)
+
+    def _apart(self, found: _Stretches, order: Words | None, wanted: Flags) -> pl.DataFrame:
+        """The rows of some stretches, each with the number of its core."""
+        leads, counts = found.leads[wanted], (found.ends - found.leads)[wanted]
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        places += np.repeat(found.leads, counts)
+        places += np.repeat(leads, counts)
         rows = self._chosen(places, order)
-        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
+        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores[wanted], counts)))
+
+    def _goes_on(self, cores: Sequence[Core], found: _Stretches, order: Words | None) -> Flags:
+        """Whether the partition of each stretch has rows behind its core: read ones, or on later pages."""
+        ends = np.array([core.last for core in cores], np.int64)[found.cores]
+        if self.decoder.key is None:
+            return np.asarray(ends < self.lasts.max())
+        table = self.pages.table.select(key=KEYS + self.decoder.key, first=pl.Series(self.firsts))
+        latest = table.explode("key").group_by("key").agg(pl.col("first").max())
+        at = found.firsts if order is None else order[found.firsts]
+        keys = pl.DataFrame({"key": self.rows[SEEN].gather(at)})
+        on_pages = keys.join(latest, on="key", how="left", nulls_equal=True, maintain_order="left")
+        following = np.minimum(found.ends, len(self.rows) - 1)
+        is_read = found.ends < len(self.rows)
+        if found.partitions is not None:
+            is_read &= found.partitions[following] == found.partitions[found.firsts]
+        found_later: Flags = on_pages["first"].fill_null(INT64_MIN).to_numpy() > ends
+        return is_read | found_later
 
     def read_together(self, cores: Sequence[Core], ties: Ties) -> pl.DataFrame:
         """The rows of some cores with what they need, each once: projected rows of the query.
@@ -271,7 +301,8 @@ class Selection:
             starts=starts[chosen],
             bounds=bounds[chosen],
         )
-        return _Stretches(found, np.where(is_needed, leads, firsts), firsts, ends, needs)
+        leads = np.where(is_needed, leads, firsts)
+        return _Stretches(found, leads, firsts, ends, needs, partitions)
 
     def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words]:
         """Where what is needed before rows begins, and from which time on all of it is needed.

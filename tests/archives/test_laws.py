@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -121,23 +121,26 @@ def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) ->
 
 @pytest.mark.parametrize("start", range(2))
 def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
-    selected = less = undecoded = 0
+    selected = less = undecoded = closed = 0
     for seed in _SEEDS[start::2]:
         rng = Random(f"archive {seed}")
         drawn = _drawn(seed, rng)
         frame = _frame(drawn, _tiled(drawn, rng))
         query = parse(drawn.text())
+        at_end: Literal["open", "close"] = rng.choice(["open", "open", "close"])
         try:
-            expected = query.run(frame, ties=drawn.ties)
+            expected = query.run(frame, ties=drawn.ties, at_end=at_end)
         except ps.TieError:
             continue
         with tempfile.TemporaryDirectory() as folder:
             lake = _archived(frame, drawn, rng, folder)
             where = f"seed {seed}: {lake}\n{drawn}"
+            options = FileOptions(ties=drawn.ties, at_end=at_end)
             try:
-                work = ArchiveRun(query, source_of(lake), FileOptions(ties=drawn.ties))
+                work = ArchiveRun(query, source_of(lake), options)
                 selected += work.plan.cores is not None
-                found = query.run(lake, ties=drawn.ties)
+                closed += work.plan.cores is not None and at_end == "close"
+                found = query.run(lake, ties=drawn.ties, at_end=at_end)
                 if work.plan.cores is not None:
                     list(work.results())
                     less += work.read_rows < len(frame)
@@ -152,3 +155,4 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
     assert selected > 0
     assert less > 0
     assert undecoded > 0
+    assert closed > 0

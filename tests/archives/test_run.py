@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs, run, store
+from piestream.archives import costs, run, statistics, store
 from piestream.archives.run import ArchiveRun
 from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import source_of
@@ -123,6 +123,24 @@ def test_an_archive_that_others_have_replaced_is_scanned_as_it_is_by_then(tmp_pa
         stale.scan()
 
 
+@pytest.mark.parametrize("has_filters", [True, False])
+def test_filters_tell_where_the_row_before_is_on_pages_with_many_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_filters: bool
+) -> None:
+    monkeypatch.setattr(statistics, "_MOST_KEYS", 10)
+    if not has_filters:
+        monkeypatch.setattr(store, "page_filters", lambda *_: pl.DataFrame())
+    cars = pl.Series([f"c{t * 7919 % 997}" for t in range(40_000)]).scatter([1000, 20_010], "c5x")
+    rows = _rows().with_columns(car=cars, speed=pl.lit(70.0), braking=pl.col("ts") == 20_010)
+    lake = _lake(tmp_path, rows, None)
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts DEFINE b AS braking, s AS speed > 60 "
+        "PATTERN b starts; equals; during s WITHIN 20"
+    )
+    _same(query.run(lake), query.run(rows))
+    assert (_read(query, lake) < 2000) == has_filters
+
+
 def test_what_looks_into_frames_says_what_to_give_of_an_archive(tmp_path: Path) -> None:
     lake = _lake(tmp_path, _rows(1000))
     with pytest.raises(TypeError, match=r"give its rows, archive\.scan\(\)\.collect\(\)"):
@@ -173,6 +191,27 @@ def test_what_depends_on_rows_far_away_is_found_by_reading_all(tmp_path: Path, t
     _same(query.run(lake), query.run(rows))
     assert _read(query, lake) == len(rows)
     _same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_what_is_open_at_the_end_is_closed_where_its_partition_ends(
+    tmp_path: Path, key: str | None
+) -> None:
+    ts = pl.col("ts")
+    rows = _rows().filter((pl.col("car") != 1) | (ts < 20_020))
+    rows = rows.with_columns(braking=(pl.col("braking") & (pl.col("car") < 2)) | (ts >= 39_990))
+    lake = _lake(tmp_path, rows, key)
+    for partition_by in ("PARTITION BY car", ""):
+        query = ps.query(
+            f"FROM cars {partition_by} ORDER BY ts DEFINE b AS braking, s AS speed > 55 "
+            "PATTERN b finishes; overlaps; equals; contains; starts s WITHIN 60 EMIT ON COMPLETION"
+        )
+        expected = query.run(rows, at_end="close")
+        assert len(expected) > len(query.run(rows))
+        _same(query.run(lake, at_end="close"), expected)
+        work = ArchiveRun(query, source_of(lake), FileOptions(at_end="close"))
+        list(work.results())
+        assert (work.read_rows < 5000) == (key is not None or not partition_by)
 
 
 @pytest.mark.parametrize("limit", ["ONCE PER b", "LIMIT 3", "NO OVERLAP", "COOLDOWN 9"])
@@ -382,6 +421,48 @@ def test_of_several_archives_only_what_lies_around_the_rarest_symbol_is_read(
         chosen = rows_of_inputs(query, given, FileOptions())
         assert len(chosen["one"]) < 1000
     assert len(rows_of_inputs(query, {"one": lake, "two": other}, FileOptions())["two"]) < 1000
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_of_several_archives_only_the_keys_of_the_rarest_symbol_are_read(
+    tmp_path: Path, key: str | None
+) -> None:
+    rows = _rows(cars=20).with_columns(braking=pl.col("braking") & (pl.col("car") == 7))
+    given = {name: _lake(tmp_path / name, rows, key, page_rows=20) for name in ("one", "two")}
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    _same(query.run(given), expected)
+    for chosen in rows_of_inputs(query, given, FileOptions()).values():
+        assert chosen["car"].unique().to_list() == [7]
+        assert len(chosen) < 40
+
+
+def test_intervals_of_an_archive_are_read_where_they_start_or_end_beside_a_match(
+    tmp_path: Path,
+) -> None:
+    rows = _rows()
+    draw = np.random.default_rng(3)
+    began = np.arange(0, 40_000, 10)
+    intervals = pl.DataFrame(
+        {"a": began, "b": began + draw.integers(1, 90, 4000), "car": draw.integers(0, 4, 4000)}
+    ).with_columns(kind=pl.col("a") % 3)
+    lake = _lake(tmp_path / "one", rows)
+    other = ps.archive(tmp_path / "two", time="a", page_rows=50, file_rows=1000)
+    other.append(intervals)
+    query = ps.query(
+        """
+        FROM one ORDER BY ts WITH two FROM a TO b PARTITION BY car
+        DEFINE x AS one.braking, y AS two.kind = 1 PATTERN x overlaps; before; contains y WITHIN 200
+        """
+    )
+    expected = query.run({"one": rows, "two": intervals})
+    assert len(expected) > 0
+    given = {"one": lake, "two": other}
+    _same(query.run(given), expected)
+    chosen = rows_of_inputs(query, given, FileOptions())
+    assert len(chosen["one"]) < 1000
+    assert len(chosen["two"]) < 400
 
 
 def test_files_of_several_archives_that_others_replace_are_looked_for_again(

@@ -13,13 +13,24 @@ import pytest
 
 from tests.engines import Rows, by_partition, cuts, difference
 from tests.spark.streams import InputsPlayer, frame_of, rows_of
-from tests.stream_scenario import CombinedScenario, combined_scenario, sorted_rows
+from tests.stream_scenario import CombinedScenario, combined_scenario, silence_scenario, sorted_rows
 from tests.test_stream_laws import KINDS
 
 #: How many cases of each kind of streams for every 600 of the other laws; each takes seconds.
 BOUNDED, STREAMED, OF = 1, 1, 600
 #: What is streamed: streams of events and of complete rows are in "all", and elsewhere beside others.
 _STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
+
+
+#: Besides, streams of events of which symbols are the silences.
+_SILENT = "silent"
+
+
+def _drawn(seed: int, kinds: str) -> CombinedScenario:
+    """The scenario of a case."""
+    if kinds == _SILENT:
+        return silence_scenario(seed, KINDS["events"])
+    return combined_scenario(seed, KINDS[kinds])
 
 
 def _fits(drawn: CombinedScenario) -> bool:
@@ -30,7 +41,7 @@ def _fits(drawn: CombinedScenario) -> bool:
 def _cases(kinds_of_streams: Iterable[str], first: int, many: int) -> list[tuple[str, int]]:
     cases = []
     for kinds in kinds_of_streams:
-        drawn = ((seed, combined_scenario(seed, KINDS[kinds])) for seed in count(first))
+        drawn = ((seed, _drawn(seed, kinds)) for seed in count(first))
         worth = (seed for seed, one in drawn if _fits(one) and (one.expected() or seed % 7 == 0))
         cases += [(kinds, seed) for seed in islice(worth, many)]
     return cases
@@ -41,8 +52,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     config = metafunc.config
     laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
     for name, kinds, first, many in (
-        ("bounded_case", tuple(KINDS), 0, BOUNDED),
-        ("streamed_case", _STREAMED_KINDS, 1_000, STREAMED),
+        ("bounded_case", (*KINDS, _SILENT), 0, BOUNDED),
+        ("streamed_case", (*_STREAMED_KINDS, _SILENT), 1_000, STREAMED),
     ):
         if name in metafunc.fixturenames:
             cases = _cases(kinds, first, max(1, many * laws // OF))
@@ -64,7 +75,7 @@ def _ordered(drawn: CombinedScenario, rows: Rows) -> Rows:
 
 def test_bounded_frames_say_what_the_oracle_says(spark: Any, bounded_case: tuple[str, int]) -> None:
     kinds, seed = bounded_case
-    drawn = combined_scenario(seed, KINDS[kinds])
+    drawn = _drawn(seed, kinds)
     rng = Random(seed)
     frames = {}
     for name, stream in drawn.inputs.items():
@@ -113,7 +124,7 @@ def test_streams_say_what_the_oracle_says(
     spark: Any, streamed_case: tuple[str, int], tmp_path: Path
 ) -> None:
     kinds, seed = streamed_case
-    drawn = combined_scenario(seed, KINDS[kinds])
+    drawn = _drawn(seed, kinds)
     rng = Random(seed)
     lateness = rng.choice((0, 2, 5))
     parts = _micro_batches(drawn, lateness, rng)
