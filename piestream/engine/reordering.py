@@ -202,6 +202,8 @@ def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
         what = f"{time} and {binding.sequence.name}"
     elif not binding.parts:
         advice = f"; ORDER BY {time}, ROW takes them in the order of their rows"
+    if not binding.query.partition_by:
+        advice += "; PARTITION BY tells events of different things apart"
     return TieError(
         f"two events of one partition have the same {what}: {projection.row_name(rows, row)}; "
         f"ties='first' keeps the first of them, ties='last' the last{advice}"

@@ -170,6 +170,9 @@ def read_predicate(
     if tokens[cut + 1].kind is Kind.END:
         hint = "write temp > 80 UNTIL temp < 75"
         return None, [Diagnostic(place, "the condition is missing after UNTIL", hint)]
+    if tokens[cut + 1].is_sign("<", ">", "=", "<=", ">=", "<>"):
+        message = "a value is missing between UNTIL and this"
+        return None, [Diagnostic(tokens[cut + 1].span, message, "write temp > 80 UNTIL temp < 75")]
     sides: list[Node] = []
     for part in (text[: place.start], " " * behind + text[behind:]):  # all places stay
         own = _parameters_of(part, parameters)

@@ -35,6 +35,7 @@ _SYNTAX = "a predicate compares, calculates, and combines with AND, OR, NOT"
 
 #: Words with which others say how long something holds.
 _LASTING = frozenset({"FOR", "DURING", "LASTING", "LONGER"})
+_BRIDGING = frozenset({"BRIDGING", "BRIDGE"})
 
 
 def interval_fault(tokens: list[Token]) -> Diagnostic | None:
@@ -75,9 +76,38 @@ def foreign_fault(tokens: list[Token]) -> Diagnostic | None:
             hint = f"write {token.text}{after.text.replace('_', '')}"
             span = token.span.joined(after.span)
             return Diagnostic(span, "a number has no groups of digits", hint)
+        if token.upper in _BRIDGING and ends:
+            return _bridging_fault(tokens[index:-1])
+        if token.upper in WINDOW_FUNCTIONS and after.is_sign("("):
+            window = _window_fault(tokens[index : index + 7])
+            if window is not None:
+                return window
         if token.upper in _LASTING and ends and after.kind is not Kind.SIGN:
             return _lasting_fault(tokens[index:-1])
     return template_fault(tokens)
+
+
+def _bridging_fault(tokens: list[Token]) -> Diagnostic:
+    """What to write for ``BRIDGE 5 s``, or BRIDGING without a length."""
+    number, unit = [token.text for token in [*tokens, *tokens, *tokens][1:3]]
+    length = rewritten(f"{number} {unit}") or "5 s"
+    return Diagnostic(
+        tokens[0].span, f"{tokens[0].text} does not belong here",
+        f"runs that lie near are one with BRIDGING {length} behind the condition",
+    )  # fmt: skip
+
+
+def _window_fault(tokens: list[Token]) -> Diagnostic | None:
+    """What to write for ``AVG(x, 30 s)``."""
+    shape = [token.kind for token in tokens[2:6]]
+    if len(tokens) < 7 or shape != [Kind.WORD, Kind.SIGN, Kind.NUMBER, Kind.WORD]:
+        return None
+    function, _, column, comma, number, unit, closed = tokens
+    if not (comma.is_sign(",") and closed.is_sign(")")):
+        return None
+    hint = f"write {function.text}({column.text}) OVER {number.text} {unit.text}"
+    span = comma.span.joined(unit.span)
+    return Diagnostic(span, "the length of a window stands behind the brackets", hint)
 
 
 def _lasting_fault(tokens: list[Token]) -> Diagnostic:

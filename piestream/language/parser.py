@@ -425,7 +425,8 @@ class _Parser:
         if self.outer is not None and self.draft.emit is not Emit.COMPLETION:
             message = "the matches of a query in brackets are known at their completion"
             cursor.report(when, message, "leave EMIT out")
-        cursor.expect_end("EMIT")
+        is_once = cursor.peek().upper == "ONCE"
+        cursor.expect_end("EMIT", "write ONCE PER and the name of a symbol" if is_once else None)
 
     def limited(self, **limit: Any) -> None:
         """Add one of the limits on what is emitted."""

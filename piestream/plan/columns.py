@@ -222,6 +222,9 @@ class InputColumns:
         times = self._moments()
         if clause == "ORDER BY" and len(times) == 1:
             hint = f"{times[0]} holds times: write ORDER BY {times[0]}; {hint}"
+        if clause == "ORDER BY" and name.upper() in ("ROW", "ROWS"):
+            time = times[0] if len(times) == 1 else "ts"
+            hint = f"the order in which rows stand is written behind the time: ORDER BY {time}, ROW"
         parts = _parts_of_times(self.schema)
         if clause == "ORDER BY" and parts is not None:
             hint = f"{_made_one(*parts, name)}; {hint}"

@@ -1,0 +1,1 @@
+"""What the language says of real flights and real trades, beside plain Python."""
