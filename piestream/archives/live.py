@@ -17,6 +17,7 @@ from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import columns_to_read
 from piestream.adapters.run import inputs_result, run
 from piestream.archives.archive import Archive, archive
+from piestream.archives.live_limits import judged_query
 from piestream.archives.live_reach import fault_of
 from piestream.archives.live_run import found_by_regions, reads_regions
 from piestream.archives.live_sources import Sources
@@ -121,7 +122,11 @@ class LiveFeed(InputFeed):
         options = self.opening.options
         assert isinstance(stream, LiveStream)
         assert isinstance(options, ArchiveOptions)
-        stream.attach(Sources(self.archives, bound.converted, options.live_plan))
+        query = self.opening.query
+        judged = None
+        if query.limits:
+            judged = bound_inputs(judged_query(query), bound.given).binding
+        stream.attach(Sources(self.archives, bound.converted, options.live_plan, judged))
 
     @property
     def _is_typed(self) -> bool:

@@ -9,7 +9,6 @@ import numpy as np
 
 from piestream.archives.reach import has_only, past_of, reach_of
 from piestream.automata.endpoints import endpoint_orders
-from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.language.parts import Constraint, Emit, Source, Symbol, Where, part_of
@@ -171,14 +170,17 @@ def fault_of(query: Query) -> Fault | None:
     fault = regions_fault(query)
     if fault is not None:
         return fault
-    if query.limits != NO_LIMITS:
+    if query.limits.once_per:
         return (
             None,
-            (
-                "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before, which an archive "
-                "may change"
-            ),
-            "leave them out, or take the first rows of the result",
+            "ONCE PER tells intervals apart by their rows, which an archive may find anew",
+            "leave it out, or write NO OVERLAP or COOLDOWN",
+        )
+    if query.limits and query.emit is Emit.BOTH:
+        return (
+            None,
+            "NO OVERLAP, COOLDOWN and LIMIT judge one row of each match beside an archive",
+            "leave EMIT ON BOTH out: the intervals of queries in brackets have ended when they are known",
         )
     return None
 

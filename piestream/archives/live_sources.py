@@ -21,6 +21,8 @@ class Sources:
     archives: Mapping[str, Archive]
     converted: Callable[[str, pl.DataFrame], pl.DataFrame]
     plan: LivePlan
+    #: The query whose matches are judged by the session after they are found; None: they are as they are found.
+    judged: Binding | None = None
 
     def __deepcopy__(self, memo: object) -> Sources:
         return self  # it never changes

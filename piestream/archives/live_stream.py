@@ -16,6 +16,8 @@ from typing import Any, Self, Unpack
 import numpy as np
 import polars as pl
 
+from piestream.archives.cores import Flags
+from piestream.archives.live_limits import LimitedJoin
 from piestream.archives.live_parts import RegionPart
 from piestream.archives.live_plan import LEAST_ROWS, ROWS_BETWEEN, Choice, Sample, choose
 from piestream.archives.live_reach import RelativeBounds, part_reach, relative_bounds
@@ -23,10 +25,12 @@ from piestream.archives.live_regions import Regions
 from piestream.archives.live_rows import ALL, ArchivedRows, held_schema, projected
 from piestream.archives.live_sources import Sources, inner_of, live_parts, part_key
 from piestream.archives.live_store import RowStore
+from piestream.archives.pages import Words
 from piestream.compiled.constants import INT64_MIN
 from piestream.copies import copied_but
 from piestream.engine.combined import CombinedStream, Frames, JoinStream
 from piestream.engine.detector import PORTION_ROWS
+from piestream.engine.partitions import Partitions
 from piestream.engine.projection import TIME, Projection
 from piestream.engine.reordering import ReorderBuffer
 from piestream.engine.state import StreamState
@@ -259,12 +263,38 @@ class LiveStream(CombinedStream):
         streams = set(rows[STREAM].unique().to_list())
         if len(streams) < len(self.binding.parts):
             return self.no_results
-        stream = JoinStream(self.binding, ties=self.ties, lateness=None, whole=True)
-        found = stream.joined(rows, limit - 1)
+        found = self._join().joined(rows, limit - 1)
         report = found[found.columns[len(keys)]].to_physical().cast(pl.Int64)
         found = found.filter(report >= self._from)
         self._counts.matches += len(found)
         return found
+
+    def _join(self) -> JoinStream:
+        judged = self.sources.judged
+        options: StreamKeywords = {"ties": self.ties, "lateness": None, "whole": True}
+        if judged is None:
+            return JoinStream(self.binding, **options)
+        return LimitedJoin(judged, self._given_of, **options)
+
+    def _given_of(self, keys: pl.DataFrame, places: Words, rows: Words, identities: Words) -> Flags:
+        """Which matches are given, of those that have not been reported before."""
+        assert isinstance(self._partitions, Partitions)
+        numbers = self._partitions.admit(keys, self._partitions.known(keys))
+        rows = np.concatenate([numbers[places][:, None], rows[:, 1:]], axis=1)
+        passes: Flags = rows[:, 1] >= self._from
+        passes[passes] = self.detector.judge(rows[passes], identities[passes])
+        return passes
+
+    def _compact(self, now: int) -> None:
+        limits, partitions = self.binding.query.limits, self._partitions
+        if not limits:
+            super()._compact(now)
+        elif limits.limit is None:
+            assert isinstance(partitions, Partitions)
+            used = np.array(partitions.used(), np.int64)
+            longest = max(self.detector.window, self.detector.compiled.ticks.cooldown or 0)
+            latest = self.detector.partitions.given_latest(used)
+            partitions.release(used[latest < now - longest])
 
     def _asked(self, limit: int) -> pl.DataFrame | None:
         """The intervals of all parts; None where there cannot be a match."""

@@ -38,6 +38,7 @@ from piestream.joins.records import Closing, Phase, ResultRow
 from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT, Attribute
+from piestream.plan.conditions import Judged
 from piestream.plan.outputs import ResultRows, result_frame
 
 Words = NDArray[np.int64]
@@ -615,9 +616,13 @@ class Stream:
         left_out = int((rows.phases[~holds] == int(Phase.TRIGGER)).sum())
         if condition.judged is not None:
             passing = replace(rows, rows=found[holds])
-            holds[holds] = self.detector.judge(*condition.judged.rows(passing))
+            holds[holds] = self._judge(condition.judged, passing)
         kept = keys.filter(pl.Series(holds)) if keys.width else keys
         return replace(rows, rows=found[holds], keys=kept), left_out
+
+    def _judge(self, judged: Judged, passing: ResultRows) -> NDArray[np.bool_]:
+        """Which of the matches that WHERE lets pass are given."""
+        return self.detector.judge(*judged.rows(passing))
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
         some = [result for result in results if len(result)]

@@ -11,7 +11,7 @@ from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import NONE
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Bridges, Program, RingHeader, Sequence
+from piestream.joins.records import Bridges, Given, Program, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 
@@ -34,6 +34,7 @@ class PartitionTable:
         self._sequence = header.sequence_at + Sequence.offset("last")
         self._rings = header.n_symbols * RingHeader.size
         self._bridges = header.bridges_at
+        self._given = header.given_at
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
         self._free: list[int] = []
@@ -93,6 +94,11 @@ class PartitionTable:
         """When time brings something to these partitions, if there are such deadlines."""
         due: Words = self.rows[numbers, self._bridges + Bridges.offset("due")]
         return due
+
+    def given_latest(self, numbers: Words) -> Words:
+        """When the last match was given of each of these partitions, where not all matches are."""
+        latest: Words = self.rows[numbers, self._given + Given.offset("latest")]
+        return latest
 
     def held_before(self, numbers: Words) -> Words:
         """The symbols of these partitions (as bits) whose predicates held at the last event."""

@@ -351,8 +351,13 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             None,
         ),
         (
-            (_TEXT + "LIMIT 3").format(path="trades"),
-            "ONCE PER, NO OVERLAP, COOLDOWN and LIMIT depend on all matches before",
+            (_TEXT + "ONCE PER f").format(path="trades"),
+            "ONCE PER tells intervals apart by their rows",
+            None,
+        ),
+        (
+            _TEXT.format(path="trades").replace("WHERE r.top >= f.top", "EMIT ON BOTH LIMIT 3"),
+            "NO OVERLAP, COOLDOWN and LIMIT judge one row of each match",
             None,
         ),
     ],

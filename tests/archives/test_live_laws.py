@@ -22,6 +22,8 @@ import piestream as ps
 from piestream.archives import costs, live_plan, live_stream
 from piestream.language.model import Query
 from tests import stream_oracle
+from tests.clock import Clock
+from tests.oracle import Reported, given
 from tests.truth import binary, column, literal, parsed, previous
 
 _SEEDS = range(int(os.environ.get("PIESTREAM_LIVE_LAWS", "6")))
@@ -301,6 +303,41 @@ def test_a_run_reads_archives_around_live_matches_and_gives_the_rows_of_all(
             found = query.run({"trades": _frame(live)}, archives={"trades": lake})
         assert found.schema == expected.schema
         assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), seed
+
+
+#: Cases in which no two matches have the same starts, so that their order is certain.
+_ORDERED = ("falls after rises", "anyhow", "gap", "one bridged run")
+_LIMITS = ("LIMIT 2", "COOLDOWN 3", "NO OVERLAP", "COOLDOWN 1 LIMIT 3", "NO OVERLAP COOLDOWN 2")
+
+
+@pytest.mark.parametrize("seed", range(2 * len(_SEEDS)))
+def test_a_session_gives_what_its_limits_leave_of_all_matches_that_it_finds(seed: int) -> None:
+    rng = Random(f"limits {seed}")
+    case, drawn = _CASES[rng.choice(_ORDERED)], _pushes(rng)
+    where = rng.choice(["", "", "WHERE l.n < 3"])
+    text = f"{where} {{}} RETURN l.ts AS lts, a.ts AS ats, l.n AS ln"
+    query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, text.format(rng.choice(_LIMITS))))
+    every = ps.query(case.text("ARCHIVE 'trades'", drawn.window, text.format("")))
+    restores = rng.random() < 0.4
+    with _lake(drawn.past, rng) as lake:
+        limited, whole = (
+            one.open(archives={"trades": lake}, plan=rng.choice(list(_plans())))
+            for one in (query, every)
+        )
+        reported: dict[Any, list[Reported[dict[str, Any]]]] = {}
+        for number, (pushed, appended) in enumerate(drawn.steps):
+            ps.archive(lake.path).append(_frame(appended))
+            found = limited.push(_frame(pushed)).to_dicts()
+            expected = []
+            for row in whole.push(_frame(pushed)).to_dicts():
+                own = reported.setdefault(row["k"], [])
+                starts = {"l": row["lts"], "a": row["ats"]}
+                own.append(Reported(row["detected_at"], starts, row))
+                if given(query, Clock(), own)[-1:] == own[-1:]:
+                    expected.append(row)
+            assert sorted(found, key=_order) == sorted(expected, key=_order), number
+            if restores and number % 3 == 2:
+                limited = query.open(limited.snapshot(), archives={"trades": lake})
 
 
 def _check(
