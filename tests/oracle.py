@@ -621,14 +621,13 @@ class _Partition:
         """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
         found: int | None = None
         for group in self.groups:
-            present = {n: self._span(match.intervals[n], now) for n in group.relations}
+            # two symbols with one predicate never have the same interval (SPEC 3)
+            same = [name for name in match.intervals if self._same(group.name, name)]
+            present = {n: self._span(match.intervals[n], now) for n in {*group.relations, *same}}
             spans: list[absent.Span | None] = [
                 self._span(one, now)
                 for one in self._runs(group, now)
-                if not any(
-                    self._same(group.name, n) and match.intervals[n].start == one.start
-                    for n in present
-                )
+                if all(match.intervals[name].start != one.start for name in same)
             ]
             for span in [*spans, None]:
                 until = absent.last_instant(
@@ -639,7 +638,7 @@ class _Partition:
                     group.relations,
                     group.lengths,
                     group.distances,
-                    [n for n in present if self._same(group.name, n)],
+                    same,
                 )
                 if until is not None and (found is None or until > found):
                     found = until

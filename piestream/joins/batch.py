@@ -467,7 +467,8 @@ def detect(
                 if bridged:
                     mask = lasting(partition, holds, time, cursor.is_row, scratch.closing != 0)
                 started = mask & ~partition.mask
-                scratch.absent_changed = mask ^ partition.mask
+                if awaits:
+                    scratch.absent_changed = mask ^ partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
@@ -484,7 +485,7 @@ def detect(
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
                     )
-                elif scratch.waits:
+                elif awaits and scratch.waits:
                     ended = 0
                     scratch.n_items = 0
                 else:
