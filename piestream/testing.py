@@ -175,12 +175,13 @@ def assert_survives_restoring(query: Query, frame: pl.DataFrame, seed: int = 0) 
 def assert_partitions_are_independent(query: Query, frame: pl.DataFrame) -> None:
     """Each partition has the matches that it has alone.
 
-    It does not hold for queries with MAX GAP or SILENCE: by events of other partitions it is known that
-    time has passed.
+    It does not hold for queries with MAX GAP, SILENCE or NOT: by events of other partitions it is known
+    that time has passed.
     """
-    if query.streams[0].max_gap is not None or query.has_silences or not query.partition_by:
+    waits = query.streams[0].max_gap is not None or query.has_silences or bool(query.absences)
+    if waits or not query.partition_by:
         raise ValueError(
-            "this law is about queries with PARTITION BY, and without MAX GAP and SILENCE"
+            "this law is about queries with PARTITION BY, and without MAX GAP, SILENCE and NOT"
         )
     alone = [query.run(part) for part in frame.partition_by(query.partition_by)]
     _check(query, query.run(frame), alone, "each partition alone")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, Generic, TypeVar
 
+from piestream.language.absences import Absence
 from piestream.language.model import Query
 from piestream.language.parts import (
     Aggregate,
@@ -27,6 +28,7 @@ from piestream.language.parts import (
 )
 from piestream.language.windows import NO_WINDOW
 from piestream.relations import ALL_NAMES
+from tests import absent
 from tests.clock import Clock
 from tests.truth import Expression, Past
 
@@ -155,6 +157,9 @@ def matches(
         gap = None if max_gap is None else clock.ticks(max_gap)
         moments = _moments(_untied(query, members, time, ties), time, gap, until)
         partition = _Partition(query, clock, moments, truth, at_end, where, until)
+        if query.absences:
+            instants = partition.instants_of_absences(most)
+            partition = _Partition(query, clock, moments, truth, at_end, where, until, instants)
         prefix = dict(zip(query.partition_by, key, strict=True))
         out += [prefix | row for row in partition.rows(most)]
     return out
@@ -232,6 +237,33 @@ def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: T
     )
 
 
+@dataclass(frozen=True)
+class _Group:
+    """``NOT (…)``: what an interval of a symbol may not be, its lengths in ticks."""
+
+    name: str
+    relations: dict[str, frozenset[str]]  # to each present symbol
+    distances: list[tuple[tuple[str, str], tuple[str, str], str, int]]
+    lengths: tuple[int, int | None]
+    fewest: int  # events
+
+    @classmethod
+    def of(cls, absence: Absence, query: Query, clock: Clock) -> _Group:
+        relations, distances = {}, []
+        for c in absence.constraints:
+            allowed = frozenset(n for bit, n in enumerate(ALL_NAMES) if c.relations >> bit & 1)
+            if c.x != absence.symbol:
+                allowed = frozenset(_INVERSE[name] for name in allowed)
+            relations[c.x if c.y == absence.symbol else c.y] = allowed - _PRECISE
+            for d in c.distances:
+                end, since = (d.symbol, d.which), (d.other, d.other_which)
+                distances.append((end, since, d.comparison, clock.ticks(d.length)))
+        (symbol,) = (one for one in query.symbols if one.name == absence.symbol)
+        least = 0 if symbol.at_least is None else clock.ticks(symbol.at_least)
+        most = None if symbol.at_most is None else clock.ticks(symbol.at_most)
+        return cls(absence.symbol, relations, distances, (least, most), symbol.at_least_events or 0)
+
+
 class _Partition:
     """One partition: its events, the intervals of its symbols, its matches."""
 
@@ -244,6 +276,7 @@ class _Partition:
         at_end: str = "open",
         where: tuple[Expression, Sequence[Return]] | None = None,
         until: int = 0,
+        instants: Collection[int] = (),
     ) -> None:
         self.query, self.clock, self.moments, self.truth = query, clock, moments, truth
         self.where = where
@@ -253,9 +286,11 @@ class _Partition:
         }
         #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
         self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
-        for at in sorted(set(self._deadlines(until))):
+        self.until = until
+        for at in sorted({*self._deadlines(until), *instants}):
             self._add_moment(at)
         self.true = {name: self._with_bridges(name) for name in self.holds}
+        self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
             self._close()
         self.intervals = {symbol.name: list(self._intervals(symbol)) for symbol in query.symbols}
@@ -272,6 +307,8 @@ class _Partition:
             for pair in ((constraint.x, constraint.y), (constraint.y, constraint.x))
         }
         self._decided: dict[tuple[str, str, int, int], int | None] = {}
+        self.present = sorted(symbol.name for symbol in query.present)
+        self.groups = [_Group.of(absence, query, clock) for absence in query.absences]
 
     def _truths(self, predicate: Expression) -> list[bool]:
         events = tuple(moment.row for moment in self.moments if moment.row is not None)
@@ -305,14 +342,15 @@ class _Partition:
                 at = self.moments[end].time + ticks
                 if following is not None and self.moments[following].time <= at:
                     continue
-                if all(moment.time != at for moment in self.moments) and (
-                    until > at or self.moments[-1].time > at
-                ):
+                there = [moment for moment in self.moments if moment.time == at]
+                if self.query.is_sequenced:  # of one time another event may come
+                    there = [moment for moment in there if moment.row is None]
+                if not there and (until > at or self.moments[-1].time > at):
                     yield at
 
     def _add_moment(self, at: int) -> None:
         """A moment at which the predicates are as before."""
-        place = sum(moment.time < at for moment in self.moments)
+        place = sum(moment.time <= at for moment in self.moments)
         self.moments = [*self.moments[:place], Moment(at, None), *self.moments[place:]]
         for holds in self.holds.values():
             holds.insert(place, holds[place - 1])
@@ -345,10 +383,16 @@ class _Partition:
             (
                 k
                 for k in range(end, len(self.moments))
-                if self.moments[k].time >= at or self.moments[k].at is not None
+                if self.moments[k].time > at
+                or (self.moments[k].time == at and not self._may_go_on(k))
+                or self.moments[k].at is not None
             ),
             len(self.moments),
         )
+
+    def _may_go_on(self, position: int) -> bool:
+        """Whether a moment is an event, and another one of its time may come."""
+        return self.query.is_sequenced and self.moments[position].row is not None
 
     def _close(self) -> None:
         """End what is open (SPEC 2.2): at the last event, or a tick after where it began with it.
@@ -543,14 +587,99 @@ class _Partition:
             return False  # equal predicates never bind the same interval (SPEC 3)
         return (x, y) not in self.allowed or self.decided(x, y, xi, yi) is not None
 
+    # Absences
+
+    def instants_of_absences(self, most: int) -> set[int]:
+        """Between events, the instants at which some match is no longer waited for.
+
+        The end of the input comes after all of them.
+        """
+        found = set()
+        for count, match in enumerate(self._bindings({}, self.present)):
+            if count >= most:
+                raise TooManyMatchesError(f"more than {most} matches in one partition")
+            for now in range(match.trigger, self.n_open):
+                at = self._possible_until(match, now)
+                if at is None or at == absent.CERTAIN:
+                    break
+                following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
+                if at < min(following, default=self.until):
+                    found.add(at)
+        return found
+
+    def _absent_from(self, match: Match) -> int | None:
+        """The first moment, not before its trigger, from which no interval can satisfy a NOT."""
+        for now in range(match.trigger, len(self.moments)):
+            until = self._possible_until(match, now)
+            if until is None:
+                return now
+            if until == absent.CERTAIN:
+                break
+        return None
+
+    def _possible_until(self, match: Match, now: int) -> int | None:
+        """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
+        found: int | None = None
+        for group in self.groups:
+            # two symbols with one predicate never have the same interval (SPEC 3)
+            same = [name for name in match.intervals if self._same(group.name, name)]
+            present = {n: self._span(match.intervals[n], now) for n in {*group.relations, *same}}
+            spans: list[absent.Span | None] = [
+                self._span(one, now)
+                for one in self._runs(group, now)
+                if all(match.intervals[name].start != one.start for name in same)
+            ]
+            for span in [*spans, None]:
+                until = absent.last_instant(
+                    group.name,
+                    self.moments[now].time,
+                    present,
+                    span,
+                    group.relations,
+                    group.lengths,
+                    group.distances,
+                    same,
+                )
+                if until is not None and (found is None or until > found):
+                    found = until
+                if until == absent.CERTAIN:
+                    return until
+        return found
+
+    def _runs(self, group: _Group, now: int) -> Iterator[Interval]:
+        """The intervals of an absent symbol that have begun, if they may have enough events."""
+        true = self.true[group.name][: now + 1]
+        for start, holds in enumerate(true):
+            if holds and (start == 0 or not true[start - 1]):
+                end = next((k for k in range(start, now + 1) if not true[k]), None)
+                if end is not None:
+                    _, events = self._so_far(group.name, start, end)
+                    if events < group.fewest:
+                        continue
+                yield Interval(start, end, end, start)
+
+    def _span(self, one: Interval, now: int) -> absent.Span:
+        end = one.end if one.known is not None and one.known <= now else None
+        return absent.Span(
+            self.moments[one.start].time, None if end is None else self.moments[end].endpoint
+        )
+
     def rows(self, most: int) -> list[dict[str, Any]]:
         """The rows of the partition in the order of their reports."""
-        names = sorted(symbol.name for symbol in self.query.symbols)
+        names = self.present
         found: list[tuple[int, list[int], Match]] = []
 
         for count, match in enumerate(self._bindings({}, names)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
+            if self.groups:
+                decided = self._absent_from(match)
+                if decided is None:
+                    continue
+                done = match.completion
+                match = Match(
+                    match.intervals, decided, None if done is None else max(done, decided)
+                )
             if self.query.emit is Emit.COMPLETION:
                 if match.completion is None:
                     continue
@@ -582,7 +711,8 @@ class _Partition:
         if not self.query.streams[0].is_sequenced:
             return time
         before = self.moments[position - 1] if position else None
-        closes = self.moments[position].row is None and before is not None and before.time == time
+        closes = self.moments[position].at is not None and before is not None
+        closes = closes and before is not None and before.time == time
         return time, position - closes
 
     def _passes(self, match: Match, at: int) -> bool:

@@ -20,6 +20,7 @@ import polars as pl
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.parts import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
 from piestream.relations import ALL_NAMES, Relation
+from tests.absent_randoms import with_absences
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
 from tests.scenario import Clause, Definition, Limits, Scenario, Where
@@ -74,15 +75,16 @@ _MOST = 400
 @lru_cache(maxsize=4096)
 def scenario(seed: int) -> Scenario:
     """The scenario of a seed, always the same."""
-    return random_scenario(Random(seed), name=f"seed {seed}")
+    return random_scenario(Random(seed), name=f"seed {seed}", has_absences=True)
 
 
-def sequenced(seed: int, on_spark: bool = False) -> Scenario:
+def sequenced(seed: int, on_spark: bool = False, bridged: bool = True) -> Scenario:
     """A scenario in which many events have one time; a column, or their order, tells them apart."""
     drawn = scenario(seed)
     is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    if drawn.clock.kind == "ns" or is_bridged:
-        return sequenced(seed + 1_000_003, on_spark)
+    is_left_out = (is_bridged and not bridged) or bool(drawn.absences)
+    if drawn.clock.kind == "ns" or is_left_out:
+        return sequenced(seed + 1_000_003, on_spark, bridged)
     rng = Random(f"sequence {seed}")
     beat = drawn.clock.beats(1)
     coarse = beat * rng.choice((2, 3, 5, 10**6))
@@ -111,8 +113,8 @@ def scenarios() -> SearchStrategy[Scenario]:
     return strategies.integers(0, 2**32).map(scenario)
 
 
-def random_scenario(rng: Random, *, name: str = "") -> Scenario:
-    """A scenario drawn from a source of chance."""
+def random_scenario(rng: Random, *, name: str = "", has_absences: bool = False) -> Scenario:
+    """A scenario drawn from a source of chance; now and then with absences, if it may have them."""
     count = rng.choices((1, 2, 3, 4, 5, 6), (2, 8, 7, 4, 2, 1))[0]
     (clock,) = rng.choices([c for _, c in CLOCKS], [weight for weight, _ in CLOCKS])
     definitions, planted = _definitions(rng, count)
@@ -147,15 +149,19 @@ def random_scenario(rng: Random, *, name: str = "") -> Scenario:
         # Long enough for intervals to leave the window and for room to be used again.
         length = rng.randint(100, 200)
         drawn = drawn.having(within=max(rng.randint(4, 25), sum(least)))
-    drawn = drawn.having(**_windows(copy(rng), drawn, planted))
+    drawn = present = drawn.having(**_windows(copy(rng), drawn, planted))
+    if has_absences:
+        drawn = with_absences(copy(rng), drawn, planted)
     while True:
-        rows = _rows(rng, drawn, planted, length)
+        rows = _rows(rng, present, planted, length)
         try:
             found = drawn.having(rows=rows).expected(most=_MOST * (10 if length > 40 else 1))
         except TooManyMatchesError:
             length = length * 2 // 3
             continue
-        if not found and definitions != drawn.definitions:
+        if not found and drawn.absences and len(rows) % 4:
+            drawn = present
+        if not found and any(one.bridging is not None for one in drawn.definitions):
             return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
         return drawn.having(rows=rows)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.language.absences import Absence
 from piestream.language.distances import Distance
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import Query
@@ -278,6 +279,7 @@ class Scenario:
     ties: str = "error"
     where: Callable[[Clock], Where] | None = None
     limits: Limits = Limits()
+    absences: tuple[tuple[str, tuple[Clause, ...]], ...] = ()  # symbols, and what they may not be
     name: str = field(default="", compare=False)
     sequence: str | None = None  # what orders events of one time: a column, or ROW
 
@@ -288,8 +290,9 @@ class Scenario:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names of the symbols in the order of their definitions."""
-        return tuple(definition.name for definition in self.definitions)
+        """The names of the symbols of a match in the order of their definitions."""
+        absent = {name for name, _ in self.absences}
+        return tuple(d.name for d in self.definitions if d.name not in absent)
 
     def text(self) -> str:
         """The query as text."""
@@ -303,11 +306,13 @@ class Scenario:
             head += f", {self.sequence}"
         if self.max_gap is not None:
             head += f" MAX GAP {self.clock.text(self.max_gap)}"
-        pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
+        conjuncts = [clause.text(self.clock) for clause in self.clauses] or [self.symbols[0]]
+        for _, clauses in self.absences:
+            conjuncts.append(f"NOT ({' AND '.join(c.text(self.clock) for c in clauses)})")
         lines = [
             head,
             "DEFINE " + ",\n       ".join(d.text(self.clock) for d in self.definitions),
-            f"PATTERN {pattern or self.definitions[0].name}",
+            "PATTERN " + "\n    AND ".join(conjuncts),
             f"WITHIN {windows_text(self.clock, self.within, self.windows)}",
         ]
         if self.where is not None:
@@ -321,15 +326,6 @@ class Scenario:
 
     def query(self) -> Query:
         """The query as a value, made without the parser."""
-        allowed: dict[tuple[str, str], Relation] = {}
-        distances: dict[tuple[str, str], tuple[Distance, ...]] = {}
-        for clause in self.clauses:
-            pair, relations = (clause.x, clause.y), clause.relations()
-            if self.symbols.index(clause.x) > self.symbols.index(clause.y):
-                pair, relations = (clause.y, clause.x), inverse(relations)
-            held = allowed.get(pair)
-            allowed[pair] = relations if held is None else intersect(held, relations)
-            distances[pair] = distances.get(pair, ()) + clause.distances(self.clock)
         symbols = []
         for one in self.definitions:
             least = None if one.at_least is None else self.clock.duration(one.at_least)
@@ -352,7 +348,13 @@ class Scenario:
         )
         return Query(
             symbols=tuple(symbols),
-            constraints=tuple(Constraint(*p, set_, distances[p]) for p, set_ in allowed.items()),
+            constraints=self._constraints(self.clauses),
+            absences=tuple(
+                Absence(one.name, self._constraints(clauses))
+                for one in self.definitions
+                for name, clauses in self.absences
+                if name == one.name
+            ),
             within=NO_WINDOW if self.within is None else self.clock.duration(self.within),
             windows=tuple(
                 Window(name, self.clock.duration(length))
@@ -376,6 +378,20 @@ class Scenario:
             limits=self.limits.value(self.clock),
         )
 
+    def _constraints(self, clauses: Iterable[Clause]) -> tuple[Constraint, ...]:
+        """One a pair, the symbol that is defined first as x."""
+        order = [definition.name for definition in self.definitions]
+        allowed: dict[tuple[str, str], Relation] = {}
+        distances: dict[tuple[str, str], tuple[Distance, ...]] = {}
+        for clause in clauses:
+            pair, relations = (clause.x, clause.y), clause.relations()
+            if order.index(clause.x) > order.index(clause.y):
+                pair, relations = (clause.y, clause.x), inverse(relations)
+            held = allowed.get(pair)
+            allowed[pair] = relations if held is None else intersect(held, relations)
+            distances[pair] = distances.get(pair, ()) + clause.distances(self.clock)
+        return tuple(Constraint(*pair, set_, distances[pair]) for pair, set_ in allowed.items())
+
     @property
     def stream(self) -> Stream:
         """The events and how to take them."""
@@ -392,6 +408,11 @@ class Scenario:
     def having(self, **changes: Any) -> Scenario:
         """The scenario with some of its parts changed."""
         return replace(self, **changes)
+
+    def without_absences(self) -> Scenario:
+        """The scenario without symbols that may not be there."""
+        definitions = tuple(one for one in self.definitions if one.name in self.symbols)
+        return self.having(definitions=definitions, absences=())
 
     def reporting_both(self) -> Scenario:
         """The scenario with EMIT ON BOTH, with which WHERE and limits cannot stand together."""

@@ -72,6 +72,7 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
     """Everything that is one step smaller, the largest steps first."""
     yield from _with_fewer_rows(drawn)
     yield from _with_fewer_symbols(drawn)
+    yield from _with_fewer_absences(drawn)
     for k in range(len(drawn.clauses)):
         clauses = drawn.clauses[:k] + drawn.clauses[k + 1 :]
         if _connected(drawn.symbols, [(clause.x, clause.y) for clause in clauses]):
@@ -121,7 +122,10 @@ def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
     for gone in drawn.symbols if len(drawn.symbols) > 1 else ():
         rest = tuple(one for one in drawn.definitions if one.name != gone)
         clauses = tuple(c for c in drawn.clauses if gone not in (c.x, c.y))
-        if not _connected([one.name for one in rest], [(c.x, c.y) for c in clauses]):
+        left = [name for name in drawn.symbols if name != gone]
+        if not _connected(left, [(c.x, c.y) for c in clauses]):
+            continue
+        if any(gone in (c.x, c.y) for _, of in drawn.absences for c in of):
             continue
         returns = tuple(item for item in drawn.returns if gone not in _symbols_of(item))
         where = drawn.where
@@ -132,6 +136,21 @@ def _with_fewer_symbols(drawn: Scenario) -> Iterator[Scenario]:
         yield drawn.having(
             definitions=rest, clauses=clauses, returns=returns, where=where, **windows
         )
+
+
+def _with_fewer_absences(drawn: Scenario) -> Iterator[Scenario]:
+    for k, (gone, clauses) in enumerate(drawn.absences):
+        before, after = drawn.absences[:k], drawn.absences[k + 1 :]
+        rest = tuple(one for one in drawn.definitions if one.name != gone)
+        yield drawn.having(definitions=rest, absences=before + after)
+        for n in range(len(clauses) if len(clauses) > 1 else 0):
+            fewer = gone, clauses[:n] + clauses[n + 1 :]
+            yield drawn.having(absences=(*before, fewer, *after))
+        for n, clause in enumerate(clauses):
+            for name in clause.names if len(clause.names) > 1 else ():
+                one = replace(clause, names=tuple(other for other in clause.names if other != name))
+                fewer = gone, (*clauses[:n], one, *clauses[n + 1 :])
+                yield drawn.having(absences=(*before, fewer, *after))
 
 
 def _symbols_of(item: Return) -> tuple[str, ...]:

@@ -86,10 +86,16 @@ def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
             "streams",
             "emit",
             "limits",
+            "absences",
         ):
             found, expected = getattr(query, part), getattr(wanted, part)
             if part == "constraints":
                 found, expected = set(found), {_in_one_form(c) for c in expected}
+            if part == "absences":
+                found = [(one.symbol, set(one.constraints)) for one in found]
+                expected = [
+                    (one.symbol, {_in_one_form(c) for c in one.constraints}) for one in expected
+                ]
             assert found == expected, f"{part} of\n{drawn.text()}"
         for one in query.symbols:
             for other in query.symbols:
@@ -110,6 +116,8 @@ def test_the_scenarios_are_worth_trying() -> None:
     assert sum(bool(one.expected()) for one in counting) > 20
     apart = [one for one in drawn if any(clause.distance for clause in one.clauses)]
     assert sum(bool(one.expected()) for one in apart) > 20
+    waiting = [one for one in drawn if one.absences]
+    assert sum(bool(one.expected()) for one in waiting) > 9
     windowed = [one for one in drawn if one.windows]
     assert sum(bool(one.expected()) for one in windowed) > 15
     assert {one.emit for one in drawn} == set(Emit)
@@ -201,12 +209,9 @@ def test_turning_constraints_round_changes_nothing(engine: str, few_seeds: range
     for seed in few_seeds:
         drawn = scenario(seed).having(name=f"seed {seed} turned")
         clauses = tuple(_inverse(clause) for clause in drawn.clauses)
-        check(
-            engine,
-            drawn,
-            matches_of(engine, drawn),
-            matches_of(engine, drawn.having(clauses=clauses)),
-        )
+        absences = tuple((name, tuple(map(_inverse, of))) for name, of in drawn.absences)
+        turned = drawn.having(clauses=clauses, absences=absences)
+        check(engine, drawn, matches_of(engine, drawn), matches_of(engine, turned))
 
 
 def _inverse(clause: Clause) -> Clause:
@@ -233,7 +238,8 @@ def test_the_order_of_clauses_and_definitions_changes_nothing(
         drawn = drawn.having(returns=drawn.query().returns, name=f"seed {seed} shuffled")
         clauses = tuple(rng.sample(drawn.clauses, len(drawn.clauses)))
         definitions = tuple(rng.sample(drawn.definitions, len(drawn.definitions)))
-        other = drawn.having(clauses=clauses, definitions=definitions)
+        absences = tuple(rng.sample(drawn.absences, len(drawn.absences)))
+        other = drawn.having(clauses=clauses, definitions=definitions, absences=absences)
         check(engine, drawn, matches_of(engine, drawn), matches_of(engine, other))
 
 

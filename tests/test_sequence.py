@@ -278,6 +278,76 @@ def test_relations_and_distances_clash_by_time_not_by_instant() -> None:
         ps.query(text.format(", q", "a before b AND b.ts - a.te < 0"))
 
 
+# BRIDGING
+
+
+def test_a_gap_is_measured_in_time_and_is_over_with_the_last_event_of_its_deadline() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY t, q DEFINE a AS x BRIDGING 2 PATTERN a WITHIN 99 "
+        "EMIT ON COMPLETION RETURN FIRST(a.q) AS first, a.te"
+    )
+
+    def rows(*given: tuple[int, int, bool]) -> pl.DataFrame:
+        return pl.DataFrame(
+            [("a", *row) for row in given], schema=["k", "t", "q", "x"], orient="row"
+        )
+
+    run = rows((1, 1, True), (1, 2, False), (3, 1, False))
+    session = query.open()
+    assert session.push(run).is_empty()  # at 3 another one may go on
+    goes_on = query.open(state=session.snapshot())
+    assert session.push(rows((4, 1, False))).rows() == [("a", 3, 1, 1)]
+    assert goes_on.push(rows((3, 2, True), (3, 3, False), (6, 1, False))).rows() == [("a", 5, 1, 3)]
+    assert query.run(run).is_empty()
+    assert query.run(run, at_end="close").rows() == [("a", 3, 1, 1)]
+
+
+PATTERNS = (
+    "b.ts - a.te BETWEEN 0 AND 2 AND a before; meets b",
+    "a.te - b.te > 1 AND a overlaps; contains; finished-by b",
+    "a.te - b.ts >= 2",
+)
+
+
+@pytest.mark.parametrize("bridging", ["", " BRIDGING 1"])
+def test_two_streams_of_the_same_instants_are_as_one(bridging: str) -> None:
+    rng = Random(bridging)
+    given = 0
+    for pattern in PATTERNS:
+        define = f"DEFINE a AS {{}}x{bridging}, b AS {{}}y PATTERN {pattern} WITHIN 9 EMIT ON BOTH"
+        one = ps.query("FROM s ORDER BY t, q " + define.format("", ""))
+        two = ps.query("FROM s ORDER BY t, q WITH o ORDER BY t, q " + define.format("s.", "o."))
+        for _ in range(6):
+            times = sorted(rng.choices(range(8), k=16))
+            frame = pl.DataFrame(
+                {
+                    "t": times,
+                    "q": range(16),
+                    "x": [rng.random() < 0.5 for _ in times],
+                    "y": [rng.random() < 0.5 for _ in times],
+                }
+            )
+            changes = frame.filter(pl.col("y").ne_missing(pl.col("y").shift()))
+            expected = one.run(frame)
+            found = two.run({"s": frame, "o": changes})
+            assert found.rows() == expected.rows(), f"{one}\n{frame.rows()}"
+            given += len(expected)
+    assert given > 30
+
+
+def test_what_is_apart_from_a_bridged_run_is_told_by_instants() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q DEFINE a AS x = 1 BRIDGING 1, b AS x = 2 "
+        "PATTERN a before; meets b WITHIN 9 RETURN a.te, FIRST(b.q) AS q, RELATION(a, b) AS how"
+    )
+    frame = pl.DataFrame({"t": [1, 1, 1, 2, 2, 4], "q": range(6), "x": [1, 2, 0, 2, 0, 2]})
+    assert query.run(frame).rows() == [
+        (2, 1, 1, "meets"),
+        (2, 1, 3, "before"),
+        (4, 1, 5, "before"),
+    ]
+
+
 # What looks into rows
 
 
@@ -434,10 +504,6 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "PATTERN a before b WITHIN 9",
             "ready-made cannot stand beside events of one time yet",
         ),
-        (
-            "FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9",
-            "BRIDGING cannot be combined yet",
-        ),
     ],
 )
 def test_what_cannot_be_ordered_is_refused(text: str, message: str) -> None:
@@ -485,6 +551,9 @@ def test_what_looks_into_rows_refuses_some_events_of_one_time() -> None:
     )
     with pytest.raises(ps.QueryError, match="one of them with MAX GAP, cannot tell events"):
         several.intervals({"s": frame, "o": frame[:1]})
+    bridged = ps.query("FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9")
+    with pytest.raises(ps.QueryError, match="with BRIDGING cannot tell events of one time"):
+        bridged.diagnose(frame)
 
 
 def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:

@@ -229,6 +229,16 @@ def test_what_looks_into_rows_knows_of_silences() -> None:
     assert "hot" in str(query.timeline(rows, partition={"k": "x"}))
 
 
+def test_an_open_silence_ends_with_the_last_instant_of_its_partition_when_it_is_closed() -> None:
+    rows = _events(("x", 1, False), ("x", 3, True), ("y", 50, False))
+    for gap, last in (("", 8), (" MAX GAP 9", 12)):
+        query = ps.query(HOT.format(gap).replace("RETURN", "EMIT ON COMPLETION RETURN"))
+        (match,) = query.run(rows, at_end="close").rows()
+        assert match[4:6] == (3, last)
+        intervals = query.intervals(rows, at_end="close").filter(k="x")
+        assert intervals.select("symbol", "ts", "te").rows() == [("hot", 3, last), ("q", 3, last)]
+
+
 def test_of_an_archive_all_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     rng = Random(3)

@@ -290,6 +290,8 @@ def check(
         for symbol in parsed.symbols:
             if symbol.predicate.is_never_true:
                 follows = "nothing can match" if parsed.rows is None else "no row can be one"
+                if symbol.name in {absence.symbol for absence in parsed.absences}:
+                    follows = "its NOT (…) always holds"
                 what = f"the predicate of {symbol.name} is never true, so {follows}"
                 fault = parsed.fault(("predicate", symbol.name), what)
                 typer.echo(f"warning: {fault}", err=True)

@@ -171,7 +171,7 @@ def limits(target: Target) -> Iterator[Proposal]:
 
 def durations(target: Target) -> Iterator[Proposal]:
     """Another bound on the lengths of a symbol's intervals, or on the number of their events."""
-    for symbol in target.rows.query.symbols:
+    for symbol in target.rows.query.present:
         bounds = bounds_of(target.rows, symbol)
         for attribute, bound, word in (
             ("at_least", bounds.at_least, "AT LEAST"),
@@ -238,7 +238,7 @@ def bridges(target: Target) -> Iterator[Proposal]:
 def _first_bridges(target: Target, symbol: Symbol) -> Iterator[Proposal]:
     """BRIDGING where there is none, over distances that are shorter than the runs on either side."""
     query = target.rows.query
-    if query.is_sequenced or query.streams[symbol.stream].is_ready_made:
+    if query.is_sequenced or query.absences or query.streams[symbol.stream].is_ready_made:
         return
     runs = unbridged(target.rows, symbol).sort("ts").select("ts", "te")
     gap, length = pl.col("ts").shift(-1) - pl.col("te"), pl.col("te") - pl.col("ts")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from piestream.diagnosis import changes, filters
+from piestream.diagnosis.absences import absences
 from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.filters import Filter
 from piestream.diagnosis.moved_endpoints import moved_endpoints
@@ -89,6 +90,7 @@ CONDITIONS = (
     ConditionKind("relation", decided=_pairs, changes=changes.relations),
     ConditionKind("distance", changes=changes.distances),
     ConditionKind("endpoint", changes=moved_endpoints),
+    ConditionKind("absence", filter=filters.ABSENCE, changes=absences),
     ConditionKind("window", filter=filters.WINDOW, changes=changes.windows),
     ConditionKind("completion", filter=filters.COMPLETION),
     ConditionKind("condition", filter=filters.CONDITION),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from piestream.diagnosis.parts import forever, with_window, without_limits
+from piestream.diagnosis.parts import forever, with_window, without_absences, without_limits
 from piestream.language.emission import limits_text
 from piestream.language.model import Query
 from piestream.language.parts import Emit
+from piestream.language.printer import absence_text
 from piestream.plan.columns import TimeColumn
 
-__all__ = ["COMPLETION", "CONDITION", "LIMITS", "WINDOW", "Filter"]
+__all__ = ["ABSENCE", "COMPLETION", "CONDITION", "LIMITS", "WINDOW", "Filter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,12 @@ class Filter:
     lifted: Callable[[Query, TimeColumn], Query]
 
 
+ABSENCE = Filter(
+    "absence",
+    is_used=lambda query: bool(query.absences),
+    written=lambda query: " AND ".join(map(absence_text, query.absences)),
+    lifted=lambda query, time: without_absences(query),
+)
 WINDOW = Filter(
     "window",
     is_used=lambda query: True,

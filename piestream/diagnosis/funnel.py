@@ -187,7 +187,7 @@ def _same_rows(
 def _steps(rows: GivenRows) -> Iterator[Step]:
     """The matches of the pattern as it grows in join order, within the window, when triggered."""
     query = rows.query
-    if len(query.symbols) == 1:
+    if len(query.present) == 1:
         return
     orders = rows.binding.compiled.join_orders
     seed = next(
@@ -214,7 +214,7 @@ def _filters(rows: GivenRows) -> Iterator[FilterLoss]:
         for filter in used[number:]:
             left = filter.lifted(left, rows.time)
         if number == 0:
-            starts = endpoints([s.name for s in query.symbols])[::2]
+            starts = endpoints([s.name for s in query.present])[::2]
             found = some_matches(rows, left, starts)
             yield FilterLoss(
                 "pattern", "", Count(len(found), len(found) == MOST), _shortest(rows, found)
@@ -244,7 +244,7 @@ def _shortest(rows: GivenRows, found: pl.DataFrame) -> str:
     query = rows.query
     of: dict[str, list[str]] = {}
     if query.within != NO_WINDOW:
-        of[""] = [symbol.name for symbol in query.symbols]
+        of[""] = [symbol.name for symbol in query.present]
     of |= {f" from {window.symbol}": [window.symbol] for window in query.windows}
     waits = [_least_wait(rows, found, names) + since for since, names in of.items()]
     return "the shortest takes " + ", ".join(waits)

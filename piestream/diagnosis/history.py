@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
+from piestream.diagnosis.absences import AbsenceDecision, alone
 from piestream.diagnosis.bindings import BoundIntervals, telling_apart
 from piestream.diagnosis.conditions import CONDITIONS, Condition
 from piestream.diagnosis.intervals import bounds_of, unbridged
@@ -26,14 +27,19 @@ from piestream.diagnosis.parts import (
     with_window,
 )
 from piestream.diagnosis.rows import GivenRows
+from piestream.joins.records import EVENT_PLACES, Place
+from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
 from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, RelationOf
+from piestream.language.printer import absence_text
 from piestream.relations import names, relation_of
 
 __all__ = ["Decision", "History", "MatchInterval"]
 
 _OPEN = 1 << 62
+#: How far behind the last event an instant lies at which the input ends.
+_CLOSED_BEHIND = Place.BETWEEN - Place.EVENT + EVENT_PLACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +82,13 @@ class History:
     found: Mapping[str, Any]  # its intervals, as results tell them apart, and its report
     tables: Mapping[str, pl.DataFrame]  # the runs of predicates over events, not bridged
     spans: Mapping[str, Mapping[str, Any]]  # the intervals of the match
+    partition: GivenRows  # all rows of its partition
 
     @classmethod
     def of(cls, rows: GivenRows, row: Mapping[str, Any]) -> History:
         """The history of the match that a row of the result is about."""
         found = _found(rows, row)
-        symbols = rows.query.symbols
+        symbols = rows.query.present
         first = min(found[f"{START}{symbol.name}"] for symbol in symbols)
         bridges = [b for b in rows.binding.compiled.ticks.bridging if b is not None]
         first -= max(bridges, default=0)  # so far back a run may lie that one of these continues
@@ -97,7 +104,7 @@ class History:
         }
         last = max(found["report"], *(span["te"] for span in spans.values()))
         last += max(bridges, default=0)  # then their ends are known
-        return cls(stretch(rows, first, last), found, tables, spans)
+        return cls(stretch(rows, first, last), found, tables, spans, rows)
 
     @property
     def reported_at(self) -> Any:
@@ -124,8 +131,20 @@ class History:
                 tuple(self._letters(constraint, at)),
             )
 
+    def absences(self) -> Iterator[AbsenceDecision]:
+        """What may not be there beside it, and from when on it could not come."""
+        for absence, at in self._absent:
+            yield AbsenceDecision(absence_text(absence), absence.symbol, self._time_of(at))
+
     def waited_for(self) -> Iterator[str]:
         """What became known last."""
+        found = list(self._known_last())
+        report = self.found["at"]
+        if not found:  # else no absence was waited for beyond that
+            found = [f"{absence_text(a)} to be decided" for a, at in self._absent if at == report]
+        yield from found
+
+    def _known_last(self) -> Iterator[str]:
         report = self.found["at"]
         ended = [f"{n} to end" for n in self.spans if self._reported_end(n) == report]
         if self.found["is_complete"] and ended:  # else its last interval was known after its end
@@ -204,20 +223,29 @@ class History:
     @cached_property
     def _valid(self) -> dict[str, int]:
         """When each interval became valid."""
-        return {symbol.name: self._valid_at(symbol.name) for symbol in self.rows.query.symbols}
+        return {symbol.name: self._valid_at(symbol.name) for symbol in self.rows.query.present}
 
-    def _report_of(self, part: Query) -> int:
+    @cached_property
+    def _absent(self) -> list[tuple[Absence, int]]:
+        """Each absence, and when it was decided: intervals from before the match count, too."""
+        query, whole = self.rows.query, self.partition
+        return [
+            (absence, self._report_of(alone(query, absence, whole.time), whole))
+            for absence in query.absences
+        ]
+
+    def _report_of(self, part: Query, rows: GivenRows | None = None) -> int:
         """The instant at which the part of the match that a query finds was reported by it."""
-        result = self._rows_of(part)
+        result = self._rows_of(part, rows)
         time = at = int(result["detected_at"].to_physical().cast(pl.Int64)[0])
         if REPORT_INSTANT in result.columns:
             at = int(result[REPORT_INSTANT][0])
         self._times.setdefault(at, time)
         return at
 
-    def _rows_of(self, part: Query) -> pl.DataFrame:
+    def _rows_of(self, part: Query, rows: GivenRows | None = None) -> pl.DataFrame:
         """What a query finds of the match: one row a phase."""
-        found = self.rows.run(part)
+        found = (rows or self.rows).run(part)
         same = [
             (pl.col(n).to_physical().cast(pl.Int64) if n.startswith((START, END)) else pl.col(n))
             .eq_missing(pl.lit(self.found[n]))
@@ -285,7 +313,7 @@ class History:
         """
         end = self._end(name)
         closes = self.rows.query.is_sequenced and self.rows.closes and self.spans[name]["open"]
-        return end - 1 if closes and end % 2 == 0 else end
+        return end - _CLOSED_BEHIND if closes and end % EVENT_PLACES == Place.BETWEEN else end
 
     def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
         both = constraint.x, constraint.y

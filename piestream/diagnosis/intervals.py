@@ -176,7 +176,8 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     queries' matches that end with the rows are there too.
     """
     ended, closed = rows.ends(ready_made(rows.query, symbol.name, rows.time))
-    found = pl.concat([ended, closed]) if rows.closes else ended
+    is_silence = rows.query.stream_of(symbol.name).silence is not None
+    found = pl.concat([ended, closed]) if rows.closes and not is_silence else ended
     start, end, number = (f"{what}{symbol.name}" for what in (START, END, ID))
     by = [*rows.keys, start, *(name for name in (number,) if name in found.columns)]
     begun, told = (found.filter(pl.col("phase") == phase) for phase in ("trigger", "completion"))
@@ -192,6 +193,8 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     counts = (rest[_BEGUN] - rest[_ENDED].fill_null(0)).to_list()
     rows_of = [row for row, count in enumerate(counts) for _ in range(count)]
     still_open = rows.with_last_times(rest.select(by)[rows_of], end)
+    if is_silence:  # it ends where it becomes known, if no other instant of its partition is later
+        still_open = closed.filter(phase="completion")
     tables = (told.select(*by, end), False), (still_open.select(*by, end), True)
     together = [table.with_columns(pl.lit(is_open).alias(_OPEN)) for table, is_open in tables]
     ordered = pl.concat(together).sort(*rows.keys, start, end, maintain_order=True)

@@ -40,6 +40,7 @@ __all__ = [
     "runs_of",
     "with_inner",
     "with_window",
+    "without_absences",
     "without_bridge",
     "without_limits",
 ]
@@ -94,10 +95,10 @@ def identity(query: Query) -> tuple[Return, ...]:
     """
     ids = (
         Value(symbol.name, source.id, f"{ID}{symbol.name}")
-        for symbol in query.symbols
+        for symbol in query.present
         if (source := query.streams[symbol.stream]).id is not None
     )
-    names = [symbol.name for symbol in query.symbols]
+    names = [symbol.name for symbol in query.present]
     return (*endpoints(names), *ids, *(_instants(names) if query.is_sequenced else ()))
 
 
@@ -133,7 +134,8 @@ def ready_made(query: Query, name: str, time: TimeColumn) -> Query:
 
 def _alone(query: Query, name: str, within: Duration, more: tuple[Return, ...]) -> Query:
     """All intervals of a symbol, whatever their lengths: at their triggers and at their ends."""
-    alone = replace(query, symbols=(any_length(query.symbol(name)),), constraints=())
+    only = (any_length(query.symbol(name)),)
+    alone = replace(query, symbols=only, constraints=(), absences=())
     return replace(
         with_window(alone, within),
         returns=(*identity(alone), *more),
@@ -148,14 +150,26 @@ def without_limits(query: Query) -> Query:
     return replace(query, limits=NO_LIMITS)
 
 
+def without_absences(query: Query, absent: Collection[str] | None = None) -> Query:
+    """A query in which some symbols, or all, may be there that may not."""
+    given = {absence.symbol for absence in query.absences}
+    gone = given if absent is None else given.intersection(absent)
+    return replace(
+        query,
+        symbols=tuple(symbol for symbol in query.symbols if symbol.name not in gone),
+        absences=tuple(absence for absence in query.absences if absence.symbol not in gone),
+    )
+
+
 def restricted(query: Query, symbols: Collection[str]) -> Query:
-    """The pattern of some of its symbols, with what the query says of them alone."""
+    """The pattern of some of its symbols, with what the query says of them alone: all are there."""
     kept = tuple(symbol for symbol in query.symbols if symbol.name in symbols)
     part = replace(
         query,
         symbols=kept,
         constraints=tuple(c for c in query.constraints if c.x in symbols and c.y in symbols),
         windows=tuple(window for window in query.windows if window.symbol in symbols),
+        absences=(),
     )
     return replace(
         part,

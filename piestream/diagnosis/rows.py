@@ -87,6 +87,8 @@ class GivenRows(ABC):
             what = "what looks into the rows of a row pattern"
         elif query.is_combined and any(stream.max_gap for stream in query.streams):
             what = "what looks into the rows of several streams, one of them with MAX GAP,"
+        elif any(symbol.bridging is not None for symbol in query.symbols):
+            what = "what looks into rows with BRIDGING"
         if what is not None:
             raise query.fault(
                 ("order_by",),

@@ -126,7 +126,7 @@ class _Compared:
 
 
 def _compared(rows: GivenRows) -> Iterator[_Compared]:
-    for symbol in rows.query.symbols:
+    for symbol in rows.query.present:
         yield _Compared(rows, symbol, lambda changed: changed)
     for number, inner_rows in rows.inner.items():
         outer = next((s for s in rows.query.symbols if s.stream == number), None)

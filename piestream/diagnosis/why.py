@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from piestream.adapters.frames import as_polars
+from piestream.diagnosis.absences import AbsenceDecision
 from piestream.diagnosis.history import Decision, History, MatchInterval
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition
@@ -19,7 +20,7 @@ from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
 from piestream.show.table import cell_text, table_text
 
-__all__ = ["Decision", "MatchInterval", "RowWhy", "Why", "why"]
+__all__ = ["AbsenceDecision", "Decision", "MatchInterval", "RowWhy", "Why", "why"]
 
 #: Of a match of more rows the first and the last are printed.
 _MOST_ROWS = 40
@@ -43,10 +44,11 @@ class Why:
     intervals: tuple[MatchInterval, ...] = field(repr=False)
     decisions: tuple[Decision, ...] = field(repr=False)
     waited_for: tuple[str, ...]
+    absences: tuple[AbsenceDecision, ...] = ()
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
-        """The intervals and the decisions as frames, by title."""
+        """The intervals, the decisions and what is absent as frames, by title."""
         found = {"intervals": pl.DataFrame(self.intervals, infer_schema_length=None)}
         if self.decisions:
             found["decisions"] = pl.DataFrame(
@@ -64,6 +66,11 @@ class Why:
             )
             if not self._have_letters:
                 found["decisions"] = found["decisions"].drop("letters")
+        if self.absences:
+            found["absences"] = pl.DataFrame(
+                [{"not": one.text, "decided_at": one.decided_at} for one in self.absences],
+                infer_schema_length=None,
+            )
         return found
 
     @property
@@ -151,6 +158,7 @@ def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
         intervals=tuple(told.intervals()),
         decisions=tuple(told.decisions()),
         waited_for=tuple(told.waited_for()),
+        absences=tuple(told.absences()),
     )
 
 

@@ -31,9 +31,9 @@ __all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
 class NearMiss:
     """A change of the query, or of a row of intervals, with which a match appears.
 
-    ``kind`` is threshold, duration, bridging, silence, window, relation, distance, endpoint or limits,
-    of a row pattern threshold, quantifier, window or skip; ``size`` says how large the change is, 0 being
-    none, by which near misses are ranked; ``query`` is the changed query, which matches. Where a row of
+    ``kind`` is threshold, duration, bridging, silence, window, relation, distance, endpoint, absence or
+    limits, of a row pattern threshold, quantifier, window or skip; ``size`` says how large the change is,
+    0 being none, by which near misses are ranked; ``query`` is the changed query, which matches. Where a row of
     intervals would have to begin or end elsewhere, the query is as it was, and
     ``moved`` says what would be changed; ``moved.of(frames)`` are the rows with it.
     """
@@ -170,7 +170,7 @@ def _of_row_pattern(target: RowTarget, most: int) -> RowWhyNot:
 def _names(query: Query) -> list[str]:
     """The names that ``near`` may give: symbols, or variables and subsets."""
     if query.rows is None:
-        return [symbol.name for symbol in query.symbols]
+        return [symbol.name for symbol in query.present]
     return [*query.rows.variables, *(name for name, _ in query.rows.subsets)]
 
 

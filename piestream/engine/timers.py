@@ -1,7 +1,7 @@
 """When time alone brings something to partitions without events, of any number of partitions.
 
 MAX GAP ends what is open once a partition has been inactive for too long. With BRIDGING it is known
-after some time that no run follows another one.
+after some time that no run follows another one, and with NOT that nothing came which may not be there.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from piestream.compiled.records import (
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
+from piestream.joins.absences import is_due, n_awaited, room_to_await, settle
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.bridges import apply_bridged, held_before, lasting, latest_ceased
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
@@ -39,6 +40,7 @@ from piestream.joins.records import (
     Item,
     KnownRow,
     Paused,
+    Place,
     PoolHeader,
     Program,
     ResultRow,
@@ -115,6 +117,7 @@ _CURSORS, _AGGREGATED, _TAILS, _ITEMS, _EVENT = (
 )
 _OUTPUTS = ResultRow.offset("outputs")
 _POOL_WORDS = PoolHeader.size
+_AT_SILENCE, _BETWEEN, _AT_EVENT = map(int, (Place.SILENCE, Place.BETWEEN, Place.EVENT))
 # the arrays that may have to grow, in the list that holds them
 _POOL, _WAITING, _MATCHES, _RESULTS = range(4)
 
@@ -226,25 +229,31 @@ def _next_event(
 def _next_instant(
     cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
-    """Go to the next event among the rows, or to the deadline of a bridge that comes before it."""
-    cursor.interrupted = partition.bridges().interrupted
+    """Go to the next event among the rows, or to a deadline that comes before it.
+
+    That of a bridge, or of an absence.
+    """
+    if partition.program.bridged:
+        cursor.interrupted = partition.bridges().interrupted
     scratch.waits = 0
-    if partition.bridges().due == INT64_MAX:
+    due = partition.next_instant()
+    if due == INT64_MAX:
         return _next_event(cursor, rows, partition, columns, scratch)
     stage = cursor.stage
     row = cursor.row
     change = cursor.change
     found = _next_event(cursor, rows, partition, columns, scratch)
-    due = partition.bridges().due
     end = cursor.row_end
     if found and cursor.time <= due:
         return True
-    if not found and (cursor.row_begin == end or rows.times[end - 1] < due):
+    # where several events have one time, it is over with the last of them
+    first = plus(due, partition.program.is_sequenced)
+    if not found and (cursor.row_begin == end or rows.times[end - 1] < first):
         return False
     cursor.stage = stage
     cursor.row = row
     cursor.change = change
-    at = first_row_at(rows.times, row, end, due)
+    at = first_row_at(rows.times, row, end, first)
     cursor.row = at
     cursor.time = due
     cursor.mask = held_before(partition)
@@ -272,16 +281,16 @@ def _finish_rows(
 def _pass_time(cursor: _EventCursor, partition: Partition, scratch: Scratch, now: int) -> bool:
     """Go to what time brings behind the last row; False if it is not before ``now``.
 
-    A silence ends, or it is known that no run follows another one in time.
+    A silence ends, it is known that no run follows another one in time, or an absence is decided.
     """
+    if scratch.closing:  # nothing is waited for behind the end of the input
+        return False
     gap = partition.program.gap
     holds = held_before(partition)
     ends = INT64_MAX
     if gap != NONE and holds:
         ends = plus(partition.last_time, gap)
-    due = INT64_MAX
-    if partition.program.bridged:
-        due = partition.bridges().due
+    due = partition.next_instant()
     if min(ends, due) >= now:
         return False
     scratch.waits = int(due < ends)
@@ -384,6 +393,7 @@ def detect(
     program = Program(pointer(program_array))
     n = program.n_symbols
     bridged = program.bridged
+    awaits = program.absences_at != NONE
     n_columns = _OUTPUTS + program.n_outputs
     rows = _BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
@@ -438,7 +448,7 @@ def detect(
                     break
                 left -= 1
                 resumes = Paused.NO
-                if bridged:
+                if bridged or awaits:
                     found = _next_instant(cursor, rows, partition, columns, scratch)
                 else:
                     found = _next_event(cursor, rows, partition, columns, scratch)
@@ -455,8 +465,10 @@ def detect(
                 mask = cursor.mask
                 holds = mask
                 if bridged:
-                    mask = lasting(partition, holds, time, scratch.closing != 0)
+                    mask = lasting(partition, holds, time, cursor.is_row, scratch.closing != 0)
                 started = mask & ~partition.mask
+                if awaits:
+                    scratch.absent_changed = mask ^ partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
@@ -464,12 +476,18 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     event = scratch.event_origin + cursor.row
-                    scratch.instant = partition.instant_of(event, cursor.is_row)
+                    at = _AT_EVENT if cursor.is_row else _AT_SILENCE
+                    if scratch.closing or scratch.waits:
+                        at = _BETWEEN
+                    scratch.instant = partition.instant_of(event, at)
                     scratch.instant += scratch.closing == Closing.TICK_LATER
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
                     )
+                elif awaits and scratch.waits:
+                    ended = 0
+                    scratch.n_items = 0
                 else:
                     ended = apply_event(
                         partition, scratch, columns, time, mask, cursor.row, mask, 0
@@ -501,7 +519,7 @@ def detect(
                 floor = partition.floor_at(time) if bridged else minus(time, program.shortest)
                 if program.judges:
                     floor = earliest_given(partition, floor)
-                    scratch.barred = is_barred(partition, time)
+                    scratch.barred = not awaits and is_barred(partition, time)
                 while not drain_queue(partition, scratch, matches, floor) and not scratch.paused:
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)
@@ -511,8 +529,23 @@ def detect(
                     break
                 if scratch.steps + scratch.visits >= scratch.pause_at:
                     left = 0
+            if awaits:
+                scratch.absent_changed &= program.judged
+                if is_due(partition, scratch, time):
+                    growing[_POOL] = room_to_await(
+                        place, program, growing[_POOL], scratch.n_matches
+                    )
+                    pool = pointer(growing[_POOL])
+                    partition = Partition(place, program, pool)
+                    used = scratch.n_matches * n
+                    growing[_MATCHES] = ensure_capacity(
+                        growing[_MATCHES], used, n_awaited(partition) * n
+                    )
+                    matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
+                    floor = partition.floor_at(time)
+                    settle(partition, scratch, matches, time, floor)
             n_rows = scratch.n_matches
-            if program.emit_both and (ended or (program.rows and scratch.n_matches)):
+            if program.emit_both and (ended or (scratch.n_matches and (program.rows or awaits))):
                 n_rows += partition.waiting + scratch.n_matches
             if not n_rows:
                 continue

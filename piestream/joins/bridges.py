@@ -25,21 +25,23 @@ from piestream.joins.slots import update_aggregates
 
 
 @kernel
-def lasting(partition: Partition, holds: int, time: int, closes: bool) -> int:
+def lasting(partition: Partition, holds: int, time: int, is_row: int, closes: bool) -> int:
     """The symbols (as bits) of which an interval lasts at a time, by the predicates that hold.
 
-    Where the input ``closes``, nothing goes on that does not hold.
+    At an event (``is_row``) others of its time may still come. Where the input ``closes``, nothing goes
+    on that does not hold.
     """
     program = partition.program
     if closes:
         return holds
     over = 0
+    over_by = time - (program.is_sequenced & is_row)
     rest = partition.bridges().interrupted & ~holds
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
         slot = BridgedSlot(partition.ring(s).latest())
-        if plus(slot.since, program.symbols[s].bridging) <= time:
+        if plus(slot.since, program.symbols[s].bridging) <= over_by:
             over |= 1 << s
     return holds | (partition.mask & program.bridged & ~over)
 
@@ -103,8 +105,10 @@ def _follow_bridges(
         resumes = resumed >> s & 1 != 0
         _copy_cells(partition, s, resumes)
         slot.since = OPEN if resumes else time
+        slot.since_instant = OPEN if resumes else scratch.instant
         if not resumes:
             slot.ceased = time
+            slot.ceased_instant = scratch.instant
             slot.events = events_before(partition, program.symbols[s], event)
 
 

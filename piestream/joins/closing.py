@@ -9,7 +9,7 @@ from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH
+from piestream.joins.records import NO_MATCH, Place
 
 
 @kernel
@@ -17,7 +17,7 @@ def runs_of_last_event(partition: Partition) -> int:
     """The symbols (as bits) of which the open run began with the last event."""
     last = partition.last_time
     if partition.program.is_sequenced:
-        last = partition.instant_of(partition.events - 1, 1)
+        last = partition.instant_of(partition.events - 1, Place.EVENT)
     began = 0
     rest = held_before(partition)
     while rest:

@@ -194,8 +194,10 @@ def end_interrupted(partition: Partition, ended: int, time: int) -> int:
         ended &= ended - 1
         slot = partition.ring(s).latest()
         bridged = BridgedSlot(slot)
+        slot[partition.program.end_instant] = bridged.since_instant
         slot.end = bridged.since
         bridged.since = OPEN
+        bridged.since_instant = OPEN
         if _fits_as_interrupted(partition.program.symbols[s], slot, slot.end):
             kept |= 1 << s
         else:
@@ -299,7 +301,7 @@ def apply_event(
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
     rest = kept & ~partition.valid | _reach_lengths(partition, holds, time, latest)
-    if program.n_symbols == 1:
+    if program.n_present == 1:
         rest |= started & partition.valid
     while rest:
         scratch.enqueue(ItemKind.INTERVAL).symbol = trailing_zeros(rest)

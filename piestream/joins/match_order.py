@@ -117,9 +117,10 @@ def places_by_rank(partition: Partition, matches: Matches, count: int) -> Array:
     intervals that are in none.
     """
     program = partition.program
-    n = program.n_symbols
+    n = program.n_present
     held = 0
-    for s in range(n):
+    for k in range(n):
+        s = program.sort_order[k]
         held += partition.rings[s].tail - partition.rings[s].head
     if count < FEW or held > count * n:
         return np.empty(0, np.int64)

@@ -14,10 +14,12 @@ from piestream.joins.matches import Matches
 from piestream.joins.orders import BY_END
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    EVENT_PLACES,
     NO_MATCH,
     Closing,
     OutputKind,
     Phase,
+    Place,
     Program,
     ResultRow,
     Scratch,
@@ -81,11 +83,16 @@ def _write_outputs(
                 column[k] = words[(matches[places[k] + s] & last) * width]
 
 
+#: How far before the end of the input the last event lies, and the end of a silence behind it.
+_TO_EVENT = int(Place.BETWEEN) - int(Place.EVENT) + EVENT_PLACES
+_TO_SILENCE = int(Place.BETWEEN) - int(Place.SILENCE)
+
+
 @kernel
-def _shown_instant(program: Program, scratch: Scratch) -> int:
+def _shown_instant(partition: Partition, scratch: Scratch, time: int) -> int:
     """The instant of a report as it is shown: what ends at the last event is reported with it."""
-    if program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
-        return scratch.instant - 1
+    if partition.program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
+        return scratch.instant - (_TO_EVENT if time == partition.last_time else _TO_SILENCE)
     return scratch.instant
 
 
@@ -95,7 +102,7 @@ def _order_of_rows(program: Program, numbers: int) -> Array:
 
     The numbers lie ``numbers`` words behind the starts.
     """
-    n = program.n_symbols
+    n = program.n_present
     order = np.empty(2 * n, np.int64)
     for k in range(n):
         order[k] = program.sort_order[k]
@@ -112,22 +119,24 @@ def _sorted_matches(partition: Partition, matches: Matches, count: int) -> Array
     """
     program = partition.program
     n = program.n_symbols
+    present = program.n_present
     if not program.rows:
         order = at_word(program.sort_order, 0)
-        return sorted_places(at_word(matches, 0), np.arange(0, count * n, n), order, n)
+        return sorted_places(at_word(matches, 0), np.arange(0, count * n, n), order, present)
     places = places_by_rank(partition, matches, count)
     if places.size == count:
         return places
     keys_array = np.empty(2 * count * n, np.int64)
     keys = pointer(keys_array)
     for k in range(count):
-        for s in range(n):
+        for place in range(present):
+            s = program.sort_order[place]
             slot = partition.ring(s).slot(matches[k * n + s])
             keys[2 * k * n + s] = slot.start
             keys[(2 * k + 1) * n + s] = partition.row_number(s, matches[k * n + s])
     order_array = _order_of_rows(program, n)
     places = np.arange(0, 2 * count * n, 2 * n)
-    places = sorted_places(keys, places, pointer(order_array), 2 * n)
+    places = sorted_places(keys, places, pointer(order_array), 2 * present)
     keep_alive(keys_array)
     keep_alive(order_array)
     return places // 2
@@ -140,11 +149,12 @@ def _sorted_waiting(waiting: WaitingStore, completed: Array) -> Array:
     n = program.n_symbols
     size = waiting.match_words()
     starts = waiting.match(0).starts()  # which lie at the same place in each record
+    present = program.n_present
     if not program.rows:
         order = at_word(program.sort_order, 0)
-        return sorted_places(starts, completed * size, order, n) // size
+        return sorted_places(starts, completed * size, order, present) // size
     order_array = _order_of_rows(program, 2 * n + program.n_outputs)
-    places = sorted_places(starts, completed * size, pointer(order_array), 2 * n)
+    places = sorted_places(starts, completed * size, pointer(order_array), 2 * present)
     keep_alive(order_array)
     return places // size
 
@@ -164,9 +174,12 @@ def _await_completion(
     match = waiting.match(number)
     n_open = 0
     for s in range(program.n_symbols):
+        match.starts()[s] = 0
+        match.links()[s] = NONE
+        if program.absent >> s & 1:
+            continue
         slot = partition.ring(s).slot(ids[s])
         match.starts()[s] = slot[program.start_instant]
-        match.links()[s] = NONE
         if program.rows:
             match.numbers()[s] = partition.row_number(s, ids[s])
         end = slot[program.end_instant]
@@ -197,8 +210,8 @@ def _given(partition: Partition, matches: Matches, places: Array, time: int, ins
     for k in range(places.size):
         ids = at_word(matches, places[k])
         earliest = instant
-        for s in range(program.n_symbols):
-            slot = partition.ring(s).slot(ids[s])
+        for place in range(program.n_present):
+            slot = partition.ring(program.sort_order[place]).slot(ids[program.sort_order[place]])
             earliest = min(earliest, slot[program.start_instant])
         identify(partition, ids, identity)
         if judge(partition, identity, earliest, time, instant):
@@ -220,7 +233,7 @@ def report(
     """
     program = partition.program
     first = scratch.n_rows
-    instant = _shown_instant(program, scratch)
+    instant = _shown_instant(partition, scratch, time)
     places = _sorted_matches(partition, matches, scratch.n_matches)
     if program.judges:
         places = _given(partition, matches, places, time, instant)

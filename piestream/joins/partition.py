@@ -8,8 +8,10 @@ from piestream.compiled.records import Carried, Record, Rows, Words, method
 from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import (
+    EVENT_PLACES,
     MOST_EVENTS,
     NO_MATCH,
+    Awaited,
     BridgedSlot,
     Bridges,
     Constraint,
@@ -32,6 +34,7 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
+_AWAITED_DUE = Awaited.offset("due")
 _INTERRUPTED, _BRIDGES_DUE, _PASSED = (
     Bridges.offset(field) for field in ("interrupted", "due", "passed")
 )
@@ -50,7 +53,9 @@ class Partition(Record):
     due_event: int  # the first of them at which an open interval has its minimum of events
     used: int  # 1 while the words belong to a partition
     waiting: int  # matches that have triggered and not completed
-    rings: Rows[RingHeader]  # one a symbol, one a listed constraint, one of matches given
+    rings: Rows[
+        RingHeader
+    ]  # one a symbol, one a listed constraint, those of matches given and awaited
 
     program: Carried[Program]
     pool: Carried[Words]
@@ -112,12 +117,12 @@ class Partition(Record):
         return slot.end - 1
 
     @method
-    def instant_of(self, event: int, is_row: int) -> int:
-        """The instant of the event of this number, or of the end of a silence before it.
+    def instant_of(self, event: int, place: int) -> int:
+        """The instant of the event of this number, or of what comes before it (`Place`).
 
         So where instants are numbers (`Program.is_sequenced`).
         """
-        return 2 * event + is_row
+        return EVENT_PLACES * event + place
 
     @method
     def sequence(self) -> Sequence:
@@ -133,6 +138,27 @@ class Partition(Record):
     def given_matches(self) -> Ring:
         """The matches given, as ONCE PER tells them apart."""
         return Ring(self.rings[self.program.given_ring], self.pool, self.program.given_width)
+
+    @method
+    def awaited(self) -> Awaited:
+        """What is known of matches of which an absence is not decided, where there are any."""
+        return Awaited(at_word(self, self.program.absences_at))
+
+    @method
+    def awaited_matches(self, which: int) -> Ring:
+        """One of the two heaps of matches of which an absence is not decided yet (absences.py)."""
+        ring = self.rings[self.program.awaited_ring + which]
+        return Ring(ring, self.pool, self.program.awaited_width)
+
+    @method
+    def next_instant(self) -> int:
+        """When time alone brings something, besides the end of a silence."""
+        due = INT64_MAX
+        if self.program.bridged:
+            due = self.bridges().due
+        if self.program.absences_at != NONE:
+            due = min(due, self.awaited().due)
+        return due
 
     @method
     def bridges(self) -> Bridges:
@@ -154,7 +180,7 @@ class Partition(Record):
         """Where a run ends if no other is bridged to it; OPEN if its predicate holds."""
         slot = self.ring(s).slot(slot_id)
         if slot.end == OPEN and self.program.bridged >> s & 1:
-            return BridgedSlot(slot).since
+            return BridgedSlot(slot).since_instant
         return slot[self.program.end_instant]
 
     @method
@@ -199,6 +225,8 @@ class Partition(Record):
             self[self.program.bridges_at + _INTERRUPTED] = 0
             self[self.program.bridges_at + _BRIDGES_DUE] = INT64_MAX
             self[self.program.bridges_at + _PASSED] = INT64_MIN
+        if self.program.absences_at != NONE:
+            self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

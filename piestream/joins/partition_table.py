@@ -11,7 +11,7 @@ from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import NONE
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Bridges, Given, Program, RingHeader, Sequence
+from piestream.joins.records import Awaited, Bridges, Given, Program, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 
@@ -19,6 +19,7 @@ _LAST_TIME, _MASK, _DUE, _RINGS = (
     Partition.offset(field) for field in ("last_time", "mask", "due", "rings")
 )
 _INTERRUPTED = Bridges.offset("interrupted")
+_AWAITED_DUE = Awaited.offset("due")
 
 
 class PartitionTable:
@@ -34,6 +35,7 @@ class PartitionTable:
         self._sequence = header.sequence_at + Sequence.offset("last")
         self._rings = header.n_symbols * RingHeader.size
         self._bridges = header.bridges_at
+        self._awaited = header.absences_at
         self._given = header.given_at
         self._blank = np.zeros(self.width, np.int64)
         Partition.over(self._blank, program=header).reset()
@@ -88,12 +90,17 @@ class PartitionTable:
     @property
     def has_deadlines(self) -> bool:
         """Whether time alone brings something to partitions, besides the end of a silence."""
-        return self._bridges != NONE
+        return self._bridges != NONE or self._awaited != NONE
 
     def deadlines(self, numbers: Words) -> Words:
         """When time brings something to these partitions, if there are such deadlines."""
-        due: Words = self.rows[numbers, self._bridges + Bridges.offset("due")]
-        return due
+        deadlines = (
+            (self._bridges, Bridges.offset("due")),
+            (self._awaited, Awaited.offset("due")),
+        )
+        due = [self.rows[numbers, at + word] for at, word in deadlines if at != NONE]
+        earliest: Words = due[0] if len(due) == 1 else np.minimum(*due)
+        return earliest
 
     def given_latest(self, numbers: Words) -> Words:
         """When the last match was given of each of these partitions, where not all matches are."""
@@ -128,6 +135,8 @@ class PartitionTable:
         if view[first + _MASK] != mask or view[first + _DUE] <= time:
             return False
         if self._bridges != NONE and view[first + self._bridges + _INTERRUPTED]:
+            return False
+        if self._awaited != NONE and view[first + self._awaited + _AWAITED_DUE] <= time:
             return False
         view[first + _LAST_TIME] = time
         return True

@@ -66,6 +66,18 @@ class Phase(IntEnum):
     COMPLETION = 1
 
 
+#: So many instants belong to each event.
+EVENT_PLACES = 4
+
+
+class Place(IntEnum):
+    """Where an instant lies that is a number, of those that belong to one event."""
+
+    SILENCE = 1  # the end of a silence before it
+    BETWEEN = 2  # a deadline before it, or that the input ends
+    EVENT = 3  # itself; or a tick behind the last
+
+
 class Closing(IntEnum):
     """Which of the instants behind the last event of a partition that is closed a row reports.
 
@@ -105,6 +117,8 @@ class BridgedSlot(Slot):
     since: int  # since when the predicate has not held, if it may still go on; else OPEN
     ceased: int  # when the predicate last ceased to hold
     events: int  # the number of the first event from then on
+    since_instant: int  # the instants of both
+    ceased_instant: int
 
 
 class Held(IntEnum):
@@ -337,6 +351,25 @@ class Distance(Record):
     length: int
 
 
+class Absence(Record):
+    """What may not be there: an interval of a symbol that satisfies all of a NOT group (absences.py)."""
+
+    symbol: int  # the absent one
+    pair: int  # first of its conditions
+    pair_end: int
+    same: int  # symbols of the match (as bits) whose intervals are of the same runs, or rows
+    begins_known: int  # 1: its intervals are known from their starts
+
+
+class AbsentPair(Record):
+    """What a NOT group says of its absent symbol and one of the match."""
+
+    symbol: int  # of the match
+    allowed: int  # relations of the absent one to it
+    distance: int  # first of its distances, in which side 0 is the absent one
+    distance_end: int
+
+
 class Progress(Record):
     """What a partition keeps of time, where distances are decided as it goes on."""
 
@@ -478,6 +511,15 @@ class Program(Record):
     sequence_at: int  # the partition's words of Sequence, or NONE
     start_instant: int  # words of each slot; without numbers those of the times
     end_instant: int
+    n_present: int  # how many symbols have an interval in each match; the first in `sort_order`
+    absent: int  # the other symbols (as bits)
+    n_absences: int
+    absences: Table[Absence]
+    absent_pairs: Table[AbsentPair]
+    absences_at: int  # the partition's words of Awaited, or NONE
+    awaited_ring: int  # the first of the partition's two rings of matches awaited, or NONE
+    awaited_width: int  # of an AwaitedMatch
+    judged: int  # symbols (as bits) of which an absence may be decided when their intervals change
 
 
 class Bridges(Record):
@@ -486,6 +528,20 @@ class Bridges(Record):
     interrupted: int  # the symbols (as bits) whose interval may go on, though it does not hold
     due: int  # when it is known of the first of them that no run follows in time
     passed: int  # the latest instant that has been worked on
+
+
+class Awaited(Record):
+    """What a partition knows of its matches of which an absence is not decided yet."""
+
+    due: int  # when one of them may be decided without an event
+
+
+class AwaitedMatch(Record):
+    """A match of which an absence is not decided yet: a place in a heap, the first due on top."""
+
+    due: int  # when it may be decided without an event, or cannot be reported any more
+    open: int  # symbols (as bits) whose intervals had not ended when it was judged
+    ids: Words  # of its intervals, by symbol
 
 
 class Given(Record):
@@ -634,6 +690,7 @@ class Scratch(Record):
     cached_end: int
     n_items: int
     closing: int  # Closing
+    absent_changed: int  # symbols (as bits) of NOT groups of which something is new at this event
     barred: int  # 1: no match reported at this event is given
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date

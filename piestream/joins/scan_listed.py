@@ -13,7 +13,7 @@ from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import Join, PairLists, ScanCursor, ScanRange, Scratch, Slot, Step
-from piestream.joins.uncertain import first_start_apart, is_apart, last_end_apart
+from piestream.joins.uncertain import first_run_apart, is_apart, last_run_apart
 
 __all__ = ["scan_listed"]
 
@@ -34,14 +34,12 @@ def _next_list_range(partition: Partition, join: Join, source: Slot, cursor: Sca
             if not join.allows_earlier:
                 continue
             if not of_rows:
-                last_end = last_end_apart(partition, target, join.source, source)
                 cursor.next = ring.head
-                cursor.last = ring.first_ending_from(last_end + 1) - 1
+                cursor.last = last_run_apart(partition, target, join.source, source)
         elif not join.allows_later or source.end == OPEN:
             continue
         elif not of_rows:
-            first_start = first_start_apart(partition, join.source, source)
-            cursor.next = ring.first_starting_from(first_start)
+            cursor.next = first_run_apart(partition, join.source, source, target)
             cursor.last = ring.tail - 1
             latest = join.target_last_ended_before
             if cursor.last >= cursor.next and ring.latest()[latest] == NONE:

@@ -112,6 +112,8 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
         bridged = BridgedSlot(slot)
         bridged.since = OPEN
         bridged.ceased = OPEN
+        bridged.since_instant = OPEN
+        bridged.ceased_instant = OPEN
     if symbol.ended_before != NONE:
         slot[symbol.ended_before] = partition.latest_end_before(s, instant)
     if symbol.first_event != NONE:

@@ -43,33 +43,46 @@ def end_known_since(partition: Partition, s: int, slot: Slot) -> int:
 @kernel
 def is_apart(partition: Partition, s: int, slot: Slot, later: int, later_slot: Slot) -> bool:
     """Whether an interval had ended, and was known to have, when one of another symbol began."""
-    if slot.end >= later_slot.start:
+    program = partition.program
+    if slot[program.end_instant] >= later_slot[program.start_instant]:
         return False
-    if not partition.program.bridged:
+    if not program.bridged:
         return True
-    return end_known_since(partition, s, slot) <= known_since(partition, later, later_slot)
+    since = end_known_since(partition, s, slot)
+    if program.symbols[s].bridging != NONE:  # with the last event of a time
+        since = plus(since, program.is_sequenced)
+    return since <= known_since(partition, later, later_slot)
 
 
 @kernel
-def last_end_apart(partition: Partition, s: int, later: int, later_slot: Slot) -> int:
-    """The last time at which a run may have ended to lie apart from one of another symbol, before it."""
-    last = later_slot.start - 1
-    bridging = partition.program.symbols[s].bridging
+def last_run_apart(partition: Partition, s: int, later: int, later_slot: Slot) -> int:
+    """The last run that lies apart from an interval of another symbol, before it."""
+    program = partition.program
+    ring = partition.ring(s)
+    last = ring.first_from(program.end_instant, later_slot[program.start_instant]) - 1
+    bridging = program.symbols[s].bridging
     if bridging == NONE:
         return last
-    return min(last, minus(known_since(partition, later, later_slot), bridging))
+    known = known_since(partition, later, later_slot) - program.is_sequenced
+    return min(last, ring.first_ending_from(minus(known, bridging) + 1) - 1)
 
 
 @kernel
-def first_start_apart(partition: Partition, s: int, slot: Slot) -> int:
-    """The first time at which a run may begin to lie apart from an interval that has ended before."""
-    return max(slot.end + 1, end_known_since(partition, s, slot))
+def first_run_apart(partition: Partition, s: int, slot: Slot, later: int) -> int:
+    """The first run of another symbol that lies apart from an interval that has ended, behind it."""
+    program = partition.program
+    ring = partition.ring(later)
+    first = ring.first_from(program.start_instant, slot[program.end_instant] + 1)
+    if program.symbols[s].bridging == NONE:
+        return first
+    known = plus(end_known_since(partition, s, slot), program.is_sequenced)
+    return max(first, ring.first_starting_from(known))
 
 
 class Outlook(Record):
     """What is known of an interval at some instant. (What it is lies nowhere.)"""
 
-    start: Carried[int]
+    start: Carried[int]  # instants
     end: Carried[int]  # OPEN: later than that instant
     other_end: Carried[int]  # or it ended there; OPEN: it did not
 
@@ -95,11 +108,12 @@ class Candidate(Record):
     @method
     def now_known(self, s: int, slot_id: int) -> Outlook:
         """What is known of an interval."""
+        program = self.partition.program
         slot = self.partition.ring(s).slot(slot_id)
         other_end = OPEN
-        if slot.end == OPEN and self.partition.program.bridged >> s & 1:
-            other_end = BridgedSlot(slot).since
-        return Outlook(slot, slot.start, slot.end, other_end)
+        if slot.end == OPEN and program.bridged >> s & 1:
+            other_end = BridgedSlot(slot).since_instant
+        return Outlook(slot, slot[program.start_instant], slot[program.end_instant], other_end)
 
     @method
     def known_before(self, s: int, slot_id: int) -> Outlook:
@@ -107,10 +121,11 @@ class Candidate(Record):
         partition = self.partition
         slot = partition.ring(s).slot(slot_id)
         bit = 1 << s
-        end = slot.end
+        now = self.scratch.now
+        end = slot[partition.program.end_instant]
         other_end = OPEN
         if partition.program.rows & bit:
-            if end == self.scratch.time and not RowSlot(slot).announced:
+            if end == now and not RowSlot(slot).announced:
                 end = OPEN
         elif partition.program.bridged & bit:
             bridged = BridgedSlot(slot)
@@ -118,14 +133,14 @@ class Candidate(Record):
             since_now = (self.scratch.resumed | self.scratch.ended_earlier) & self.scratch.changed
             if latest and since_now & bit:
                 end = OPEN
-                other_end = bridged.ceased
-            elif latest and end == self.scratch.time:
+                other_end = bridged.ceased_instant
+            elif latest and end == now:
                 end = OPEN
-            elif end == OPEN and bridged.since != self.scratch.time:
-                other_end = bridged.since
-        elif end == self.scratch.time:
+            elif end == OPEN and bridged.since_instant != now:
+                other_end = bridged.since_instant
+        elif end == now:
             end = OPEN
-        return Outlook(slot, slot.start, end, other_end)
+        return Outlook(slot, slot[partition.program.start_instant], end, other_end)
 
     @method
     def is_quiet(self, s: int, slot_id: int, end: int, later: int, start: int) -> bool:
@@ -164,7 +179,7 @@ class Candidate(Record):
         """Whether two intervals are a pair since this event; if not ``passed``, the first begins."""
         s = self.constraint.symbols[self.side]
         s_other = self.constraint.symbols[1 - self.side]
-        now = self.scratch.time
+        now = self.scratch.now
         mine = self.now_known(s, slot_id)
         theirs = self.now_known(s_other, other_id)
         if self.constraint.same and mine.start == theirs.start:
@@ -211,7 +226,7 @@ class Candidate(Record):
         looked = 0
         while other_id >= ring.head:
             looked += 1
-            end = ring.slot(other_id).end
+            end = ring.slot(other_id)[partition.program.end_instant]
             is_changed = self.is_changed(s_other, other_id)
             if end < first_end and not (passed and is_changed):
                 break
@@ -242,7 +257,7 @@ class Candidate(Record):
             other_id, more = box.following(NONE)
             looked += more
             while other_id != NONE:
-                if not passed or box.slot(other_id).end != self.scratch.time:
+                if not passed or box.slot(other_id).end != self.scratch.now:
                     self.add_if_decided(slot_id, other_id, passed)
                 other_id, more = box.following(other_id)
                 looked += more
@@ -256,7 +271,7 @@ def _add_followed(candidate: Candidate, slot_id: int) -> int:
     constraint = candidate.constraint
     s = constraint.symbols[candidate.side]
     s_other = constraint.symbols[1 - candidate.side]
-    start = partition.ring(s).slot(slot_id).start
+    start = partition.ring(s).slot(slot_id)[partition.program.start_instant]
     end = max(partition.latest_end_before(s, start), partition.latest_end_before(s_other, start))
     if not NO_MATCH < end < start:
         return 1
@@ -272,8 +287,9 @@ def _add_followed(candidate: Candidate, slot_id: int) -> int:
             looked += more
         return looked
     ring = partition.ring(s_other)
-    other_id = ring.first_ending_from(end)
-    ends_there = other_id < ring.tail and ring.slot(other_id).end == end
+    ends = partition.program.end_instant
+    other_id = ring.first_from(ends, end)
+    ends_there = other_id < ring.tail and ring.slot(other_id)[ends] == end
     if ends_there and is_held(partition, s_other, other_id, candidate.scratch.floor):
         add_pair(partition, constraint, candidate.side, slot_id, other_id)
     return looked
@@ -292,11 +308,11 @@ def find_uncertain(
     s = constraint.symbols[side]
     candidate = Candidate(scratch, partition, scratch, constraint, side)
     slot = partition.ring(s).slot(slot_id)
-    first_end = slot.start
+    first_end = slot[partition.program.start_instant]
     if passed:
-        first_end = slot.end
+        first_end = slot[partition.program.end_instant]
         if slot.end == OPEN:  # it goes on
-            first_end = BridgedSlot(slot).ceased
+            first_end = BridgedSlot(slot).ceased_instant
     looked = 0
     if partition.program.rows >> constraint.symbols[1 - side] & 1:
         looked += candidate.find_among_rows(slot_id, first_end, passed)

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from piestream.compiled.constants import INT64_MIN, NONE, OPEN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Record, Table, Words, WordTable, kernel
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind
@@ -20,6 +20,7 @@ from piestream.intervals.ticks import plus
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
     MOST_EVENTS,
+    AwaitedMatch,
     BridgedSlot,
     Held,
     PoolHeader,
@@ -52,6 +53,7 @@ class Damage(IntEnum):
     WAITING = 8
     ROWS = 9  # the orders of intervals that came as rows
     PAIRS = 10  # the lists of pairs
+    AWAITED = 11  # the matches of which an absence is not decided
 
 
 class ValueRange(Record):
@@ -169,10 +171,15 @@ def _bridge_is_sound(partition: Partition, s: int, slot_id: int, last_end: int) 
     slot = BridgedSlot(ring.slot(slot_id))
     is_interrupted = partition.bridges().interrupted >> s & 1 and slot_id == ring.tail - 1
     if not is_interrupted:
-        return slot.since == OPEN
+        return slot.since == OPEN and slot.since_instant == OPEN
     if not 0 <= slot.events <= MOST_EVENTS or slot.ceased != slot.since:
         return False
-    if not slot.start < slot.since <= last_end:
+    if not slot.start <= slot.since <= last_end:
+        return False
+    program = partition.program
+    if not slot[program.start_instant] < slot.since_instant == slot.ceased_instant < OPEN:
+        return False
+    if not program.is_sequenced and slot.since_instant != slot.since:
         return False
     bridging = partition.program.symbols[s].bridging
     return partition.bridges().due <= plus(slot.since, bridging)
@@ -257,6 +264,8 @@ def _check_intervals(partition: Partition, limits: Limits, rings_end: int) -> in
         constraint = program.constraints[c]
         if constraint.listed != NONE and not pairs_are_sound(partition, constraint):
             return Damage.PAIRS
+    if program.awaited_ring != NONE and not _awaited_are_sound(partition):
+        return Damage.AWAITED
     return Damage.NOTHING
 
 
@@ -375,7 +384,36 @@ def _rings_end(partition: Partition, at: int, used: int) -> int:
                 return NONE
     if program.given_ring != NONE:
         at = _ring_end(partition.given_matches(), False, at, used)
+        if at == NONE:
+            return NONE
+    if program.awaited_ring != NONE:
+        for which in range(2):
+            at = _ring_end(partition.awaited_matches(which), False, at, used)
+            if at == NONE:
+                return NONE
     return at
+
+
+@kernel
+def _awaited_are_sound(partition: Partition) -> bool:
+    """Whether the matches of which an absence is not decided are heaps, of intervals that there are."""
+    program = partition.program
+    due = INT64_MAX
+    for which in range(2):
+        ring = partition.awaited_matches(which)
+        for slot_id in range(ring.head, ring.tail):
+            match = AwaitedMatch(ring.slot(slot_id))
+            above = ring.head + ((slot_id - ring.head - 1) >> 1)
+            if slot_id == ring.head:
+                due = min(due, match.due)
+            elif AwaitedMatch(ring.slot(above)).due > match.due:
+                return False
+            if match.open & ~program.judged or (match.open != 0) != (which != 0):
+                return False
+            for s in range(program.n_symbols):
+                if not 0 <= match.ids[s] <= partition.rings[s].tail:
+                    return False
+    return partition.awaited().due == due
 
 
 @kernel

@@ -17,7 +17,7 @@ from piestream.expressions.diagnostics import Diagnostic, QueryError, located
 from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.language.aggregates import ReturnBuilder
 from piestream.language.conditions import condition_of_text
-from piestream.language.draft import ConstraintSpec, QueryDraft, SymbolSpec
+from piestream.language.draft import AbsenceSpec, ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
 from piestream.language.model import Query
 from piestream.language.parts import Condition, Emit, Endpoint, Return
@@ -48,7 +48,8 @@ def pattern(constraints: PatternBuilder | SymbolBuilder) -> QueryBuilder:
     ... )
     True
     """
-    return QueryBuilder(as_pattern(constraints).pairs)
+    given = as_pattern(constraints)
+    return QueryBuilder(given.pairs, _absences=given.absences)
 
 
 P = ParamSpec("P")
@@ -99,6 +100,7 @@ class QueryBuilder:
     _emit: Emit = Emit.TRIGGER
     _where: tuple[str, ...] = ()
     _limits: EmissionLimits = NO_LIMITS
+    _absences: tuple[tuple[Pair, ...], ...] = ()
 
     def _with(self, **changes: Any) -> QueryBuilder:
         changed = replace(self, **changes)
@@ -351,15 +353,8 @@ class QueryBuilder:
                 )
                 for one in symbols
             ],
-            constraints=[
-                ConstraintSpec(
-                    pair.x.name,
-                    pair.y.name if pair.y else None,
-                    pair.relations,
-                    distances=pair.distances,
-                )
-                for pair in self._pairs
-            ],
+            constraints=_specs(self._pairs),
+            absences=[AbsenceSpec(tuple(_specs(pairs))) for pairs in self._absences],
             within=self._within,
             windows=self._windows,
             returns=[(item, None) for item in self._returns if not isinstance(item, _Text)],
@@ -406,7 +401,7 @@ class QueryBuilder:
 
     def _symbols(self) -> list[SymbolBuilder]:
         found: dict[str, SymbolBuilder] = {}
-        for pair in self._pairs:
+        for pair in chain(self._pairs, *self._absences):
             for symbol in (pair.x, pair.y):
                 if symbol is not None and found.setdefault(symbol.name, symbol) != symbol:
                     raise QueryError(f"two different symbols are named {symbol.name}")
@@ -437,6 +432,16 @@ class _Text:
 
     alias: str
     text: str
+
+
+def _specs(pairs: Iterable[Pair]) -> list[ConstraintSpec]:
+    """Constraints as a draft has them."""
+    return [
+        ConstraintSpec(
+            pair.x.name, pair.y.name if pair.y else None, pair.relations, distances=pair.distances
+        )
+        for pair in pairs
+    ]
 
 
 def _as_return(item: ReturnBuilder | EndpointBuilder) -> Return:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
-from piestream.automata.differences import Bound, close
+from piestream.automata.differences import Bound, Differences, End, close
 from piestream.expressions.durations import Duration, tick_length
+from piestream.language.absences import Absence
 from piestream.language.distances import Distance
 from piestream.language.parts import Constraint, Emit
-from piestream.language.windows import Window, all_windows
+from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY
 
-__all__ = ["bounds_of", "kept_after_end"]
+__all__ = ["AbsenceBounds", "LastStart", "absence_bounds", "bounds_of", "kept_after_end"]
 
 
 class _Lasting(Protocol):
@@ -34,16 +36,18 @@ def bounds_of(
     emit: Emit,
     unit: str | None,
     in_ticks: bool,
+    absent: Iterable[_Lasting] = (),
 ) -> list[Bound]:
     """The bounds whose lengths are in ticks, or those whose lengths have a unit.
 
-    Both cannot be compared, unless the unit of ticks is declared: then all have one.
+    Both cannot be compared, unless the unit of ticks is declared: then all have one. Windows say nothing
+    of symbols that are absent.
     """
     symbols = list(symbols)
     found: list[tuple[Duration, Bound]] = []
     for constraint in constraints:
         found += ((d.length, _bound_of(d)) for d in constraint.distances)
-    for symbol in symbols:
+    for symbol in (*symbols, *absent):
         found += _lengths(symbol)
     last = "te" if emit is Emit.COMPLETION else "ts"  # known at the report
     for window, clause in all_windows([symbol.name for symbol in symbols], within, windows):
@@ -105,6 +109,86 @@ def kept_after_end(
                 lengths.append(_amount(window.length, unit) + most[0])
         kept[name] = Duration(max(0, min(lengths)), in_ticks) if lengths else None
     return kept
+
+
+@dataclass(frozen=True, slots=True)
+class LastStart:
+    """An interval that is absent could begin so long after an endpoint of the match, and no later."""
+
+    since: End
+    most: int  # ticks or nanoseconds; negative: it begins before the endpoint
+    is_strict: bool  # whether it begins before that instant
+    in_ticks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AbsenceBounds:
+    """How long an absence is waited for, and how long intervals of its symbol are kept for it."""
+
+    last_starts: tuple[LastStart, ...]  # the first that passes counts; none: nothing bounds it
+    kept: Duration | None  # after their ends; None: nothing bounds it
+
+
+def absence_bounds(
+    present: Iterable[_Lasting],
+    absent: _Lasting,
+    constraints: Iterable[Constraint],
+    absence: Absence,
+    within: Duration,
+    windows: Iterable[Window],
+    emit: Emit,
+    unit: str | None,
+) -> AbsenceBounds:
+    """What relations, distances and lengths say of the intervals that NOT speaks of.
+
+    >>> import piestream as ps
+    >>> q = ps.query(
+    ...     "FROM s DEFINE a AS x > 1, c AS y > 1 "
+    ...     "PATTERN a AND NOT (c after a AND c.ts - a.te <= 4) WITHIN 9"
+    ... )
+    >>> found = absence_bounds(
+    ...     q.present, q.symbols[1], (), q.absences[0], q.within, q.windows, q.emit, None
+    ... )
+    >>> found.last_starts
+    (LastStart(since=('a', 'te'), most=4, is_strict=False, in_ticks=True),)
+    >>> print(found.kept)
+    9
+    """
+    present, windows = list(present), list(windows)
+    names = [symbol.name for symbol in present]
+    having = [window for window, _ in all_windows(names, within, windows)]
+    in_ticks = unit is None and all(window.length.in_ticks for window in having)
+    all_constraints = [*constraints, *absence.constraints]
+    relations = {(c.x, c.y): c.relations for c in all_constraints if c.relations != ANY}
+    bounds = bounds_of(
+        present, all_constraints, within, windows, emit, unit, in_ticks, absent=(absent,)
+    )
+    closed = close([*names, absence.symbol], relations, bounds)
+    if closed is None:  # then it always holds
+        return AbsenceBounds(
+            (LastStart((names[0], "ts"), 0, True, in_ticks),), Duration(0, in_ticks)
+        )
+    lengths = []
+    for window in having:
+        most = closed.most((window.symbol, "ts"), (absence.symbol, "te"))
+        if most is not None:
+            lengths.append(_amount(window.length, unit) + most[0])
+    kept = Duration(max(0, min(lengths)), in_ticks) if lengths else None
+    without = bounds_of(
+        present, all_constraints, NO_WINDOW, (), emit, unit, in_ticks, absent=(absent,)
+    )
+    closed = close([*names, absence.symbol], relations, without)
+    assert closed is not None
+    return AbsenceBounds(tuple(_last_starts(closed, names, absence.symbol, in_ticks)), kept)
+
+
+def _last_starts(
+    closed: Differences, names: Iterable[str], absent: str, in_ticks: bool
+) -> Iterator[LastStart]:
+    for end in ((name, which) for name in names for which in ("ts", "te")):
+        most = closed.most((absent, "ts"), end)
+        if most is not None:
+            yield LastStart(end, most[0], most[1], in_ticks)
 
 
 def _amount(length: Duration, unit: str | None) -> int:

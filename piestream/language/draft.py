@@ -14,7 +14,7 @@ from piestream.language.parts import Condition, Emit, Return, Silence, Source, W
 from piestream.language.windows import Window
 from piestream.relations import Relation
 
-__all__ = ["ConstraintSpec", "QueryDraft", "StreamDraft", "SymbolSpec"]
+__all__ = ["AbsenceSpec", "ConstraintSpec", "QueryDraft", "StreamDraft", "SymbolSpec"]
 
 
 @dataclass(slots=True)
@@ -112,12 +112,21 @@ class ConstraintSpec:
     distances: tuple[Distance, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class AbsenceSpec:
+    """``NOT ( … )`` as it was given: which of its symbols is absent, the rest of the pattern says."""
+
+    constraints: tuple[ConstraintSpec, ...]
+    span: Span | None = None
+
+
 @dataclass(slots=True)
 class QueryDraft:
     """The parts of a query, not yet validated."""
 
     symbols: list[SymbolSpec] = field(default_factory=list)
     constraints: list[ConstraintSpec] = field(default_factory=list)
+    absences: list[AbsenceSpec] = field(default_factory=list)
     within: Duration | None = None  # the window of all symbols
     windows: tuple[Window, ...] = ()
     returns: list[tuple[Return, Span | None]] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from piestream.expressions.diagnostics import Diagnostic, Origin, QueryError, located
 from piestream.expressions.durations import Duration
+from piestream.language.absences import Absence
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.inputs import (
     Events,
@@ -89,7 +90,7 @@ class Query:
     WITHIN 60
     """
 
-    symbols: tuple[Symbol, ...]  # in DEFINE order; all of them appear in the pattern
+    symbols: tuple[Symbol, ...]  # in DEFINE order, the absent ones included
     constraints: tuple[Constraint, ...]  # normalised: one a pair; x is defined before y
     within: Duration
     returns: tuple[Return, ...]  # never empty: the default is written out
@@ -102,6 +103,8 @@ class Query:
     limits: EmissionLimits = NO_LIMITS
     #: The windows of some symbols; ``within`` is NO_WINDOW where there is none of all.
     windows: tuple[Window, ...] = ()
+    #: What may not be there besides: each has a symbol of its own, in the order of DEFINE.
+    absences: tuple[Absence, ...] = ()
     #: Where the parts stand in the text that the query was read from; None from the builder.
     origin: Origin | None = field(default=None, compare=False, repr=False)
     #: The names that tell several inputs apart; none where there is only one stream of rows.
@@ -214,15 +217,29 @@ class Query:
 
     @property
     def is_known_late(self) -> bool:
-        """Whether its matches may become known later than they end: of row patterns, and with BRIDGING.
+        """Whether its matches may become known later than they end, as with BRIDGING.
 
         >>> import piestream as ps
         >>> ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60").is_known_late
         False
         """
-        if self.rows is not None or any(symbol.bridging is not None for symbol in self.symbols):
+        if self.rows is not None or self.absences:
+            return True
+        if any(symbol.bridging is not None for symbol in self.symbols):
             return True
         return any(stream.is_known_late for stream in self.streams)
+
+    @property
+    def present(self) -> tuple[Symbol, ...]:
+        """The symbols that a match has intervals of: all but those of NOT.
+
+        >>> import piestream as ps
+        >>> query = ps.query("FROM cars DEFINE a AS accel > 8 PATTERN a WITHIN 60")
+        >>> [symbol.name for symbol in query.present]
+        ['a']
+        """
+        absent = {absence.symbol for absence in self.absences}
+        return tuple(symbol for symbol in self.symbols if symbol.name not in absent)
 
     def stream_of(self, symbol: str) -> Source:
         """The stream whose rows a symbol's intervals are made of.
@@ -269,6 +286,7 @@ class Query:
             returns=tuple(item for item in returns if item.symbol in names),
             where=None,
             limits=NO_LIMITS,
+            absences=(),
             windows=tuple(window for window in self.windows if window.symbol in names),
         )
 
@@ -284,7 +302,9 @@ class Query:
     def __repr__(self) -> str:
         if self.rows is not None:
             return f"<Query of a row pattern, {len(self.rows.measures)} measures>"
-        names = ", ".join(symbol.name for symbol in self.symbols)
+        names = ", ".join(symbol.name for symbol in self.present)
+        if self.absences:
+            names += " without " + ", ".join(absence.symbol for absence in self.absences)
         pairs = len(self.constraints)
         return (
             f"<Query of {names}: {pairs} constraint{'' if pairs == 1 else 's'}, "

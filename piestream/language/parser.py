@@ -397,7 +397,7 @@ class _Parser:
         self.mark(cursor, "pattern")
         symbols = [spec.name for spec in self.draft.symbols]
         before = len(self.diagnostics)
-        self.draft.constraints = read_pattern(cursor, symbols)
+        self.draft.constraints, self.draft.absences = read_pattern(cursor, symbols)
         if len(self.diagnostics) > before:
             self.draft.pattern_words = frozenset(token.text for token in cursor.tokens)
 

@@ -132,7 +132,7 @@ class Source:
 def name_of_archive(path: str) -> str:
     """The stream whose past an archive has, where nothing else is said: what its path ends with.
 
-    >>> from piestream.language.model import name_of_archive
+    >>> from piestream.language.parts import name_of_archive
     >>> name_of_archive("lake/trades/")
     'trades'
     """

@@ -1,4 +1,7 @@
-"""PATTERN: constraints joined with AND, each a list of alternatives on one pair of symbols."""
+"""PATTERN: constraints joined with AND, each a list of alternatives on one pair of symbols.
+
+``NOT ( … )`` holds constraints of its own, which no interval of the symbol that is absent may satisfy.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,42 @@ from collections.abc import Sequence
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.constraints import read_alternatives, words_of
 from piestream.language.cursor import Cursor
-from piestream.language.draft import ConstraintSpec
+from piestream.language.draft import AbsenceSpec, ConstraintSpec
 from piestream.language.endpoints import COMPARISONS, read_comparisons
 from piestream.relations import ANY, Relation, inverse, names, relations_named
 
 __all__ = ["read_pattern"]
 
+_ABSENCE_HINT = "write what no interval may be: NOT (c after a AND c.ts - a.te <= 10 s)"
 
-def read_pattern(cursor: Cursor, symbols: Sequence[str]) -> list[ConstraintSpec]:
-    """The constraints of a PATTERN clause; faults go to the cursor's list."""
+
+def read_pattern(
+    cursor: Cursor, symbols: Sequence[str]
+) -> tuple[list[ConstraintSpec], list[AbsenceSpec]]:
+    """The constraints of a PATTERN clause and its NOTs; faults go to the cursor's list."""
+    constraints: list[ConstraintSpec] = []
+    absences: list[AbsenceSpec] = []
     if cursor.at_end:
         cursor.report(cursor.peek(), "PATTERN is empty", "write PATTERN a meets b")
-        return []
-    constraints: list[ConstraintSpec] = []
     for conjunct in _conjuncts(cursor):
-        constraints += _read_conjunct(conjunct, symbols)
-    return constraints
+        conjunct = _unwrapped(conjunct)
+        if _is_absence(conjunct):
+            absences += _read_absence(conjunct, symbols)
+        else:
+            constraints += _read_conjunct(conjunct, symbols)
+    return constraints, absences
 
 
 def _conjuncts(cursor: Cursor) -> list[Cursor]:
     found: list[Cursor] = []
     current: list[Token] = []
     of_between = False  # the AND that comes next belongs to a BETWEEN
+    depth = 0  # of the brackets of a NOT
     for token in [*cursor.tokens, cursor.end]:
-        if of_between and token.upper == "AND":
+        if depth and token is not cursor.end:
+            depth += token.is_sign("(") - token.is_sign(")")
+            current.append(token)
+        elif of_between and token.upper == "AND":
             current.append(token)
             of_between = False
         elif (token.kind is Kind.END and token is cursor.end) or token.upper == "AND":
@@ -51,16 +66,68 @@ def _conjuncts(cursor: Cursor) -> list[Cursor]:
                 found.append(Cursor(current, token.span, cursor.diagnostics))
             current = []
         else:
+            depth = int(token.is_sign("(") and bool(current) and current[-1].upper == "NOT")
             current.append(token)
             of_between |= token.upper == "BETWEEN"
     return found
 
 
-def _read_conjunct(cursor: Cursor, symbols: Sequence[str]) -> list[ConstraintSpec]:
+def _unwrapped(cursor: Cursor) -> Cursor:
+    """Without brackets around the whole."""
     while (
         len(cursor.tokens) > 2 and cursor.tokens[0].is_sign("(") and cursor.tokens[-1].is_sign(")")
     ):
         cursor = Cursor(cursor.tokens[1:-1], cursor.tokens[-1].span, cursor.diagnostics)
+    return cursor
+
+
+def _is_absence(cursor: Cursor) -> bool:
+    """Whether a conjunct is ``NOT (``, behind which everything is in its brackets."""
+    tokens = cursor.tokens
+    return len(tokens) > 1 and tokens[0].upper == "NOT" and tokens[1].is_sign("(")
+
+
+def _read_absence(cursor: Cursor, symbols: Sequence[str]) -> list[AbsenceSpec]:
+    """``NOT ( constraints )``; none if what is in the brackets cannot be read."""
+    bracket, last = cursor.tokens[1], cursor.tokens[-1]
+    depth = sum(t.is_sign("(") for t in cursor.tokens) - sum(t.is_sign(")") for t in cursor.tokens)
+    if depth > 0:
+        cursor.report(bracket, "this bracket is not closed", "write NOT (c after a AND …)")
+        return []
+    if not last.is_sign(")"):
+        first = _behind_bracket(cursor)
+        cursor.report(first, f"{first.text} does not belong behind NOT (…)", "join it with AND")
+        return []
+    inside = Cursor(cursor.tokens[2:-1], last.span, cursor.diagnostics)
+    if inside.at_end:
+        cursor.report(bracket.span.joined(last.span), "NOT (…) is empty", _ABSENCE_HINT)
+        return []
+    found: list[ConstraintSpec] = []
+    before = len(cursor.diagnostics)
+    for conjunct in _conjuncts(inside):
+        conjunct = _unwrapped(conjunct)
+        if _is_absence(conjunct):
+            message = "a NOT stands in the brackets of another"
+            cursor.report(conjunct.tokens[0], message, "join it with AND behind them")
+        else:
+            found += _read_conjunct(conjunct, symbols)
+    if len(cursor.diagnostics) > before:
+        return []
+    return [AbsenceSpec(tuple(found), cursor.tokens[0].span.joined(last.span))]
+
+
+def _behind_bracket(cursor: Cursor) -> Token:
+    """The first token behind the brackets of a NOT."""
+    depth = 0
+    for number, token in enumerate(cursor.tokens[1:-1], 2):
+        depth += token.is_sign("(") - token.is_sign(")")
+        if not depth:
+            return cursor.tokens[number]
+    return cursor.tokens[-1]
+
+
+def _read_conjunct(cursor: Cursor, symbols: Sequence[str]) -> list[ConstraintSpec]:
+    cursor = _unwrapped(cursor)
     if any(token.upper == "NOT" or token.is_sign("!") for token in cursor.tokens[:2]):
         _report_negation(cursor, symbols)
         return []
@@ -83,7 +150,7 @@ def _read_conjunct(cursor: Cursor, symbols: Sequence[str]) -> list[ConstraintSpe
 
 
 def _report_negation(cursor: Cursor, symbols: Sequence[str]) -> None:
-    """NOT is not part of a pattern; the hint is what was probably meant by it."""
+    """NOT without brackets is not part of a pattern; the hint is what was probably meant by it."""
     sign = next(t for t in cursor.tokens if t.upper == "NOT" or t.is_sign("!"))
     rest = [token for token in cursor.tokens if token is not sign]
     negated = Cursor(rest, cursor.end.span, [])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from piestream.expressions import canonical
 from piestream.expressions.predicate import EVERY_INTERVAL
 from piestream.expressions.tokens import is_plain_name, quoted
+from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
 from piestream.language.emission import limits_text
 from piestream.language.lets import names_in
@@ -28,9 +29,10 @@ from piestream.language.parts import (
     name_of_archive,
 )
 from piestream.language.windows import windows_text
-from piestream.relations import ANY, names, relations_named
+from piestream.relations import ANY, inverse, names, relations_named
 
 __all__ = [
+    "absence_text",
     "alias_of",
     "canonical_text",
     "constraint_text",
@@ -67,7 +69,7 @@ def canonical_text(query: Query) -> str:
     if query.emit is not Emit.TRIGGER:
         lines.append(f"EMIT ON {query.emit.value}")
     lines += limits_text(query.limits, [name(symbol) for symbol in query.limits.once_per])
-    if query.returns != default_returns(query.symbols):
+    if query.returns != default_returns(query.present):
         lines.append("RETURN " + ", ".join(_return(item) for item in query.returns))
     return "\n".join(lines)
 
@@ -232,9 +234,9 @@ def _event_bounds(symbol: Symbol) -> str:
 
 
 def _pattern(query: Query) -> str:
-    if not query.constraints:
-        return f"PATTERN {name(query.symbols[0].name)}"
     conjuncts = [text for c in query.constraints for text in constraint_texts(c, name)]
+    conjuncts = conjuncts or [name(query.present[0].name)]
+    conjuncts += (absence_text(absence, name) for absence in query.absences)
     return "PATTERN " + "\n    AND ".join(conjuncts)
 
 
@@ -249,6 +251,21 @@ def constraint_texts(constraint: Constraint, name: Callable[[str], str] = str) -
         allowed = "; ".join(names(constraint.relations))
         yield f"{name(constraint.x)} {allowed} {name(constraint.y)}"
     yield from distance_texts(constraint.distances, name)
+
+
+def absence_text(absence: Absence, name: Callable[[str], str] = str) -> str:
+    """What a query writes for an absence.
+
+    >>> from piestream.relations import Relation
+    >>> absence_text(Absence("c", (Constraint("a", "c", Relation.BEFORE),)))
+    'NOT (c after a)'
+    """
+    turned = (
+        c if c.x == absence.symbol else Constraint(c.y, c.x, inverse(c.relations), c.distances)
+        for c in absence.constraints
+    )
+    parts = (text for c in turned for text in constraint_texts(c, name))
+    return f"NOT ({' AND '.join(parts)})"
 
 
 def constraint_text(constraint: Constraint) -> str:

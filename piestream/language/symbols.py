@@ -606,17 +606,37 @@ class PatternBuilder:
     >>> a, b, c = define("a", "x > 1"), define("b", "y > 1"), define("c", "z > 1")
     >>> (a.meets(b) | b.after(a)) & b.contains(c)
     a before; meets b AND b contains c
+
+    ``~`` says that no interval satisfies all of some constraints: one of their symbols is absent, and
+    stands nowhere else.
+
+    >>> a.before(b) & ~(c.after(a) & (c.ts - a.te <= "10 s"))
+    a before b AND NOT (c after a AND c.ts - a.te <= 10 s)
     """
 
     pairs: tuple[Pair, ...]
+    absences: tuple[tuple[Pair, ...], ...] = ()
 
     def __repr__(self) -> str:
-        return " AND ".join(text for pair in self.pairs for text in pair.texts())
+        parts = [text for pair in self.pairs for text in pair.texts()]
+        for pairs in self.absences:
+            parts.append(f"NOT ({' AND '.join(text for pair in pairs for text in pair.texts())})")
+        return " AND ".join(parts)
 
     def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
-        return PatternBuilder(self.pairs + as_pattern(other).pairs)
+        more = as_pattern(other)
+        return PatternBuilder(self.pairs + more.pairs, self.absences + more.absences)
+
+    def __invert__(self) -> PatternBuilder:
+        if self.absences:
+            raise QueryError(
+                "a NOT stands in another: join absences with &, each with a ~ of its own"
+            )
+        return PatternBuilder((), (self.pairs,))
 
     def __or__(self, other: PatternBuilder) -> PatternBuilder:
+        if self.absences or as_pattern(other).absences:
+            raise QueryError("an absence is no alternative: join it with &")
         if len(self.pairs) != 1 or len(as_pattern(other).pairs) != 1:
             raise QueryError("| joins alternatives on one pair; constraints are joined with &")
         (left,), (right,) = self.pairs, other.pairs

@@ -12,6 +12,11 @@ from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Calculated, Emit, RelationOf, Return, Symbol, Value
 from piestream.language.printer import canonical_text, default_returns
 from piestream.language.silences import validate_silence
+from piestream.language.validate_absences import (
+    report_endless,
+    report_needless,
+    validated_absences,
+)
 from piestream.language.validate_pattern import report_unsatisfiable, validated_constraints
 from piestream.language.validate_streams import validate_streams
 from piestream.language.validate_windows import report_unbounded, validate_windows
@@ -32,6 +37,7 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
     _validate_definitions(validation)
     _validate_lets(validation)
     constraints = validated_constraints(validation)
+    absences = validated_absences(validation)
     validate_windows(validation)
     _validate_durations(validation)
     _validate_partition_columns(validation)
@@ -44,6 +50,10 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         report_unsatisfiable(validation, constraints)
     if not diagnostics:
         report_unbounded(validation, constraints)
+    if not diagnostics:
+        report_needless(validation, constraints, absences)
+    if not diagnostics:
+        report_endless(validation, constraints, absences)
     if diagnostics:
         return None
     symbols = tuple(
@@ -65,13 +75,15 @@ def validated(draft: QueryDraft, diagnostics: list[Diagnostic]) -> Query | None:
         symbols=symbols,
         constraints=constraints,
         within=draft.within or NO_WINDOW,
-        returns=tuple(item for item, _ in draft.returns) or default_returns(symbols),
+        returns=tuple(item for item, _ in draft.returns)
+        or default_returns(tuple(s for s in symbols if s.name not in validation.absent)),
         streams=tuple(stream.source() for stream in draft.streams),
         partition_by=tuple(draft.partition_by),
         emit=draft.emit,
         where=draft.where,
         limits=draft.limits,
         windows=draft.windows,
+        absences=absences,
         origin=None if draft.text is None else Origin(draft.text, dict(draft.spans)),
     )
     if not any(predicate.is_polars for predicate in predicates):
@@ -162,7 +174,7 @@ def _validate_lets(validation: Validation) -> None:
 
 def _validate_durations(validation: Validation) -> None:
     draft = validation.draft
-    specs = {spec.name: spec for spec in draft.symbols}
+    specs = {spec.name: spec for spec in validation.present}
     for window, _ in all_windows(specs, draft.within or NO_WINDOW, draft.windows):
         spec = specs.get(window.symbol)
         for least in () if spec is None else (spec.at_least, spec.silence):
@@ -184,7 +196,7 @@ def _validate_limits(validation: Validation) -> None:
     draft = validation.draft
     once = draft.limits.once_per
     for symbol in dict.fromkeys(once):
-        is_defined = validation.is_defined(symbol, draft.spans.get(("once_per", symbol)))
+        is_defined = validation.is_in_match(symbol, draft.spans.get(("once_per", symbol)))
         if is_defined and once.count(symbol) > 1:
             validation.report_at(("once_per", symbol), f"{symbol} is in ONCE PER twice")
     if draft.limits and draft.where is not None and draft.emit is Emit.BOTH:
@@ -211,7 +223,7 @@ def _validate_returns(validation: Validation) -> None:
     draft = validation.draft
     taken = dict.fromkeys(draft.partition_by, "from PARTITION BY")
     taken |= dict.fromkeys(RESERVED_COLUMNS, "which is reserved")
-    for item, span in _returns(draft):
+    for item, span in _returns(validation):
         _validate_item(validation, item, span)
         if item.alias in taken:
             validation.report(
@@ -234,7 +246,7 @@ def _validate_item(validation: Validation, item: Return, span: Span | None) -> N
             _validate_item(validation, part, place)
         return
     for symbol in (item.x, item.y) if isinstance(item, RelationOf) else (item.symbol,):
-        validation.is_defined(symbol, span)
+        validation.is_in_match(symbol, span)
     if isinstance(item, Aggregate | Value) and _is_silence(validation, item.symbol):
         validation.report(
             span,
@@ -263,9 +275,9 @@ def _validate_value(validation: Validation, item: Value, span: Span | None) -> N
             validation.report(span, message, f"take FIRST({operand}), LAST({operand}) or another")
 
 
-def _returns(draft: QueryDraft) -> list[tuple[Return, Span | None]]:
+def _returns(validation: Validation) -> list[tuple[Return, Span | None]]:
     """What RETURN lists, or its default for the symbols that could be read."""
-    if draft.returns:
-        return draft.returns
-    symbols = {s.name: Symbol(s.name, s.predicate) for s in draft.symbols if s.predicate}
+    if validation.draft.returns:
+        return validation.draft.returns
+    symbols = {s.name: Symbol(s.name, s.predicate) for s in validation.present if s.predicate}
     return [(item, None) for item in default_returns(tuple(symbols.values()))]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from piestream.expressions.diagnostics import Span
 from piestream.language.distances import Distance, normalized
-from piestream.language.draft import ConstraintSpec, QueryDraft
+from piestream.language.draft import ConstraintSpec, SymbolSpec
 from piestream.language.parts import Constraint, Where
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
 from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names
 
-__all__ = ["report_unsatisfiable", "validated_constraints"]
+__all__ = ["Clash", "Pairs", "clash_of", "report_unsatisfiable", "validated_constraints"]
 
 Pair = tuple[str, str]
 
@@ -23,30 +24,27 @@ _APART = Relation(sum(PRECISE_FORM) | sum(PRECISE_FORM.values()))
 def validated_constraints(validation: Validation) -> tuple[Constraint, ...]:
     """The constraints, one a pair, the symbol that is defined first as x."""
     draft = validation.draft
-    pairs = _Pairs(validation)
-    for spec in draft.constraints:
-        pairs.add(spec)
-    for (x, y), span in pairs.spans.items():
-        if span is not None:
-            draft.spans[("constraint", x, y)] = span
+    pairs = Pairs(validation, draft.constraints)
     # A constraint with a misspelt symbol hides what is used and connected.
     unread = draft.pattern_words
     if pairs.all_defined and (draft.constraints or unread is not None):
-        _report_unused(validation, pairs.used | (unread or frozenset()))
+        in_absences = {
+            name
+            for absence in draft.absences
+            for c in absence.constraints
+            for name in (c.x, c.y)
+            if name is not None
+        }
+        _report_unused(validation, pairs.used | in_absences | (unread or frozenset()))
     if pairs.all_defined and unread is None and not pairs.relates_to_itself:
         _report_unconnected(validation, pairs.used, pairs.relations)
-    position = validation.position
-    ordered = sorted(pairs.relations, key=lambda pair: (position[pair[0]], position[pair[1]]))
-    return tuple(
-        Constraint(x, y, pairs.relations[x, y], normalized(x, y, pairs.distances.get((x, y), ())))
-        for x, y in ordered
-    )
+    return pairs.constraints()
 
 
-class _Pairs:
+class Pairs:
     """The relations of each pair of symbols, as more and more constraints are intersected."""
 
-    def __init__(self, validation: Validation) -> None:
+    def __init__(self, validation: Validation, given: Iterable[ConstraintSpec]) -> None:
         self.validation = validation
         self.relations: dict[Pair, Relation] = {}
         self.spans: dict[Pair, Span | None] = {}  # of the first constraint on the pair
@@ -54,8 +52,22 @@ class _Pairs:
         self.used: set[str] = set()
         self.all_defined = True
         self.relates_to_itself = False
+        for spec in given:
+            self._add(spec)
+        for (x, y), span in self.spans.items():
+            if span is not None:
+                validation.draft.spans[("constraint", x, y)] = span
 
-    def add(self, spec: ConstraintSpec) -> None:
+    def constraints(self) -> tuple[Constraint, ...]:
+        """One a pair, in the order of the definitions."""
+        position = self.validation.position
+        ordered = sorted(self.relations, key=lambda pair: (position[pair[0]], position[pair[1]]))
+        return tuple(
+            Constraint(x, y, self.relations[x, y], normalized(x, y, self.distances.get((x, y), ())))
+            for x, y in ordered
+        )
+
+    def _add(self, spec: ConstraintSpec) -> None:
         is_defined = self._use(spec.x, spec.x_span)
         if spec.y is None:
             return
@@ -167,27 +179,50 @@ def _report_unconnected(
 
 def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, ...]) -> None:
     """Report constraints that no intervals can satisfy together, found by path consistency."""
+    found = clash_of(validation, constraints)
+    if found is not None:
+        message = found.message or f"no intervals can satisfy together: {found.listed}"
+        validation.report_at(found.where, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Parts of a pattern that contradict each other, and where the last of them stands."""
+
+    listed: str
+    where: Where
+    message: str | None = None  # where more is to be said than the parts
+
+
+def clash_of(
+    validation: Validation,
+    constraints: Iterable[Constraint],
+    absent: Collection[SymbolSpec] = (),
+) -> Clash | None:
+    """Constraints that no intervals of these symbols can satisfy together, None if none are found."""
     from piestream.automata.consistency import clash
 
     draft = validation.draft
+    constraints = tuple(constraints)
+    specs = [spec for spec in draft.symbols if spec in absent or spec in validation.present]
     network: dict[Pair, Relation] = {(c.x, c.y): c.relations for c in constraints}
-    same_predicate = _same_predicate_pairs(validation)
+    same_predicate = _same_predicate_pairs(validation, specs)
     for pair in same_predicate:
         allowed = intersect(network.get(pair, _APART), _APART)
         if not allowed:
             earlier, later = pair
-            validation.report_at(
+            return Clash(
+                "",
                 ("constraint", *pair),
                 f"{earlier} and {later} have the same predicate, so one of "
                 f"them ends before the other begins: never {', '.join(names(network[pair]))}",
             )
-            return
         network[pair] = allowed
-    clashing: Sequence[Hashable] | None = clash([spec.name for spec in draft.symbols], network)
+    clashing: Sequence[Hashable] | None = clash([spec.name for spec in specs], network)
     if clashing is None and any(c.distances for c in constraints):
-        clashing = _clash_of_distances(draft, constraints, network)
+        clashing = _clash_of_distances(validation, constraints, network, absent)
     if clashing is None:
-        return
+        return None
     listed = []
     for part in clashing:
         if part in network:
@@ -201,33 +236,35 @@ def report_unsatisfiable(validation: Validation, constraints: tuple[Constraint, 
     }
     of |= {pair: ("constraint", *pair) for pair in network}
     written = [of[part] for part in clashing if part in of and of[part] in draft.spans]
-    where = written[-1] if written else ("pattern",)
-    validation.report_at(where, f"no intervals can satisfy together: {' and '.join(listed)}")
+    return Clash(" and ".join(listed), written[-1] if written else ("pattern",))
 
 
 def _clash_of_distances(
-    draft: QueryDraft, constraints: Iterable[Constraint], network: Mapping[Pair, Relation]
+    validation: Validation,
+    constraints: Iterable[Constraint],
+    network: Mapping[Pair, Relation],
+    absent: Collection[SymbolSpec],
 ) -> Sequence[Hashable] | None:
     """Parts of a query that clash, of which some speak of lengths; None if none are found."""
     from piestream.automata.differences import clashing_parts
     from piestream.language.difference_bounds import bounds_of
 
+    draft, present = validation.draft, validation.present
     within = draft.within or NO_WINDOW
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
     known = {pair: relations for pair, relations in network.items() if relations != ANY}
     for in_ticks in (False, True):
         bounds = bounds_of(
-            draft.symbols, constraints, within, draft.windows, draft.emit, unit, in_ticks
+            present, constraints, within, draft.windows, draft.emit, unit, in_ticks, absent
         )
-        symbols = [spec.name for spec in draft.symbols]
+        symbols = [spec.name for spec in (*present, *absent)]
         found = clashing_parts(symbols, known, bounds, draft.is_sequenced)
         if found is not None:
             return found
     return None
 
 
-def _same_predicate_pairs(validation: Validation) -> list[Pair]:
-    symbols = validation.draft.symbols
+def _same_predicate_pairs(validation: Validation, symbols: Sequence[SymbolSpec]) -> list[Pair]:
     streams = validation.draft.streams
     return [
         (earlier.name, later.name)

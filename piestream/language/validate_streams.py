@@ -31,6 +31,11 @@ def validate_streams(validation: Validation) -> None:
         _validate_sequence(validation, number, stream)
         if stream.query is not None:
             _validate_partition(validation, stream)
+            if stream.query.absences:
+                message = (
+                    f"the query {stream.name} has a NOT (…) and cannot be a stream of another yet"
+                )
+                validation.report(stream.span, message)
             if stream.query.rows is not None:
                 _validate_row_pattern(validation, stream, stream.query)
     _validate_units(validation)
@@ -81,9 +86,6 @@ def _validate_sequence(validation: Validation, number: int, stream: StreamDraft)
             "another query yet"
         )
         validation.report(stream.span, message, "leave what stands behind the time in ORDER BY out")
-    elif stream.is_sequenced and any(spec.bridging is not None for spec in draft.symbols):
-        message = "BRIDGING cannot be combined yet with events of one time"
-        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
 
 
 def _validate_partition(validation: Validation, stream: StreamDraft) -> None:

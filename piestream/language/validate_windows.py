@@ -13,7 +13,7 @@ def validate_windows(validation: Validation) -> None:
     """Windows are of defined symbols; those of all symbols that are equal are one window of all."""
     draft = validation.draft
     is_defined = [
-        validation.is_defined(window.symbol, draft.spans.get(("within", window.symbol)))
+        validation.is_in_match(window.symbol, draft.spans.get(("within", window.symbol)))
         for window in draft.windows
     ]
     if not all(is_defined):
@@ -21,7 +21,7 @@ def validate_windows(validation: Validation) -> None:
     position = validation.position
     draft.windows = tuple(sorted(draft.windows, key=lambda window: position[window.symbol]))
     lengths = {window.length for window in draft.windows}
-    if draft.within is None and len(lengths) == 1 and len(draft.windows) == len(position):
+    if draft.within is None and len(lengths) == 1 and len(draft.windows) == len(validation.present):
         draft.within, draft.windows = lengths.pop(), ()
 
 
@@ -34,7 +34,13 @@ def report_unbounded(validation: Validation, constraints: tuple[Constraint, ...]
         return
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
     kept = kept_after_end(
-        draft.symbols, constraints, NO_WINDOW, draft.windows, draft.emit, unit, draft.is_sequenced
+        validation.present,
+        constraints,
+        NO_WINDOW,
+        draft.windows,
+        draft.emit,
+        unit,
+        draft.is_sequenced,
     )
     for name, length in kept.items():
         if length is None:

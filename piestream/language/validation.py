@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
 from piestream.expressions.durations import Duration, tick_length
-from piestream.language.draft import QueryDraft
+from piestream.language.draft import QueryDraft, SymbolSpec
 from piestream.language.parts import Where
 
 __all__ = ["RESERVED_COLUMNS", "Validation"]
@@ -21,6 +21,8 @@ class Validation:
         self.diagnostics = diagnostics
         #: The position of each symbol among the definitions.
         self.position: dict[str, int] = {}
+        #: The symbols of which a match has no interval; known once the pattern has been validated.
+        self.absent: frozenset[str] = frozenset()
         for spec in draft.symbols:
             self.position.setdefault(spec.name, len(self.position))
 
@@ -31,6 +33,19 @@ class Validation:
     def report_at(self, where: Where, message: str, hint: str | None = None) -> None:
         """Report a fault of one part of the query, wherever that stands."""
         self.report(self.draft.spans.get(where), message, hint)
+
+    @property
+    def present(self) -> list[SymbolSpec]:
+        """The definitions of the symbols that a match has intervals of."""
+        return [spec for spec in self.draft.symbols if spec.name not in self.absent]
+
+    def is_in_match(self, name: str, span: Span | None) -> bool:
+        """Whether a match has an interval of a symbol; reports it if not."""
+        if name in self.absent:
+            message = f"{name} is absent: a match has no interval of it"
+            self.report(span, message, f"{name} may stand in its NOT (…) only")
+            return False
+        return self.is_defined(name, span)
 
     def is_defined(self, name: str, span: Span | None) -> bool:
         """Whether a symbol is defined; reports it if not."""

@@ -63,7 +63,7 @@ def found_in(rows: GivenRows) -> Found:
     frame, report, columns = checked_matches(query, result)
     scale = TimeScale.of(query, frame.schema[report])
     starts = pl.select(
-        pl.min_horizontal(scale.ticks(frame[columns[s.name, "ts"]]) for s in query.symbols)
+        pl.min_horizontal(scale.ticks(frame[columns[s.name, "ts"]]) for s in query.present)
     ).to_series()
     return Found(query, rows, frame, starts, scale.ticks(frame[report]))
 

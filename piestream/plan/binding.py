@@ -15,9 +15,9 @@ import polars as pl
 
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
-from piestream.language.difference_bounds import kept_after_end
+from piestream.language.difference_bounds import absence_bounds, kept_after_end
 from piestream.language.model import Query
-from piestream.language.parts import Source, Where
+from piestream.language.parts import Constraint, Source, Where
 from piestream.language.windows import NO_WINDOW
 from piestream.plan.calculated import CalculatedColumn, attribute_types
 from piestream.plan.columns import (
@@ -285,18 +285,27 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
     kept = _kept(query, of)
     cooldown = of(("cooldown",), query.limits.cooldown)
-    distances = tuple(
-        tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
-        for c in query.constraints
-    )
+
+    def distances_of(constraints: Iterable[Constraint]) -> tuple[tuple[int, ...], ...]:
+        return tuple(
+            tuple(of(("distance", c.x, c.y), distance.length) or 0 for distance in c.distances)
+            for c in constraints
+        )
+
+    distances = distances_of(query.constraints)
+    absent_distances = tuple(distances_of(absence.constraints) for absence in query.absences)
+    absent = {absence.symbol for absence in query.absences}
     errors.raise_all()
     within = max(one.length for one in kept)
-    return Ticks(within, max_gap, at_least, at_most, cooldown, distances, kept, bridging)
+    return Ticks(
+        within, max_gap, at_least, at_most, cooldown, distances, kept, bridging, absent_distances,
+        frozenset(n for n, symbol in enumerate(query.symbols) if symbol.name in absent),
+    )  # fmt: skip
 
 
 def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> tuple[Kept, ...]:
     """How long intervals of each symbol are kept; ``of`` gives the ticks of a part of the query."""
-    names = [symbol.name for symbol in query.symbols]
+    names = [symbol.name for symbol in query.present]
     kept: dict[str, Kept] = {}
     if query.within != NO_WINDOW:
         kept = dict.fromkeys(names, Kept(of(("within",), query.within) or 0))
@@ -306,10 +315,15 @@ def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> t
         kept[window.symbol] = Kept(length if had is None else min(length, had.length))
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
     after_ends = kept_after_end(
-        query.symbols, query.constraints, query.within, query.windows, query.emit, unit,
+        query.present, query.constraints, query.within, query.windows, query.emit, unit,
         query.is_sequenced,
     )  # fmt: skip
+    for absence in query.absences:
+        after_ends[absence.symbol] = absence_bounds(
+            query.present, query.symbol(absence.symbol), query.constraints, absence, query.within,
+            query.windows, query.emit, unit,
+        ).kept  # fmt: skip
     for name, duration in after_ends.items():
         length = _FOREVER if duration is None else of(("within",), duration) or 0
         kept[name] = Kept(length, after_end=True)
-    return tuple(kept[name] for name in names)
+    return tuple(kept[symbol.name] for symbol in query.symbols)

@@ -31,6 +31,7 @@ from piestream.joins.records import (
     Slot,
     Validity,
 )
+from piestream.language.distances import Distance
 from piestream.language.model import Query
 from piestream.language.parts import Emit
 from piestream.plan.bounds import add_bounds
@@ -108,6 +109,20 @@ def _signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 else bits
 
 
+def _distances(
+    first: str, distances: Iterable[Distance], lengths: Iterable[int]
+) -> Iterator[list[int]]:
+    """The records of distances of a pair, of which one symbol is the first side."""
+    for distance, length in zip(distances, lengths, strict=True):
+        yield records.Distance.packed(
+            side=0 if distance.symbol == first else 1,
+            ends=[distance.which == "te", distance.other_which == "te"],
+            is_upper=distance.is_upper,
+            is_strict=distance.is_strict,
+            length=_length(length),
+        )
+
+
 class _Compiler:
     """Compiles one query: first its constraints, then what of them each symbol keeps."""
 
@@ -138,13 +153,16 @@ class _Compiler:
             for number, stream in enumerate(query.streams[s.stream] for s in query.symbols)
             if stream.is_known_late or stream.silence is not None
         }
+        #: The symbols of which no interval is in a match, and the others.
+        self.absent = ticks.absent
+        self.present = [s for s in range(len(query.symbols)) if s not in self.absent]
         self.outputs = tuple(dict.fromkeys(outputs))
         self.symbols = [blank(records.Symbol) for _ in query.symbols]
-        number = {symbol.name: n for n, symbol in enumerate(query.symbols)}
+        self.numbers = {symbol.name: n for n, symbol in enumerate(query.symbols)}
         self.edges = [
             Edge(
-                number[c.x],
-                number[c.y],
+                self.numbers[c.x],
+                self.numbers[c.y],
                 bool(c.relations & (_BEFORE | _AFTER)) and not c.distances,
             )
             for c in query.constraints
@@ -156,7 +174,10 @@ class _Compiler:
         self.n_rings = len(self.symbols)
         #: What each seed binds, and the constraint whose pair it is, if it is one.
         self.seeds: list[tuple[tuple[int, ...], int | None]] = []
-        self.slots = SlotLayout([self._slot_record(n).size for n in range(len(self.symbols))])
+        sizes = [self._slot_record(n).size for n in range(len(self.symbols))]
+        if query.is_sequenced:  # the instants lie at one place in all
+            sizes = [max(sizes)] * len(sizes)
+        self.slots = SlotLayout(sizes)
         #: The words of the instants of starts and ends, which lie at the same place in all slots.
         self.instants = Slot.offset("start"), Slot.offset("end")
         if query.is_sequenced:
@@ -177,7 +198,8 @@ class _Compiler:
             self.constraints.append(self._constraint(number))
         for number in self._named_edges():
             self.constraints.append(self._naming_constraint(number))
-        self.n_rings += bool(self.query.limits.once_per)
+        absences, absent_pairs = self._absences()
+        self.n_rings += bool(self.query.limits.once_per) + 2 * bool(absences)
         for symbol in range(len(self.symbols)):
             self._add_incidents(symbol)
             self._add_validity(symbol)
@@ -196,7 +218,7 @@ class _Compiler:
         self._add_keys()
         for symbol in range(len(self.symbols)):
             self.symbols[symbol]["width"] = self.slots.widths[symbol]
-        program = self._assembled()
+        program = self._assembled(absences, absent_pairs)
         write_join_orders(program, self.join_orders, Estimate())
         output_words = {word: column for column, word in enumerate(self.outputs)}
         return CompiledQuery(program, output_words, self.ticks, self.join_orders, self.keys)
@@ -219,7 +241,7 @@ class _Compiler:
     def _same_predicate_pairs(self) -> list[frozenset[int]]:
         """Pairs of symbols with one predicate that no constraint keeps apart."""
         constrained = {frozenset((edge.x, edge.y)) for edge in self.edges}
-        pairs = combinations(range(len(self.symbols)), 2)
+        pairs = combinations(self.present, 2)
         return [
             frozenset(pair)
             for pair in pairs
@@ -277,17 +299,42 @@ class _Compiler:
         """The records of a constraint's distances."""
         spec = self.query.constraints[number]
         constraint.distance = len(self.distances)
-        for distance, length in zip(spec.distances, self.ticks.distances[number], strict=True):
-            self.distances.append(
-                records.Distance.packed(
-                    side=0 if distance.symbol == spec.x else 1,
-                    ends=[distance.which == "te", distance.other_which == "te"],
-                    is_upper=distance.is_upper,
-                    is_strict=distance.is_strict,
-                    length=_length(length),
+        lengths = self.ticks.distances[number]
+        self.distances += _distances(spec.x, spec.distances, lengths)
+        constraint.distance_end = len(self.distances)
+
+    def _absences(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The records of what may not be there, and of what each says of intervals of a match."""
+        found: list[list[int]] = []
+        pairs: list[list[int]] = []
+        for absence, lengths_of in zip(
+            self.query.absences, self.ticks.absent_distances, strict=True
+        ):
+            first, absent = len(pairs), self.numbers[absence.symbol]
+            for spec, lengths in zip(absence.constraints, lengths_of, strict=True):
+                is_x = spec.x == absence.symbol
+                distance = len(self.distances)
+                self.distances += _distances(absence.symbol, spec.distances, lengths)
+                pairs.append(
+                    records.AbsentPair.packed(
+                        symbol=self.numbers[spec.y if is_x else spec.x],
+                        allowed=int(spec.relations if is_x else inverse(spec.relations)),
+                        distance=distance,
+                        distance_end=len(self.distances),
+                    )
+                )
+            same = [s for s in self.present if self._same_predicate(s, absent)]
+            stream = self.query.streams[self.query.symbols[absent].stream]
+            found.append(
+                records.Absence.packed(
+                    symbol=absent,
+                    pair=first,
+                    pair_end=len(pairs),
+                    same=_bits(same),
+                    begins_known=absent not in self.rows or not stream.is_known_at_end,
                 )
             )
-        constraint.distance_end = len(self.distances)
+        return found, pairs
 
     @cached_property
     def _last(self) -> set[int]:
@@ -393,7 +440,8 @@ class _Compiler:
         fields["at_most"] = _length(ticks.at_most[symbol])
         if symbol in self.bridged:
             fields["bridging"] = _length(ticks.bridging[symbol])
-        fields["at_passing"] = self.query.emit is Emit.COMPLETION
+        completes = self.query.emit is Emit.COMPLETION and symbol not in self.absent
+        fields["at_passing"] = completes
         fields["has_lists"] = any(c.listed != NONE for _, c in self._constraints_of(symbol))
         fields["validity"] = Validity.AT_START
         spec = self.query.symbols[symbol]
@@ -406,16 +454,16 @@ class _Compiler:
                 fields["counter"] = self.counted.index(spec.stream)
         has_least = ticks.at_least[symbol] is not None or least is not None
         has_most = ticks.at_most[symbol] is not None or most is not None
-        if self.query.emit is Emit.COMPLETION or has_most:
+        if completes or has_most:
             fields["validity"] = Validity.AT_END
         elif has_least:
             fields["at_least"] = _length(ticks.at_least[symbol] or 0)
             fields["validity"] = Validity.AT_LENGTH
-        alone = len(self.symbols) == 1
-        completes = (
-            fields["validity"] != Validity.AT_START or alone or self._comes_after_all(symbol)
-        )
-        if completes and self._may_complete(symbol):
+        if symbol in self.absent:
+            return
+        alone = len(self.present) == 1
+        is_last = fields["validity"] != Validity.AT_START or alone or self._comes_after_all(symbol)
+        if is_last and self._may_complete(symbol):
             name = self.query.symbols[symbol].name
             fields["seed"] = self.join_orders.add_seed(name, (symbol,))
             self.seeds.append(((symbol,), None))
@@ -537,7 +585,7 @@ class _Compiler:
                 "start": self.instants[0],
                 "end": self.instants[1],
                 "number": RowSlot.offset("number"),
-                "since": BridgedSlot.offset("since"),
+                "since": BridgedSlot.offset("since_instant"),
                 "report": 0,
             }[word.what]
             if word.what == "report":
@@ -626,7 +674,7 @@ class _Compiler:
     def _may_begin_with_report(self) -> bool:
         """Whether a match of runs may be reported at the event with which all of them begin."""
         together = Relation.STARTS | Relation.EQUALS | Relation.STARTED_BY
-        return len(self.symbols) > 1 and all(
+        return len(self.present) > 1 and all(
             constraint.relations & together == together for constraint in self.query.constraints
         )
 
@@ -646,7 +694,7 @@ class _Compiler:
         apart = [] if one_an_event else once
         return {
             "given_at": at if limits else NONE,
-            "given_ring": self.n_rings - 1 if once else NONE,
+            "given_ring": self.n_rings - 1 - 2 * bool(self.absent) if once else NONE,
             "given_width": records.GivenMatch.size + 2 * len(once),
             "given_kept": min(
                 (self.symbols[s]["kept"] for s in once if not self.symbols[s]["kept_from"]),
@@ -659,7 +707,10 @@ class _Compiler:
             "n_once": len(once),
             "once": once,
             "once_symbols": _bits(once),
-            "finds_first": judges and is_floor and (one_an_event or bool(once)),
+            "finds_first": judges
+            and is_floor
+            and (one_an_event or bool(once))
+            and not self.absent,  # the first that is found need not be given
             "n_apart": len(apart),
             "apart": apart,
             "apart_symbols": _bits(apart),
@@ -668,13 +719,14 @@ class _Compiler:
             else 0,
         }
 
-    def _assembled(self) -> Words:
+    def _assembled(self, absences: list[list[int]], absent_pairs: list[list[int]]) -> Words:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
         given_at = self._place_rows()
         bridges_at = given_at + records.Given.size * bool(self.query.limits)
         limits = self._limits(given_at)
-        sequence_at = bridges_at + records.Bridges.size * bool(self.bridged)
+        absences_at = bridges_at + records.Bridges.size * bool(self.bridged)
+        sequence_at = absences_at + records.Awaited.size * bool(absences)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -705,7 +757,7 @@ class _Compiler:
             ],
             checks=self._checks().ravel(),
             outputs=[self._output(word) for word in self.outputs],
-            sort_order=sorted(symbols, key=names.__getitem__),
+            sort_order=sorted(symbols, key=lambda s: (s in self.absent, names[s])),
             bridged=_bits(self.bridged),
             bridges_at=bridges_at if self.bridged else NONE,
             cells=self.cells,
@@ -735,5 +787,16 @@ class _Compiler:
             sequence_at=sequence_at if self.query.is_sequenced else NONE,
             start_instant=self.instants[0],
             end_instant=self.instants[1],
+            n_present=len(self.present),
+            absent=_bits(self.absent),
+            n_absences=len(absences),
+            absences=absences,
+            absent_pairs=absent_pairs,
+            absences_at=absences_at if absences else NONE,
+            awaited_ring=self.n_rings - 2 if absences else NONE,
+            awaited_width=records.AwaitedMatch.size + len(symbols),
+            judged=_bits(
+                {pair[records.AbsentPair.offset("symbol")] for pair in absent_pairs} | self.absent
+            ),
             **limits,
         )

@@ -102,7 +102,8 @@ def _judged(query: Query) -> Judged | None:
         return None
     names = [symbol.name for symbol in query.symbols]
     once = [(names.index(s), query.stream_of(s).is_ready_made) for s in query.limits.once_per]
-    return Judged(tuple(range(len(names))), query.is_sequenced, tuple(once))
+    present = tuple(names.index(symbol.name) for symbol in query.present)
+    return Judged(present, query.is_sequenced, tuple(once))
 
 
 def match_condition(

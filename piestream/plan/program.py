@@ -48,11 +48,18 @@ class Ticks:
     distances: tuple[tuple[int, ...], ...] = ()  # of each constraint
     kept: tuple[Kept, ...] = ()  # of each symbol
     bridging: tuple[int | None, ...] = ()
+    #: Of each absence and each of its constraints.
+    absent_distances: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    absent: frozenset[int] = frozenset()  # the numbers of the absent symbols
 
     @property
     def looks_back(self) -> int | None:
-        """How long before its report a match may begin; None where nothing bounds that."""
-        return None if any(kept.after_end for kept in self.kept) else self.within
+        """How long before its report a match may begin; None where nothing bounds that.
+
+        What is absent has ended no longer ago than that, where it counts.
+        """
+        present = [kept for s, kept in enumerate(self.kept) if s not in self.absent]
+        return None if any(kept.after_end for kept in present) else self.within
 
 
 @dataclass(frozen=True, slots=True)

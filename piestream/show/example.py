@@ -25,7 +25,7 @@ _MOST_SYMBOLS = 12
 
 def example(query: Query, allowed: Mapping[Pair, Relation]) -> dict[Pair, Relation] | None:
     """One relation for each pair of symbols that intervals can have together, or None."""
-    symbols = [symbol.name for symbol in query.symbols]
+    symbols = [symbol.name for symbol in query.present]
     left = closure(symbols, allowed)
     if left is None:
         return None
@@ -48,7 +48,7 @@ def possible_relations(query: Query, allowed: Mapping[Pair, Relation]) -> Mappin
     >>> names(possible_relations(query, {})["a", "b"])
     ('before',)
     """
-    symbols = [symbol.name for symbol in query.symbols]
+    symbols = [symbol.name for symbol in query.present]
     found = closure(symbols, allowed) or {}
     if not any(constraint.distances for constraint in query.constraints):
         return found
@@ -58,7 +58,7 @@ def possible_relations(query: Query, allowed: Mapping[Pair, Relation]) -> Mappin
             symbols,
             found,
             bounds_of(
-                query.symbols,
+                query.present,
                 query.constraints,
                 query.within,
                 query.windows,
@@ -101,7 +101,7 @@ def _drawn(query: Query, chosen: Mapping[Pair, Relation]) -> Iterator[str]:
             signs.ts_te if other[1] else signs.ts_ts
         )  # fmt: skip
 
-    symbols = [symbol.name for symbol in query.symbols]
+    symbols = [symbol.name for symbol in query.present]
     endpoints = sorted(((s, end) for s in symbols for end in (False, True)), key=cmp_to_key(order))
     place, at = {endpoints[0]: 0}, 0
     for before, endpoint in pairwise(endpoints):
@@ -128,7 +128,7 @@ def drawn_examples(query: Query) -> str | None:
       a  ├─────┤
       b              ├─────┤
     """
-    if not 2 <= len(query.symbols) <= _MOST_SYMBOLS:
+    if not 2 <= len(query.present) <= _MOST_SYMBOLS:
         return None
     written = {(c.x, c.y): c.relations for c in query.constraints}
     possible = possible_relations(query, written)
@@ -136,8 +136,8 @@ def drawn_examples(query: Query) -> str | None:
         (c.x, c.y): _in_general(possible.get((c.x, c.y), c.relations)) for c in query.constraints
     }
     apart = Relation.BEFORE | Relation.AFTER
-    for at, x in enumerate(query.symbols):
-        for y in query.symbols[at + 1 :]:
+    for at, x in enumerate(query.present):
+        for y in query.present[at + 1 :]:
             if query.same_predicate(x, y):
                 allowed[x.name, y.name] = allowed.get((x.name, y.name), ANY) & apart
     found = example(query, allowed)

@@ -23,6 +23,7 @@ from piestream.language.printer import constraint_text, silence_text
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
 from piestream.relations import ANY, Relation, names
+from piestream.show.absences import absence_lines
 from piestream.show.example import drawn_examples, possible_relations
 from piestream.show.keeping import FROM_START, keep_lines, keep_times
 
@@ -147,6 +148,8 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
         implied = "\n".join(_implied(query))
         if implied:
             sections.append(("Implied", implied))
+    if query.absences:
+        sections.append(("Absences", "\n".join(absence_lines(query))))
     if query.where is not None:
         sections.append(("Where", "\n".join(_where(query.where, binding))))
     if query.limits:
@@ -236,6 +239,10 @@ def _validity(query: Query, symbol: Symbol) -> str:
     """When an interval of a symbol is valid."""
     least, most = symbol.at_least, symbol.at_most
     fewest, most_events = symbol.at_least_events, symbol.at_most_events
+    if symbol not in query.present:
+        bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
+        bounds += [f"at least {fewest} events"] * (fewest is not None)
+        return "absent" + (f": only what lasts {' and '.join(bounds)} counts" if bounds else "")
     if query.emit is Emit.COMPLETION or most is not None or most_events is not None:
         bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
         told = [f"it lasted {' and '.join(bounds)}"] if bounds else []
@@ -396,7 +403,7 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
     yield from keep_lines(query)
     seeds = binding.compiled.join_orders.seeds
     waits = [f"the pair {name}" if len(bound) == 2 else name for name, bound in seeds.items()]
-    if len(query.symbols) > 1:
+    if len(query.present) > 1:
         yield f"a match waits for whichever comes last of {'; '.join(waits)}"
     if query.emit is not Emit.TRIGGER:
         yield "  and, to be complete, for the ends of all its intervals"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from piestream.expressions.durations import Duration
-from piestream.language.difference_bounds import kept_after_end
+from piestream.language.difference_bounds import absence_bounds, kept_after_end
 from piestream.language.model import Query
 from piestream.language.parts import StreamKind, Symbol
 from piestream.language.windows import NO_WINDOW, all_windows
@@ -38,7 +38,7 @@ class KeepTime:
 
 def _window(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
     """The window bounds all intervals of a match, from the earliest start to the report."""
-    if query.within != NO_WINDOW:
+    if query.within != NO_WINDOW and symbol in query.present:
         why = "from the earliest start of a match to its report"
         yield KeepTime(query.within, f"WITHIN {query.within}", why)
 
@@ -54,7 +54,7 @@ def _windows_of_others(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
     """Windows of others bound an interval without one from its end, as far as it may lie before them."""
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
     kept = kept_after_end(
-        query.symbols, query.constraints, query.within, query.windows, query.emit, unit,
+        query.present, query.constraints, query.within, query.windows, query.emit, unit,
         query.is_sequenced,
     )  # fmt: skip
     length = kept.get(symbol.name)
@@ -63,11 +63,27 @@ def _windows_of_others(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
         yield KeepTime(length, f"WITHIN {query.within_text}", why, "after its end")
 
 
+def _absence(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
+    """An interval of a NOT is kept as long as it may lie before an interval with a window."""
+    unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
+    for absence in query.absences:
+        if absence.symbol != symbol.name:
+            continue
+        length = absence_bounds(
+            query.present, symbol, query.constraints, absence, query.within, query.windows,
+            query.emit, unit,
+        ).kept  # fmt: skip
+        assert length is not None
+        why = "as its NOT (…) says how long before intervals of a match it may end"
+        yield KeepTime(length, f"WITHIN {query.within_text}", why, "after its end")
+
+
 #: Each of these bounds how long an interval can still be in a match; the least of them counts.
 BOUNDS: tuple[Callable[[Query, Symbol], Iterator[KeepTime]], ...] = (
     _window,
     _own_window,
     _windows_of_others,
+    _absence,
 )
 
 

@@ -176,7 +176,7 @@ def with_endpoints(query: Query) -> Query:
     found = _endpoint_columns(query)
     taken |= {item.alias.lower() for item in query.returns}
     added = []
-    for symbol in query.symbols:
+    for symbol in query.present:
         for which in ("ts", "te"):
             if (symbol.name, which) not in found:
                 alias = f"{symbol.name}_{which}"
@@ -199,7 +199,7 @@ def lanes(query: Query) -> tuple[str, ...]:
     """
     if query.rows is not None:
         return query.rows.variables
-    return tuple(symbol.name for symbol in query.symbols)
+    return tuple(symbol.name for symbol in query.present)
 
 
 def _endpoint_columns(query: Query) -> dict[tuple[str, str], str]:

@@ -87,7 +87,8 @@ def _chosen(plan: ArchivePlan) -> Words | None:
     selection.read_together(plan.cores, "first")
     needed = selection.is_read.copy()
     symbols, streams = plan.query.symbols, plan.query.streams
-    if any(s.max_gap is not None for s in streams) or any(s.bridging is not None for s in symbols):
+    waits = any(s.bridging is not None for s in symbols) or plan.query.absences
+    if waits or any(s.max_gap is not None for s in streams):
         needed[np.argmax(selection.lasts)] = True  # that a silence is over is known by later rows
     return np.flatnonzero(needed)
 

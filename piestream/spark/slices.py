@@ -93,6 +93,13 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
             f"what reads {back} events back cannot be processed in slices of time",
             f"leave slices out, or go back at most {_MOST_BACK} events",
         )
+    absent = {absence.symbol for absence in query.absences}
+    if any(s.name in absent and s.at_least_events is not None for s in query.symbols):
+        raise query.fault(
+            None,
+            "the events of what is absent cannot be counted in slices of time: nothing bounds when it began",
+            "leave slices out, or say AT LEAST with a duration",
+        )
     looks_back = binding.compiled.ticks.looks_back
     if looks_back is None:
         raise query.fault(
@@ -103,6 +110,7 @@ def cut_slices(binding: Binding, times: Any, count: int) -> Slices:
         )
     bridging = binding.compiled.ticks.bridging
     within = looks_back + max((b for b in bridging if b is not None), default=0)
+    within += _ticks_of_absences(binding)
     within += sum(_ticks_back(column) for column in binding.past)
     shares = ", ".join(f"{part / count:.6f}" for part in range(1, count))
     first, latest, cuts = times.selectExpr(
@@ -128,6 +136,15 @@ def _events_back(column: PastColumn) -> int:
     if isinstance(node, Previous):
         return node.events
     return (node.length or 0) - 1 if isinstance(node, Window) and node.of_events else 0
+
+
+def _ticks_of_absences(binding: Binding) -> int:
+    """How far back what is absent counts, beyond the window: when it began, as far as that is asked."""
+    ticks = binding.compiled.ticks
+    kept = [ticks.kept[s].length for s in ticks.absent]
+    lengths = [length for of in ticks.absent_distances for pair in of for length in pair]
+    lasting = [(ticks.at_least[s] or 0) + (ticks.at_most[s] or 0) for s in ticks.absent]
+    return max(kept, default=0) + max(lengths, default=0) + max(lasting, default=0)
 
 
 def _ticks_back(column: PastColumn) -> int:

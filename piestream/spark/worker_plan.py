@@ -50,10 +50,10 @@ class WorkerPlan(ABC):
         readers = list(input_readers(self.binding))
         if self.query.has_silences:
             return True
+        queries = (self.query, *(one.binding.query for one in readers))
         return any(one.source.max_gap is not None for one in readers) or any(
-            symbol.bridging is not None
-            for query in (self.query, *(one.binding.query for one in readers))
-            for symbol in query.symbols
+            query.absences or any(symbol.bridging is not None for symbol in query.symbols)
+            for query in queries
         )
 
     def opened(self, **options: Unpack[StreamKeywords]) -> Stream:

@@ -25,6 +25,8 @@ _PATTERNS = (
     "DEFINE a AS x > 0 AT LEAST 2, b AS y > 0, c AS x + y > 1 "
     "PATTERN a before;overlaps b AND b before;during;overlaps;contains c WITHIN 40 EMIT ON BOTH "
     "RETURN a.ts, b.te, AVG(a.v) AS av, LAST(c.w) AS lw, MIN(b.w) AS mw",
+    "DEFINE a AS x > 0, b AS y > 0, c AS x + y > 1 PATTERN b before; overlaps a "
+    "AND NOT (c after b AND c.ts - a.te <= 9 AND c intersects; after a) WITHIN 40 RETURN a.ts, b.te",
     "DEFINE a AS x > 0, b AS PREV(x) < y PATTERN a contains;meets b WITHIN 30 EMIT ON COMPLETION "
     "RETURN COUNT(a) AS n, FIRST(b.w) AS w",
 )

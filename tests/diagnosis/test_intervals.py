@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,6 +15,9 @@ from tests import oracle
 from tests.engines import parse
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
+
+#: Scenarios with events of one time.
+_sequenced = partial(sequenced, bridged=False)
 
 
 def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
@@ -51,7 +55,7 @@ def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("at_end", ["open", "close"])
-@pytest.mark.parametrize("draw", [scenario, sequenced])
+@pytest.mark.parametrize("draw", [scenario, _sequenced], ids=["times", "events of one time"])
 def test_the_intervals_are_the_runs_of_the_oracle(
     seeds: range, at_end: str, draw: Callable[[int], Scenario]
 ) -> None:

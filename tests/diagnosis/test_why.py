@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,9 @@ from tests.engines import parse
 from tests.oracle import Match, _Partition
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
+
+#: Scenarios with events of one time.
+_sequenced = partial(sequenced, bridged=False)
 
 
 def _disagrees(drawn: Scenario, partition: _Partition, match: Match, why: Why) -> object:
@@ -35,7 +39,7 @@ def _disagrees(drawn: Scenario, partition: _Partition, match: Match, why: Why) -
     return None
 
 
-@pytest.mark.parametrize("draw", [scenario, sequenced])
+@pytest.mark.parametrize("draw", [scenario, _sequenced], ids=["times", "events of one time"])
 def test_the_parts_of_a_match_become_known_when_the_oracle_says(
     few_seeds: range, draw: Callable[[int], Scenario]
 ) -> None:
@@ -45,7 +49,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
             continue  # dicts hold no nanoseconds
         stream, clock = drawn.stream, drawn.clock
         query, frame = parse(drawn.text()), stream.frame()
-        symbols = [symbol.name for symbol in query.symbols]
+        symbols = [symbol.name for symbol in query.present]
         known: dict[tuple[Any, ...], list[tuple[_Partition, Match]]] = {}
         for key, partition in _partitions(drawn).items():
             for match in partition._bindings({}, symbols):
@@ -53,7 +57,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
                 by = tuple(sorted(key, key=repr)), *starts
                 known.setdefault(by, []).append((partition, match))
         found = query.run(frame, ties=stream.ties)
-        if draw is sequenced:  # those that only what orders events of one time tells apart
+        if draw is _sequenced:  # those that only what orders events of one time tells apart
             found = found.unique(maintain_order=True, keep="none")
         for row in found.head(2).rows(named=True):
             why = query.why(row, frame, ties=stream.ties)

@@ -17,6 +17,7 @@ from piestream.relations import ALL_NAMES, SETS, Relation
 A = define("a", "accel > 8", at_least="5s")
 S = define("s", "speed > 70", at_least=timedelta(seconds=4), at_most="30 s")
 D = define("d", "accel < -9")
+D2 = define("d2", "accel < -9")
 
 
 def test_the_example_of_the_contract_is_the_query_of_its_text() -> None:
@@ -126,6 +127,25 @@ def test_builders_are_never_changed() -> None:
     assert first.query.within == Duration(9_000_000_000)
     assert first.query.partition_by == ()
     assert second != first
+
+
+def test_an_absence_is_a_pattern_turned_round() -> None:
+    built = pattern(A.before(S) & ~(D.after(A) & (D.ts - A.te <= "10 s")) & ~D2.during(S))
+    assert built.within("1 min") == parse(
+        "FROM s DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s, "
+        "d AS accel < -9, d2 AS accel < -9 "
+        "PATTERN a before s AND NOT (d after a AND d.ts - a.te <= 10 s) AND NOT (d2 during s) "
+        "WITHIN 1 min"
+    )
+    assert repr(A.before(S) & ~D.during(S)) == "a before s AND NOT (d during s)"
+    with pytest.raises(QueryError, match="a NOT stands in another"):
+        _ = ~(A.before(S) & ~D.during(S))
+    with pytest.raises(QueryError, match="an absence is no alternative"):
+        _ = A.before(S) | ~D.during(S)
+    with pytest.raises(QueryError, match="only says what may not be there"):
+        pattern(~D.during(S)).within("9 s")
+    with pytest.raises(QueryError, match="d is absent: a match has no interval of it"):
+        pattern(A.before(S) & ~D.during(S)).within("9 s").returning(D.ts)
 
 
 def test_the_same_faults_are_found_as_in_text() -> None:

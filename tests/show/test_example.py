@@ -25,7 +25,7 @@ def _runs(query: ps.Query, drawn: str) -> int:
     frame = pl.DataFrame(
         {"ts": times} | {n: [s <= t < e for t in times] for n, (s, e) in bars.items()}
     )
-    symbols = ", ".join(f'"{s.name}" AS "{s.name}"' for s in query.symbols)
+    symbols = ", ".join(f'"{s.name}" AS "{s.name}"' for s in query.present)
     plain = ps.query(
         f"FROM s ORDER BY ts DEFINE {symbols} PATTERN "
         + " AND ".join(f'"{a.name}" before "{b.name}"' for a, b in _chain(query))
@@ -44,7 +44,7 @@ def _without_lengths(query: ps.Query) -> tuple[Constraint, ...]:
 
 
 def _chain(query: ps.Query) -> list[tuple[object, object]]:
-    return list(zip(query.symbols, query.symbols[1:], strict=False))
+    return list(zip(query.present, query.present[1:], strict=False))
 
 
 def test_the_engine_finds_the_one_example_and_not_the_other(few_seeds: range) -> None:
@@ -53,7 +53,7 @@ def test_the_engine_finds_the_one_example_and_not_the_other(few_seeds: range) ->
         query = parse(scenario(seed).text())
         drawn = drawn_examples(query)
         if drawn is None:
-            assert len(query.symbols) == 1, query
+            assert len(query.present) == 1, query
             continue
         good, _, bad = drawn.removeprefix("this satisfies the pattern\n").partition("\nthis just")
         assert _runs(query, good) == 1, f"{query}\n{drawn}"

@@ -196,3 +196,15 @@ def test_a_kind_of_diagram_that_is_not_there_is_refused() -> None:
     one = ps.query("FROM s DEFINE a AS x > 1 PATTERN a WITHIN 9").explain()
     with pytest.raises(ValueError, match=r"'mermaid' or 'dot', not 'svg'.* dot -Tsvg"):
         one.diagrams("svg")
+
+
+def test_an_absence_is_told_with_what_bounds_it() -> None:
+    text = (
+        "FROM s DEFINE a AS x > 1, b AS y > 1, c AS z > 1 AT LEAST 2 s "
+        "PATTERN a before b AND NOT (c after a AND c before b) WITHIN 60 s"
+    )
+    found = ps.query(text).explain()
+    assert "c: absent: only what lasts at least 2 s counts" in found.section("Predicates")
+    assert "a c that has not begun must begin before b.ts - 2 s" in found.section("Absences")
+    assert "c is kept 58 s after its end: WITHIN 1 min, as its NOT" in found.section("State")
+    assert "c" not in found.section("Example").replace("satisfies", "").split()

@@ -1,4 +1,4 @@
-FROM events PARTITION BY sym ORDER BY ts, ROW
+FROM events PARTITION BY sym ORDER BY ts, seq
 DEFINE big AS size > 50,
        drop AS price < 10 AT MOST 1
 PATTERN drop.ts - big.te BETWEEN 0 AND 2

@@ -1,0 +1,191 @@
+"""``NOT (…)`` in a pattern: which symbol is absent, whether it can be there, and how long that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from piestream.language.absences import Absence
+from piestream.language.draft import AbsenceSpec
+from piestream.language.parts import Constraint
+from piestream.language.validate_pattern import Pairs, clash_of
+from piestream.language.validation import Validation
+from piestream.language.windows import NO_WINDOW
+from piestream.relations import ANY, Relation, names
+
+__all__ = ["report_endless", "report_needless", "validated_absences"]
+
+
+def validated_absences(validation: Validation) -> tuple[Absence, ...]:
+    """The absences of a pattern, in the order in which their symbols are defined."""
+    draft = validation.draft
+    if not draft.absences:
+        return ()
+    present = {name for c in draft.constraints for name in (c.x, c.y) if name is not None}
+    if not present:
+        if draft.pattern_words is None:
+            validation.report(
+                draft.absences[0].span,
+                "this pattern only says what may not be there",
+                "say what must be there, too: PATTERN a AND NOT (c after a AND …)",
+            )
+        return ()
+    _report_beside(validation)
+    found: dict[str, Absence] = {}
+    for spec in draft.absences:
+        constraints = _constraints(validation, spec)
+        symbol = None if constraints is None else _absent_symbol(validation, spec, present)
+        if constraints is None or symbol is None:
+            continue
+        if symbol in found:
+            validation.report(
+                spec.span,
+                f"{symbol} is absent in two NOTs",
+                "define a second symbol with the same predicate",
+            )
+        elif _speak_of(validation, spec, symbol) and not _is_too_fine(validation, spec, symbol):
+            found[symbol] = Absence(symbol, constraints)
+            if spec.span is not None:
+                draft.spans["absence", symbol] = spec.span
+    validation.absent = frozenset(found)
+    return tuple(found[name] for name in sorted(found, key=validation.position.__getitem__))
+
+
+def _constraints(validation: Validation, spec: AbsenceSpec) -> tuple[Constraint, ...] | None:
+    """The constraints of a NOT, one a pair; None if something is wrong with them."""
+    before = len(validation.diagnostics)
+    for one in spec.constraints:
+        if one.y is None and validation.is_defined(one.x, one.x_span):
+            hint = f"relate it to a symbol of the match, as in NOT ({one.x} during a)"
+            validation.report(one.span, f"NOT (…) says nothing of when {one.x} may not be", hint)
+    pairs = Pairs(validation, [one for one in spec.constraints if one.y is not None])
+    return pairs.constraints() if len(validation.diagnostics) == before else None
+
+
+def _names(spec: AbsenceSpec) -> Iterator[str]:
+    """The symbols of a NOT, each once."""
+    named = (name for one in spec.constraints for name in (one.x, one.y) if name is not None)
+    yield from dict.fromkeys(named)
+
+
+def _absent_symbol(
+    validation: Validation, spec: AbsenceSpec, present: Collection[str]
+) -> str | None:
+    """The one symbol that stands nowhere outside; None if there is not one."""
+    found = [name for name in _names(spec) if name not in present]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        hint = "a symbol that is absent stands nowhere else: define one with the same predicate"
+        only = spec.constraints[0]
+        others = ANY & ~only.relations
+        if len(spec.constraints) == 1 and not only.distances and others:
+            written = f"{only.x} {'; '.join(names(others))} {only.y}"
+            hint = f"write the relations that may hold: {written}"
+        named = " and ".join(_names(spec))
+        validation.report(spec.span, f"{named} are in the match, so none of them is absent", hint)
+        return None
+    if validation.draft.pattern_words is None:
+        validation.report(
+            spec.span,
+            f"of {' and '.join(found)}, only one can be absent, and the others must be in the match",
+            "join what is there with AND outside of NOT (…); each NOT has one absent symbol",
+        )
+    return None
+
+
+def _speak_of(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool:
+    """Whether each constraint of a NOT is about the symbol that is absent."""
+    others = [one for one in spec.constraints if symbol not in (one.x, one.y)]
+    for one in others:
+        message = f"this says nothing of {symbol}, which is absent"
+        validation.report(one.span, message, "join it with AND outside of NOT (…)")
+    return not others
+
+
+def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool:
+    """Whether a NOT asks what is not looked after yet; reports it."""
+    before = len(validation.diagnostics)
+    for one in spec.constraints:
+        if one.relations != ANY and one.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS):
+            message = "followed-by and follows cannot stand in NOT (…) yet"
+            validation.report(one.span, message, "write before or after")
+    for definition in validation.draft.symbols:
+        if definition.name == symbol and definition.at_most_events is not None:
+            validation.report_at(
+                ("at_most_events", symbol),
+                f"{symbol} is absent, and a greatest number of its events cannot be asked for yet",
+                "write AT LEAST n EVENTS, or AT MOST with a duration",
+            )
+    return len(validation.diagnostics) > before
+
+
+def _report_beside(validation: Validation) -> None:
+    """Report what a NOT cannot be combined with yet."""
+    draft, place = validation.draft, validation.draft.absences[0].span
+    if len(draft.streams) > 1 or any(stream.is_ready_made for stream in draft.streams):
+        what = "several streams, silences or ready-made intervals"
+        message = f"NOT (…) cannot be combined yet with {what}"
+        validation.report(place, message, "write a query over one stream of events")
+    if any(stream.is_sequenced for stream in draft.streams):
+        message = "NOT (…) cannot be combined yet with events of one time"
+        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
+    for spec in draft.symbols:
+        if spec.bridging is not None:
+            where = ("bridging", spec.name)
+            message = "BRIDGING cannot be combined yet with NOT (…)"
+            hint = "leave one of them out"
+            validation.report_at(where if where in draft.spans else ("pattern",), message, hint)
+
+
+def report_needless(
+    validation: Validation,
+    constraints: tuple[Constraint, ...],
+    absences: tuple[Absence, ...],
+) -> None:
+    """Report a NOT that nothing could ever satisfy, so that it always holds."""
+    specs = {spec.name: spec for spec in validation.draft.symbols}
+    for absence in absences:
+        found = clash_of(validation, (*constraints, *absence.constraints), (specs[absence.symbol],))
+        if found is not None:
+            because = found.message or f"nothing can satisfy together: {found.listed}"
+            validation.report_at(
+                ("absence", absence.symbol),
+                f"no interval of {absence.symbol} can be what this NOT (…) speaks of, so it always "
+                f"holds: {because}",
+                "leave it out, or correct it",
+            )
+
+
+def report_endless(
+    validation: Validation,
+    constraints: tuple[Constraint, ...],
+    absences: tuple[Absence, ...],
+) -> None:
+    """Report a NOT that would be waited for without an end, or for which intervals are kept for ever."""
+    from piestream.language.difference_bounds import absence_bounds
+
+    draft = validation.draft
+    unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
+    specs = {spec.name: spec for spec in draft.symbols}
+    within = draft.within or NO_WINDOW
+    for absence in absences:
+        symbol, where = absence.symbol, ("absence", absence.symbol)
+        found = absence_bounds(
+            validation.present, specs[symbol], constraints, absence, within, draft.windows,
+            draft.emit, unit,
+        )  # fmt: skip
+        length = draft.within or draft.windows[0].length
+        if not found.last_starts:
+            validation.report_at(
+                where,
+                f"nothing bounds how long the absence of {symbol} must be waited for",
+                f"bound how late it may begin: {symbol}.ts - {absence.present[0]}.te <= {length}",
+            )
+        elif found.kept is None:
+            window = next(iter(draft.windows), None)
+            since = absence.present[0] if window is None else window.symbol
+            validation.report_at(
+                where,
+                f"nothing bounds how long {symbol} must be kept after its end",
+                f"bound how early it may end: {since}.ts - {symbol}.te <= {length}",
+            )

@@ -1,0 +1,60 @@
+"""What an explanation says of absences: until when each is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from piestream.expressions.durations import Duration
+from piestream.language.absences import Absence
+from piestream.language.difference_bounds import LastStart, absence_bounds
+from piestream.language.model import Query
+from piestream.language.printer import absence_text
+
+__all__ = ["absence_lines"]
+
+
+def absence_lines(query: Query) -> Iterator[str]:
+    """Each ``NOT (…)``, and when no interval can satisfy it any more.
+
+    >>> import piestream as ps
+    >>> query = ps.query(
+    ...     "FROM s DEFINE a AS x > 1, c AS y > 1 "
+    ...     "PATTERN a AND NOT (c after a AND c.ts - a.te <= 9) WITHIN 60"
+    ... )
+    >>> print(*absence_lines(query), sep="\\n")
+    NOT (c after a AND c.ts - a.te <= 9)
+      a c that has not begun can begin no later than a.te + 9 ticks
+      one that has begun counts until its endpoints, or time alone, rule it out
+    a match is reported when it has triggered and no c can satisfy this any more
+    """
+    for absence in query.absences:
+        yield absence_text(absence)
+        for bound in _nearest(query, absence):
+            yield f"  a {absence.symbol} that has not begun {_begins(bound)}"
+        yield "  one that has begun counts until its endpoints, or time alone, rule it out"
+    named = " or ".join(absence.symbol for absence in query.absences)
+    yield f"a match is reported when it has triggered and no {named} can satisfy this any more"
+
+
+def _nearest(query: Query, absence: Absence) -> Iterator[LastStart]:
+    """The bounds on the start of what is absent; none that follows from one on the same symbol."""
+    unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
+    symbol = query.symbol(absence.symbol)
+    found = absence_bounds(
+        query.present, symbol, query.constraints, absence, query.within, query.windows, query.emit,
+        unit,
+    ).last_starts  # fmt: skip
+    by_end = {bound.since: bound for bound in found if bound.since[0] in absence.present}
+    for (name, which), bound in by_end.items():
+        earlier = by_end.get((name, "ts"))
+        if which == "ts" or earlier is None or bound.most < earlier.most:
+            yield bound
+
+
+def _begins(bound: LastStart) -> str:
+    """When an interval can begin at the latest."""
+    end = f"{bound.since[0]}.{bound.since[1]}"
+    if bound.most:
+        length = Duration(abs(bound.most), bound.in_ticks)
+        end += f" {'+' if bound.most > 0 else '-'} {length}{' ticks' * bound.in_ticks}"
+    return f"must begin before {end}" if bound.is_strict else f"can begin no later than {end}"

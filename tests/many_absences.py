@@ -1,0 +1,333 @@
+"""Very many random cases of absence: a query over many partitions, each with rows of its own.
+
+``python -m tests.many_absences 0 200`` tries the queries of these seeds in every way in, and counts the cases, of
+which each is a partition; none may be reported too early, too late, or be missing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import polars as pl
+
+import piestream as ps
+from piestream.expressions.durations import Duration
+from piestream.language.emission import NO_LIMITS, EmissionLimits
+from piestream.language.model import Query
+from piestream.language.parts import Emit
+from piestream.relations import ALL_NAMES, ANY, inverse
+from tests.absence_grid import GridGroup, decided_at, runs_of
+
+__all__ = ["WAYS", "Case", "ManyAbsences", "disagreements", "many_absences"]
+
+_NAMES = [name for name in ALL_NAMES if name not in ("followed-by", "follows")]
+_COLUMNS = ("a", "b", "c", "d")
+WAYS = ("frame", "session", "disordered", "event")
+#: A window in which every match is, so that the oracle can look at the window itself.
+_LONG = Duration(10_000, in_ticks=True)
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The rows of a partition: times, and what holds at them."""
+
+    times: tuple[int, ...]
+    holds: Mapping[str, tuple[bool, ...]]
+
+
+@dataclass(frozen=True)
+class ManyAbsences:
+    """A query, its cases by the partition's number, and how far time goes."""
+
+    query: Query
+    cases: tuple[Case, ...]
+    until: int
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that identify a result row, besides the partition."""
+        starts = [f"{symbol.name}_ts" for symbol in self.query.present]
+        ends = [f"{symbol.name}_te" for symbol in self.query.present]
+        return [*starts, *ends, *(["phase"] if self.query.emit is Emit.BOTH else [])]
+
+    def frame(self) -> pl.DataFrame:
+        """The rows of all cases, and one more that time goes to."""
+        rows = [
+            (number, time, *(case.holds[name][k] for name in _COLUMNS))
+            for number, case in enumerate(self.cases)
+            for k, time in enumerate(case.times)
+        ]
+        rows.append((-1, self.until, *[False] * len(_COLUMNS)))
+        return pl.DataFrame(rows, schema=["k", "ts", *_COLUMNS], orient="row")
+
+    def expected(self) -> dict[int, list[Row]]:
+        """What each partition reports, by the rules alone."""
+        query = self.query
+        present = query.present
+        of_present = {f"{symbol.name}_ts": symbol.name for symbol in present}
+        emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
+        certain = replace(
+            query, absences=(), symbols=present, within=_LONG, windows=(), emit=emit,
+            limits=NO_LIMITS,
+        )  # fmt: skip
+        found: dict[int, list[Row]] = {number: [] for number in range(len(self.cases))}
+        groups = list(_groups(query))
+        columns = {symbol.name: symbol.predicate.columns[0] for symbol in query.symbols}
+        gap = query.streams[0].max_gap
+        max_gap = None if gap is None else gap.amount
+        for row in certain.run(self.frame()).iter_rows(named=True):
+            case = self.cases[row["k"]]
+            starts = {name: row[column] for column, name in of_present.items()}
+            trigger = row["completed_at" if emit is Emit.COMPLETION else "detected_at"]
+            report: int | None = trigger
+            holds = {name: case.holds[column] for name, column in columns.items()}
+            for group in groups:
+                at = decided_at(group, case.times, holds, max_gap, starts, trigger, self.until)
+                report = None if at is None or report is None else max(at, report)
+            if report is not None and _is_in_windows(query, starts, report):
+                found[row["k"]].append((report, starts))
+        return {
+            number: list(self._rows(self.cases[number], matches, max_gap))
+            for number, matches in found.items()
+        }
+
+    def _rows(self, case: Case, matches: Sequence[Row], max_gap: int | None) -> Iterator[Row]:
+        names = [symbol.name for symbol in self.query.present]
+        order = sorted(names)
+        matches = sorted(matches, key=lambda match: (match[0], *(match[1][n] for n in order)))
+        rows: list[tuple[Any, ...]] = []
+        for report, starts in _given(self.query.limits, matches):
+            ends = self._ends(case, starts, max_gap, report)
+            if self.query.emit is not Emit.BOTH:
+                yield (report, *(starts[n] for n in names), *ends)
+                continue
+            rows.append((report, 0, starts, (*ends, "trigger")))
+            final = self._ends(case, starts, max_gap, self.until)
+            known = None not in final and max(final) < self.until
+            known = known or (None not in final and max(final) in case.times)
+            if known:
+                rows.append((max(report, *final), 1, starts, (*final, "completion")))
+        rows.sort(key=lambda row: (row[0], row[1], *(row[2][n] for n in order)))
+        for at, _, starts, rest in rows:
+            yield (at, *(starts[n] for n in names), *rest)
+
+    def _ends(
+        self, case: Case, starts: Mapping[str, int], max_gap: int | None, now: int
+    ) -> list[int | None]:
+        return [
+            next(
+                run.end
+                for run in runs_of(case.times, case.holds[symbol.name], max_gap, now)
+                if run.start == starts[symbol.name]
+            )
+            for symbol in self.query.present
+        ]
+
+
+def _is_in_windows(query: Query, starts: Mapping[str, int], report: int) -> bool:
+    if query.windows:
+        return all(report - starts[w.symbol] <= w.length.amount for w in query.windows)
+    return bool(report - min(starts.values()) <= query.within.amount)
+
+
+def _given(limits: EmissionLimits, matches: Sequence[Row]) -> Iterator[Row]:
+    """The matches that are given, each judged by those before it."""
+    given: list[Row] = []
+    for report, starts in matches:
+        if limits.limit is not None and len(given) >= limits.limit:
+            return
+        latest = given[-1][0] if given else None
+        cooldown = limits.cooldown
+        if cooldown is not None and latest is not None and report <= latest + cooldown.amount:
+            continue
+        if limits.no_overlap and latest is not None and min(starts.values()) < latest:
+            continue
+        if limits.once_per and any(
+            all(starts[n] == other[n] for n in limits.once_per) for _, other in given
+        ):
+            continue
+        given.append((report, starts))
+        yield report, starts
+
+
+def _groups(query: Query) -> Iterator[GridGroup]:
+    for absence in query.absences:
+        name = absence.symbol
+        symbol = query.symbol(name)
+        relations = {
+            (c.y if c.x == name else c.x): c.relations if c.x == name else inverse(c.relations)
+            for c in absence.constraints
+        }
+        yield GridGroup(
+            name,
+            {other: allowed or ANY for other, allowed in relations.items()},
+            tuple(d for c in absence.constraints for d in c.distances),
+            symbol.at_least.amount if symbol.at_least else 0,
+            symbol.at_most.amount if symbol.at_most else None,
+            symbol.at_least_events or 0,
+            frozenset(s.name for s in query.present if query.same_predicate(s, symbol)),
+        )
+
+
+# -- random queries and rows -----------------------------------------------------------------------
+def _conditions(rng: Random, absent: str, other: str) -> Iterator[str]:
+    if rng.random() < 0.75:
+        names = rng.sample(_NAMES, rng.choice((1, 1, 2, 3, 5)))
+        yield f"{absent} {'; '.join(names)} {other}"
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        one, two = rng.choice(((absent, other), (other, absent)))
+        yield (
+            f"{one}.{rng.choice(('ts', 'te'))} - {two}.{rng.choice(('ts', 'te'))} "
+            f"{rng.choice(('<', '<=', '<=', '>', '>='))} {rng.choice((0, 1, 2, 3))}"
+        )
+
+
+def _not(rng: Random, absent: str, present: Sequence[str]) -> str:
+    related = rng.sample(present, rng.randint(1, len(present)))
+    while True:
+        conditions = [c for other in related for c in _conditions(rng, absent, other)]
+        if conditions:
+            return f"NOT ({' AND '.join(conditions)})"
+
+
+def _limits(rng: Random, present: Sequence[str]) -> str:
+    once = ", ".join(rng.sample(present, rng.randint(1, len(present))))
+    return rng.choice((f"ONCE PER {once}", "NO OVERLAP", "COOLDOWN 3", "LIMIT 1", "LIMIT 2"))
+
+
+def _text(rng: Random) -> str:
+    """A query of random parts; it may be refused."""
+    present = ["a", "b"][: rng.choice((1, 2, 2))]
+    absent = ["c", "d"][: rng.choice((1, 1, 1, 2))]
+    pattern = [" ".join(present[:1])]
+    if len(present) == 2:
+        pattern = [f"a {'; '.join(rng.sample(_NAMES, rng.choice((1, 2, 3, 13))))} b"]
+    pattern += [_not(rng, name, present) for name in absent]
+    rng.shuffle(pattern)
+    lengths = {"c": ("", "", "", "AT LEAST 2", "AT MOST 3", "BETWEEN 2 AND 3", "AT LEAST 2 EVENTS")}
+    lengths |= {"a": ("", "", "", "AT LEAST 2", "AT MOST 3")}
+    columns = {name: name for name in _COLUMNS}
+    if rng.random() < 0.15:
+        columns["c"] = "a"
+    symbols = [
+        f"{name} AS {columns[name]} = true {rng.choice(lengths.get(name, ('',)))}"
+        for name in (*present, *absent)
+    ]
+    rng.shuffle(symbols)
+    gap = rng.choice(("", "", "MAX GAP 3 ", "MAX GAP 2 "))
+    window = rng.choice((4, 8, 30, 30))
+    within = f"{window}"
+    if len(present) == 2 and rng.random() < 0.3:
+        within = rng.choice((f"{window} OF b", f"{window} OF a, 9 OF b"))
+    emit = rng.choice(("", "", "", "EMIT ON COMPLETION ", "EMIT ON BOTH "))
+    limits = _limits(rng, present) if rng.random() < 0.3 else ""
+    return (
+        f"FROM s PARTITION BY k ORDER BY ts {gap}DEFINE {', '.join(symbols)} "
+        f"PATTERN {' AND '.join(pattern)} WITHIN {within} {emit}{limits}"
+    )
+
+
+def _case(rng: Random) -> Case:
+    times, at = [], 0
+    state = dict.fromkeys(_COLUMNS, False)
+    holds: dict[str, list[bool]] = {name: [] for name in _COLUMNS}
+    steps = rng.choice(((1,), (1, 1, 2), (1, 2, 3), (1, 1, 1, 6)))
+    changes = rng.choice((0.25, 0.4, 0.6))
+    for _ in range(rng.randint(2, 8)):
+        at += rng.choice(steps)
+        times.append(at)
+        for name in _COLUMNS:
+            state[name] ^= rng.random() < changes
+            holds[name].append(state[name])
+    return Case(tuple(times), {name: tuple(held) for name, held in holds.items()})
+
+
+def many_absences(seed: int, cases: int = 40) -> ManyAbsences | None:
+    """The cases of a seed; None where its query is refused."""
+    rng = Random(f"absences {seed}")
+    try:
+        query = ps.query(_text(rng))
+    except ps.QueryError:
+        return None
+    drawn = tuple(_case(rng) for _ in range(cases))
+    last = max(case.times[-1] for case in drawn)
+    return ManyAbsences(query, drawn, last + rng.choice((0, 1, 3, 9)))
+
+
+# -- the ways in -----------------------------------------------------------------------------------
+def _found(many: ManyAbsences, way: str, rng: Random) -> list[dict[str, Any]]:
+    frame = many.frame()
+    if way == "frame":
+        return list(many.query.run(frame.sample(fraction=1.0, shuffle=True, seed=1)).to_dicts())
+    lateness = rng.randint(1, 4) if way == "disordered" else 0
+    due = [time + rng.randint(0, lateness) for time in frame["ts"]]
+    rows = frame.with_columns(pl.Series("due", due)).sort("due", "ts", "k").drop("due")
+    session = many.query.open(lateness=lateness)
+    found: list[dict[str, Any]] = []
+    at = 0
+    while at < len(rows):
+        size = 1 if way == "event" else rng.choice((1, 2, 5, 30, 200))
+        if way == "event":
+            found += session.push(rows.row(at, named=True))
+        else:
+            found += session.push(rows[at : at + size]).to_dicts()
+        at += size
+        if rng.random() < (0.02 if way == "event" else 0.2):
+            session = many.query.open(state=session.snapshot())
+        if not lateness and rng.random() < 0.1:
+            passed = int(rows["ts"][min(at, len(rows)) - 1])
+            found += _dicts(session.advance(passed))
+    found += _dicts(session.advance(many.until))
+    return found
+
+
+def _dicts(rows: Any) -> list[dict[str, Any]]:
+    return list(rows.to_dicts()) if isinstance(rows, pl.DataFrame) else list(rows)
+
+
+def disagreements(many: ManyAbsences, way: str, seed: int) -> list[str]:
+    """What one way in says otherwise than the rules."""
+    got: dict[int, list[Row]] = {number: [] for number in range(len(many.cases))}
+    for row in _found(many, way, Random(f"{way} {seed}")):
+        both = many.query.emit is Emit.BOTH and row.get("phase") == "completion"
+        names = ("completed_at", "detected_at") if both else ("detected_at", "completed_at")
+        at = next(row[name] for name in names if row.get(name) is not None)
+        got[row["k"]].append((at, *(row[column] for column in many.columns)))
+    faults = []
+    for number, rows in many.expected().items():
+        if got[number] != rows:
+            case = many.cases[number]
+            faults.append(
+                f"seed {seed}, {way}, case {number}: {many.query}\n{case}\nuntil {many.until}\n"
+                f"expected {rows}\nfound    {got[number]}"
+            )
+    return faults
+
+
+def main(first: int, end: int) -> None:
+    """Try the queries of these seeds in every way in."""
+    cases = rows = queries = 0
+    for seed in range(first, end):
+        many = many_absences(seed)
+        if many is None:
+            continue
+        queries += 1
+        way = WAYS[queries % len(WAYS)]
+        faults = disagreements(many, way, seed)
+        for fault in faults[:2]:
+            print(fault, flush=True)
+        cases += len(many.cases)
+        rows += sum(map(len, many.expected().values())) if queries % 50 == 0 else 0
+        if queries % 100 == 0:
+            print(f"to seed {seed}: {queries} queries, {cases} cases", flush=True)
+    print(f"{queries} queries, {cases} cases")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

@@ -1,0 +1,139 @@
+"""NOT (...): when a match is given of which something must not be there, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.engine.stream import Stream
+from piestream.errors import LateEventError, StateError
+from piestream.plan.binding import bind
+from tests.many_absences import WAYS, disagreements, many_absences
+
+ALONE = ps.query(
+    "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+    "PATTERN a AND NOT (c after a AND c.ts - a.te <= 10) WITHIN 99 RETURN a.ts"
+)
+
+
+def _events(*rows: tuple[str, int, bool, bool]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["k", "ts", "a", "c"], orient="row")
+
+
+RUN = _events(("x", 1, True, False), ("x", 3, False, False))
+
+
+def test_an_absence_is_reported_with_its_deadline_whoever_lets_time_pass() -> None:
+    wanted = [("x", 13, 1)]
+    for last in (("x", 20, False, False), ("y", 20, False, False), ("x", 13, False, False)):
+        assert ALONE.run(pl.concat([RUN, _events(last)])).rows() == wanted
+    session = ALONE.open()
+    assert session.push(RUN).is_empty()
+    assert session.push(_events(("y", 13, False, False))).is_empty()  # c may still begin at 13
+    assert session.advance(14).rows() == wanted
+
+
+def test_what_begins_at_the_deadline_is_there() -> None:
+    assert ALONE.run(pl.concat([RUN, _events(("x", 13, False, True))])).is_empty()
+    strict = ps.query(str(ALONE).replace("<= 10", "< 10"))
+    late = pl.concat([RUN, _events(("x", 13, False, True))])
+    assert strict.run(late).rows() == [("x", 13, 1)]
+
+
+def test_what_may_still_become_long_enough_is_waited_for() -> None:
+    long = ps.query(str(ALONE).replace("c AS c", "c AS c AT LEAST 5"))
+    short = _events(("x", 12, False, True), ("x", 14, False, False), ("x", 30, False, False))
+    assert long.run(pl.concat([RUN, short])).rows() == [("x", 14, 1)]
+    session = long.open()
+    session.push(pl.concat([RUN, short[:1]]))
+    assert session.advance(20).is_empty()
+
+
+def test_conditions_that_cannot_hold_together_are_not_waited_for() -> None:
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c overlapped-by a AND c.te - a.ts <= 6) WITHIN 99 RETURN a.ts"
+    )
+    events = _events(("x", 1, True, False), ("x", 9, True, False)).drop("k")
+    assert query.run(events).rows() == [(7, 1)]  # a has not ended: c would end later than 7
+
+
+def test_nothing_is_decided_because_the_input_ends() -> None:
+    assert ALONE.run(RUN, at_end="close").is_empty()
+    contained = ps.query(str(ALONE).replace("c after a AND c.ts - a.te <= 10", "c during a"))
+    assert contained.run(RUN[:1]).is_empty()
+    rows = _events(("x", 1, True, False), ("x", 2, True, False))
+    assert contained.run(rows, at_end="close").rows() == [("x", 2, 1)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_cases_are_reported_neither_too_early_nor_too_late(way: str) -> None:
+    cases = rows = 0
+    for seed in range(100 * WAYS.index(way), 100 * WAYS.index(way) + 14):
+        many = many_absences(seed, 10)
+        if many is not None:
+            assert disagreements(many, way, seed) == []
+            cases += len(many.cases)
+            rows += sum(map(len, many.expected().values()))
+    assert cases >= 20
+    assert rows > 0
+
+
+def test_a_row_that_is_missing_is_a_disagreement() -> None:
+    drawn = (many_absences(seed, 10) for seed in range(99))
+    many = next(m for m in drawn if m is not None and any(m.expected().values()))
+    times = tuple(case.times[:1] for case in many.cases)
+    cases = tuple(replace(case, times=t) for case, t in zip(many.cases, times, strict=True))
+    fewer = replace(many, cases=cases)
+    assert many.expected() != fewer.expected()
+
+
+@pytest.mark.parametrize("count", [200, 800])
+def test_a_deadline_costs_a_step_and_not_a_look_at_all_that_wait(count: int) -> None:
+    query = ps.query(str(ALONE).replace("<= 10", "<= 100000").replace("WITHIN 99", "WITHIN 999999"))
+    times = range(2 * count)
+    waits = pl.DataFrame({"k": "x", "ts": times, "a": [t % 2 == 0 for t in times], "c": False})
+    stream = Stream(bind(query, waits.schema))
+    assert stream.process(waits).is_empty()
+    judged = stream.detector.work.visits
+    assert judged <= 3 * count  # at its trigger, and at its end
+    ends = pl.DataFrame({"k": "x", "ts": [300_000], "a": [False], "c": [False]})
+    assert len(stream.process(ends)) == count
+    assert stream.detector.work.visits - judged <= 2 * count
+
+
+def test_a_match_that_is_dead_costs_nothing_any_more() -> None:
+    query = ps.query(str(ALONE).replace("<= 10", "<= 100000").replace("WITHIN 99", "WITHIN 999999"))
+    rows = [("x", t, t % 2 == 0, False) for t in range(200)]
+    stream = Stream(bind(query, _events(*rows).schema))
+    stream.process(_events(*rows, ("x", 300, False, True), ("x", 301, False, False)))
+    before = stream.detector.work.visits
+    flicker = [("x", 400 + t, False, t % 2 == 0) for t in range(200)]
+    stream.process(_events(*flicker))
+    assert stream.detector.work.visits == before
+
+
+def test_a_stored_state_keeps_what_is_waited_for() -> None:
+    session = ALONE.open()
+    session.push(RUN)
+    assert ALONE.open(state=session.snapshot()).advance(14).rows() == [("x", 13, 1)]
+
+
+def test_a_stored_state_is_gone_through() -> None:
+    session = ALONE.open()
+    session.push(RUN)
+    partitions = session._stream.detector.partitions
+    partitions.rows[0, partitions._awaited] -= 1
+    with pytest.raises(StateError, match="damaged"):
+        ALONE.open(state=session.snapshot())
+
+
+def test_a_push_that_fails_leaves_what_is_waited_for() -> None:
+    session = ALONE.open()
+    session.push(RUN)
+    with pytest.raises(LateEventError):
+        session.push(_events(("x", 2, True, True)))
+    assert session.advance(14).rows() == [("x", 13, 1)]
