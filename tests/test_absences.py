@@ -10,6 +10,7 @@ import pytest
 import piestream as ps
 from piestream.engine.stream import Stream
 from piestream.errors import LateEventError, StateError
+from piestream.joins.records import Program
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, disagreements, many_absences
 
@@ -137,3 +138,19 @@ def test_a_push_that_fails_leaves_what_is_waited_for() -> None:
     with pytest.raises(LateEventError):
         session.push(_events(("x", 2, True, True)))
     assert session.advance(14).rows() == [("x", 13, 1)]
+
+
+def test_what_one_group_says_of_many_open_intervals_is_one_system_of_bounds() -> None:
+    others = [f"a{number}" for number in range(12)]  # each allows five relations: 5^12 choices
+    query = ps.query(
+        f"FROM s ORDER BY ts DEFINE {', '.join(f'{name} AS {name}' for name in others)}, c AS c "
+        f"PATTERN {' AND '.join(f'a0 intersects {name}' for name in others[1:])} "
+        f"AND NOT ({' AND '.join(f'c intersects {name}' for name in others)}) WITHIN 99 RETURN a0.ts"
+    )
+    columns = {name: [True, True, False, False] for name in others}
+    for c, wanted in (([False] * 4, [(3, 1)]), ([False, True, False, False], [])):
+        events = pl.DataFrame({"ts": range(1, 5), "c": c, **columns})
+        program = Program.over(bind(query, events.schema).compiled.program)
+        pairs = [program.absent_pairs[number] for number in range(len(others))]
+        assert all(pair.part_end - pair.part == 1 for pair in pairs)
+        assert query.run(events).rows() == wanted
