@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import polars as pl
 import pytest
@@ -154,3 +155,19 @@ def test_what_one_group_says_of_many_open_intervals_is_one_system_of_bounds() ->
         pairs = [program.absent_pairs[number] for number in range(len(others))]
         assert all(pair.part_end - pair.part == 1 for pair in pairs)
         assert query.run(events).rows() == wanted
+
+
+def test_an_absence_may_be_waited_for_for_decades() -> None:
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c after a AND c.ts - a.te <= 9000 days) WITHIN 12000 days RETURN a.ts"
+    )
+    days = [date(1980, 1, 1), date(1980, 1, 2), date(2005, 1, 1)]
+    never = [False] * 3
+    events = pl.DataFrame({"ts": days, "a": [True, False, False], "c": never})
+    assert query.run(events).rows() == [(date(2004, 8, 23), date(1980, 1, 1))]
+    windows = ps.query(str(query).replace("NOT (c after a AND c.ts - a.te", "(c.ts - a.te"))
+    late = ps.query(str(windows).replace("WITHIN 12000 d", "WITHIN 9 d OF c"))
+    came = events.with_columns(c=pl.Series([False, False, True]))
+    assert late.run(came).is_empty()
+    assert late.run(came.with_columns(ts=pl.Series([*days[:2], date(2004, 1, 1)]))).height == 1
