@@ -11,7 +11,8 @@ import pytest
 import piestream as ps
 from piestream.engine.stream import Stream
 from piestream.errors import LateEventError, StateError
-from piestream.joins.records import Program
+from piestream.joins.partition import Partition
+from piestream.joins.records import Program, RingHeader
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, disagreements, many_absences
 
@@ -131,6 +132,22 @@ def test_a_stored_state_is_gone_through() -> None:
     partitions.rows[0, partitions._awaited] -= 1
     with pytest.raises(StateError, match="damaged"):
         ALONE.open(state=session.snapshot())
+
+
+def test_a_stored_match_is_due_later_than_the_last_event() -> None:
+    for due, is_sound in ((13, True), (4, True), (3, False), (-(2**63), False)):
+        session = ALONE.open()
+        session.push(RUN)
+        detector = session._stream.detector
+        partitions = detector.partitions
+        rings = partitions.rows[0, partitions._rings + Partition.offset("rings") :]
+        detector.pool[rings[RingHeader.offset("base")]] = due
+        partitions.rows[0, partitions._awaited] = due
+        if is_sound:
+            ALONE.open(state=session.snapshot())
+            continue
+        with pytest.raises(StateError, match="damaged"):
+            ALONE.open(state=session.snapshot())
 
 
 def test_a_push_that_fails_leaves_what_is_waited_for() -> None:
