@@ -23,6 +23,7 @@ __all__ = [
     "EndpointOrder",
     "Relation",
     "compare",
+    "convex_parts",
     "intersect",
     "inverse",
     "names",
@@ -204,6 +205,41 @@ SETS: dict[str, Relation] = {
     "precedes": relations_ordered(te_ts=-1) | relations_ordered(te_ts=0),
     "succeeds": relations_ordered(ts_te=1) | relations_ordered(ts_te=0),
 }
+
+
+@cache
+def convex_parts(relations: Relation) -> tuple[Relation, ...]:
+    """Some of Allen's relations in few sets, each of which leaves out none between those that it has.
+
+    So a set is what a range of signs of each comparison allows, and can be said by inequalities alone.
+
+    >>> [names(part) for part in convex_parts(SETS["intersects"] | Relation.AFTER)]  # not met-by
+    [('overlaps', 'finished-by', 'contains', 'starts', 'equals', 'started-by', 'during', 'finishes', 'overlapped-by'), ('after',)]
+    """
+    parts: list[Relation] = []
+    rest = [relation for relation in ALLEN if relation & relations]
+    while rest:
+        part = rest[0]
+        for relation in rest[1:]:
+            larger = _between(part | relation)
+            if not larger & ~relations:
+                part = larger
+        parts.append(part)
+        rest = [relation for relation in rest if not relation & part]
+    return tuple(parts)
+
+
+def _between(relations: Relation) -> Relation:
+    """The relations of which no comparison is lower, or higher, than in all of these."""
+    orders = [order for relation, order in ENDPOINT_ORDER.items() if relation & relations]
+    ranges = [(min(signs), max(signs)) for signs in zip(*orders, strict=True)]
+    return Relation(
+        sum(
+            relation
+            for relation, order in ENDPOINT_ORDER.items()
+            if all(low <= sign <= high for sign, (low, high) in zip(order, ranges, strict=True))
+        )
+    )
 
 
 def intersect(left: Relation, right: Relation) -> Relation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import polars as pl
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import piestream as ps
 from piestream.engine.stream import Stream
 from piestream.errors import LateEventError, StateError
+from piestream.joins.partition import Partition
+from piestream.joins.records import Program, RingHeader
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, disagreements, many_absences
 
@@ -131,9 +134,57 @@ def test_a_stored_state_is_gone_through() -> None:
         ALONE.open(state=session.snapshot())
 
 
+def test_a_stored_match_is_due_later_than_the_last_event() -> None:
+    for due, is_sound in ((13, True), (4, True), (3, False), (-(2**63), False)):
+        session = ALONE.open()
+        session.push(RUN)
+        detector = session._stream.detector
+        partitions = detector.partitions
+        rings = partitions.rows[0, partitions._rings + Partition.offset("rings") :]
+        detector.pool[rings[RingHeader.offset("base")]] = due
+        partitions.rows[0, partitions._awaited] = due
+        if is_sound:
+            ALONE.open(state=session.snapshot())
+            continue
+        with pytest.raises(StateError, match="damaged"):
+            ALONE.open(state=session.snapshot())
+
+
 def test_a_push_that_fails_leaves_what_is_waited_for() -> None:
     session = ALONE.open()
     session.push(RUN)
     with pytest.raises(LateEventError):
         session.push(_events(("x", 2, True, True)))
     assert session.advance(14).rows() == [("x", 13, 1)]
+
+
+def test_what_one_group_says_of_many_open_intervals_is_one_system_of_bounds() -> None:
+    others = [f"a{number}" for number in range(12)]  # each allows five relations: 5^12 choices
+    query = ps.query(
+        f"FROM s ORDER BY ts DEFINE {', '.join(f'{name} AS {name}' for name in others)}, c AS c "
+        f"PATTERN {' AND '.join(f'a0 intersects {name}' for name in others[1:])} "
+        f"AND NOT ({' AND '.join(f'c intersects {name}' for name in others)}) WITHIN 99 RETURN a0.ts"
+    )
+    columns = {name: [True, True, False, False] for name in others}
+    for c, wanted in (([False] * 4, [(3, 1)]), ([False, True, False, False], [])):
+        events = pl.DataFrame({"ts": range(1, 5), "c": c, **columns})
+        program = Program.over(bind(query, events.schema).compiled.program)
+        pairs = [program.absent_pairs[number] for number in range(len(others))]
+        assert all(pair.part_end - pair.part == 1 for pair in pairs)
+        assert query.run(events).rows() == wanted
+
+
+def test_an_absence_may_be_waited_for_for_decades() -> None:
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c after a AND c.ts - a.te <= 9000 days) WITHIN 12000 days RETURN a.ts"
+    )
+    days = [date(1980, 1, 1), date(1980, 1, 2), date(2005, 1, 1)]
+    never = [False] * 3
+    events = pl.DataFrame({"ts": days, "a": [True, False, False], "c": never})
+    assert query.run(events).rows() == [(date(2004, 8, 23), date(1980, 1, 1))]
+    windows = ps.query(str(query).replace("NOT (c after a AND c.ts - a.te", "(c.ts - a.te"))
+    late = ps.query(str(windows).replace("WITHIN 12000 d", "WITHIN 9 d OF c"))
+    came = events.with_columns(c=pl.Series([False, False, True]))
+    assert late.run(came).is_empty()
+    assert late.run(came.with_columns(ts=pl.Series([*days[:2], date(2004, 1, 1)]))).height == 1

@@ -29,9 +29,10 @@ End = tuple[str, str]
 
 # A bound is one number: twice the amount, less one if it may not be reached. No bound is _NONE.
 _Bounds = NDArray[np.int64]
-_NONE = 1 << 61
+_NONE = (1 << 62) - 2
 #: Bounds beyond are taken for none, and those below its negative for that: neither makes one tighter.
-_MOST = 1 << 57
+#: (None less this is more than this, and the sum of two is a number of 64 bits.)
+_MOST = (1 << 61) - 2
 
 
 @dataclass(frozen=True, slots=True)

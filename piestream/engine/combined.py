@@ -132,7 +132,7 @@ class CombinedStream(Stream):
         }
         if seen is None:
             latest = (_latest_time(rows) for rows in given.values())
-            seen = max(self.latest, self._latest_inside(frames), *latest)
+            seen = max(self.reached, self._latest_inside(frames), *latest)
         with self.changes:
             first = intervals.next_number
             try:
@@ -186,7 +186,7 @@ class CombinedStream(Stream):
 
     def _latest_of(self, frames: Frames) -> int:
         """The largest instant in rows of inputs."""
-        seen = max(self.latest, self._latest_inside(frames))
+        seen = max(self.reached, self._latest_inside(frames))
         for number, part in enumerate(self.binding.parts):
             if part.source.is_input and part.key in frames:
                 seen = max(seen, _latest_time(self._union.of_stream(number, frames[part.key])))
@@ -212,13 +212,19 @@ class CombinedStream(Stream):
         for stream in self.inner.values():
             stream.observe_time(time)
 
+    def observe_watermark(self, time: int) -> None:
+        """All rows before ``time`` have come: the next call counts on it."""
+        super().observe_watermark(time)
+        for stream in self.inner.values():
+            stream.observe_watermark(time)
+
     def advance(self, time: int) -> pl.DataFrame:
         """All rows before ``time`` have come: process what waited for that."""
         if self.lateness is None:
             raise ValueError("a bounded input has no clock to advance")
         with self.changes, self._unchanged_on_error():
-            self._buffer.observe_watermark(time)
-            return self.process_inputs({}, self._buffer.latest)
+            self.observe_watermark(time)
+            return self.process_inputs({}, self.reached)
 
     def last_portions(
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
@@ -238,9 +244,9 @@ class CombinedStream(Stream):
             if self._buffer:
                 inner = [self._buffer.drain(), *inner]
             rows = _all_of(inner, self._union.schema)
-            yield self._detect_until(rows, self.latest)
+            yield self._detect_until(rows, self.reached)
             if self._buffer.latest != INT64_MIN and not self._whole:
-                yield self._advance_watermark(self._buffer.latest)
+                yield self._advance_watermark(self.reached)
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
@@ -506,10 +512,10 @@ def _latest(stream: Stream, frames: Frames) -> int:
         return stream._latest_of(frames)
     frame = frames.get(input_key(stream.binding.query.streams[0]))
     if frame is None or not len(frame):
-        return stream.latest
+        return stream.reached
     times = stream.project(frame)[TIME]
     stream.check_times(times)
-    return max(stream.latest, int(times.max()))  # type: ignore[arg-type]
+    return max(stream.reached, int(times.max()))  # type: ignore[arg-type]
 
 
 def inner_results(stream: Stream, frames: Frames, seen: int, unordered: bool) -> pl.DataFrame:
@@ -527,6 +533,6 @@ def inner_results(stream: Stream, frames: Frames, seen: int, unordered: bool) ->
         stream.observe_time(seen)  # it has got there in other streams
         return pl.concat([found, stream.process(nothing)])
     rows = stream.project(nothing if frame is None else frame)
-    found = stream.process_unordered(rows, stream.latest)
+    found = stream.process_unordered(rows, stream.reached)
     stream.observe_time(seen)
     return pl.concat([found, stream.process(nothing)])

@@ -38,7 +38,8 @@ class ReorderBuffer(Copied):
         self.on_late = on_late
         self.is_unordered = False  # whether rows come by `release_unordered`
         self.rows: pl.DataFrame | None = None
-        self.latest = INT64_MIN  # the largest time seen
+        self.latest = INT64_MIN  # the largest time seen, or later: it says what the watermark is
+        self.seen = INT64_MIN  # the largest time seen
         self.dropped = 0  # late rows that were left out
 
     def __len__(self) -> int:
@@ -49,6 +50,11 @@ class ReorderBuffer(Copied):
         """Events before this time are late."""
         assert self.lateness is not None
         return max(self.latest - self.lateness, INT64_MIN)
+
+    @property
+    def reached(self) -> int:
+        """The time that is known to have come: no event before the watermark will."""
+        return self.latest if self.lateness is None else max(self.seen, self.watermark)
 
     @property
     def next_release(self) -> int | None:
@@ -68,11 +74,12 @@ class ReorderBuffer(Copied):
     def observe_time(self, time: int) -> None:
         """The stream has got to this time, whether or not an event of that time comes here."""
         self.latest = max(self.latest, time)
+        self.seen = max(self.seen, time)
 
     def observe_watermark(self, time: int) -> None:
-        """All events before this time have come."""
+        """All events before this time have come, though nothing later need have been seen."""
         assert self.lateness is not None
-        self.observe_time(min(time + self.lateness, INT64_MAX - 1))
+        self.latest = max(self.latest, min(time + self.lateness, INT64_MAX - 1))
 
     def release(self, rows: pl.DataFrame, last_instants: LastInstants) -> pl.DataFrame:
         """Add rows in the order in which they came; gives all that need not wait any longer."""

@@ -32,7 +32,8 @@ class StreamState:
     ties: Ties
     lateness: int | None
     on_late: OnLate
-    latest: int
+    latest: int  # says what the watermark is
+    seen: int  # the largest time seen
     compacted_at: int
     since_compaction: int
     counts: Statistics

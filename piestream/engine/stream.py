@@ -241,12 +241,16 @@ class Stream:
         """Elsewhere the stream has got to this time: the next call counts on it."""
         self._buffer.observe_time(time)
 
+    def observe_watermark(self, time: int) -> None:
+        """All events before ``time`` have come: the next call counts on it."""
+        self._buffer.observe_watermark(time)
+
     def advance(self, time: int) -> pl.DataFrame:
         """All events before ``time`` have come: process what waited for that."""
         if self.lateness is None:
             raise ValueError("a bounded input has no clock to advance")
         with self.changes, self._unchanged_on_error():
-            self._buffer.observe_watermark(time)
+            self.observe_watermark(time)
             return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
 
     def finish(self, at_end: AtEnd | None = None) -> pl.DataFrame:
@@ -265,7 +269,7 @@ class Stream:
             if self._buffer:
                 yield from self._detect(self._buffer.drain(), last=True, most_rows=most_rows)
             if self._buffer.latest != INT64_MIN:
-                yield self._advance_watermark(self._buffer.latest)
+                yield self._advance_watermark(self.reached)
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
@@ -305,8 +309,13 @@ class Stream:
 
     @property
     def latest(self) -> int:
-        """The largest time seen; before all times if there was none."""
+        """The largest time seen, or what says the same of the watermark; before all times if there was none."""
         return self._buffer.latest
+
+    @property
+    def reached(self) -> int:
+        """The largest time that is known to have come."""
+        return self._buffer.reached
 
     @property
     def next_deadline(self) -> int | None:
@@ -428,6 +437,7 @@ class Stream:
             lateness=self.lateness,
             on_late=self.on_late,
             latest=self._buffer.latest,
+            seen=self._buffer.seen,
             compacted_at=self._compacted_at,
             since_compaction=self._since_compaction,
             counts=replace(self._counts, late=self._buffer.dropped),
@@ -452,6 +462,7 @@ class Stream:
         if len(stream._partitions.number_of) != stream.detector.n_partitions:
             raise damaged("two partitions have one key")
         stream._buffer.latest = state.latest
+        stream._buffer.seen = state.seen
         stream._buffer.rows = state.buffered
         stream._buffer.dropped = state.counts.late
         stream._counts = replace(state.counts)
@@ -473,11 +484,11 @@ class Stream:
     def _unchanged_on_error(self) -> Iterator[None]:
         """Rows that are refused leave no trace."""
         buffer = self._buffer
-        before = (buffer.rows, buffer.latest, buffer.dropped, replace(self._counts))
+        before = (buffer.rows, buffer.latest, buffer.seen, buffer.dropped, replace(self._counts))
         try:
             yield
         except ValueError:
-            buffer.rows, buffer.latest, buffer.dropped, self._counts = before
+            buffer.rows, buffer.latest, buffer.seen, buffer.dropped, self._counts = before
             raise
 
     def _ordered(self, rows: pl.DataFrame, last: bool) -> tuple[pl.DataFrame, Words, Words]:

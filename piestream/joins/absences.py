@@ -41,7 +41,6 @@ __all__ = ["is_due", "n_awaited", "room_to_await", "settle"]
 _RELATIONS = int(sum(ALLEN))
 _BEFORE = int(Relation.BEFORE)
 _AFTER = int(Relation.AFTER)
-_APART = int(Relation.BEFORE | Relation.AFTER)
 #: How far ends of a closed input lie behind where they are shown, at most.
 _CLOSING = 2
 
@@ -91,14 +90,6 @@ class _Judged(Record):
             future.place_other(number, slot.start, slot.end, self.is_shown(slot.end))
         return future
 
-    @method
-    def allowed(self, absence: Absence, number: int) -> int:
-        """The relations of the absent symbol's intervals to one of the match."""
-        pair = self.pair(absence, number)
-        if absence.same >> pair.symbol & 1 and not self.partition.program.rows >> pair.symbol & 1:
-            return pair.allowed & _APART  # runs of one predicate
-        return pair.allowed
-
 
 @kernel
 def _begin(judged: _Judged, absence: Absence, future: Future) -> None:
@@ -147,21 +138,20 @@ def _possible_until(judged: _Judged, absence: Absence, start: int, end: int) -> 
     Of one that is not there neither endpoint is known.
     """
     n = absence.pair_end - absence.pair
+    parts = judged.partition.program.absent_parts
     future = judged.future_with(absence, start, end)
     options_array = np.zeros(2 * n, np.int64)
     options = pointer(options_array)
     chosen = at_word(options, n)
     latest = INT64_MIN
     for number in range(n):
-        allowed = judged.allowed(absence, number)
-        for relation in range(N_RELATIONS):
-            if not allowed >> relation & 1:
-                continue
+        pair = judged.pair(absence, number)
+        for part in range(pair.part, pair.part_end):
             _begin(judged, absence, future)
-            future.relate(number, relation)
+            future.relate(number, parts[part])
             _add_distances(judged, absence, future, number)
             if future.is_possible():
-                options[number] |= 1 << relation
+                options[number] |= 1 << (part - pair.part)
                 if n == 1:
                     latest = max(latest, future.latest())
         if not options[number]:
@@ -169,10 +159,11 @@ def _possible_until(judged: _Judged, absence: Absence, start: int, end: int) -> 
         chosen[number] = options[number]
     if n == 1:
         return latest
-    while True:  # each choice of a relation to each of the match
+    while True:  # each choice of a part of what is allowed to each of the match: they are few
         _begin(judged, absence, future)
         for number in range(n):
-            future.relate(number, trailing_zeros(chosen[number]))
+            part = judged.pair(absence, number).part + trailing_zeros(chosen[number])
+            future.relate(number, parts[part])
             _add_distances(judged, absence, future, number)
         if future.is_possible():
             latest = max(latest, future.latest())
@@ -205,11 +196,11 @@ def _is_certain(judged: _Judged, absence: Absence, slot_id: int) -> bool:
             return False
     for number in range(absence.pair_end - absence.pair):
         pair = judged.pair(absence, number)
-        excluded = _RELATIONS & ~judged.allowed(absence, number)
+        excluded = _RELATIONS & ~pair.allowed
         for relation in range(N_RELATIONS):
             if excluded >> relation & 1:
                 _begin(judged, absence, future)
-                future.relate(number, relation)
+                future.relate(number, 1 << relation)
                 if future.is_possible():
                     return False
         for distance in range(pair.distance, pair.distance_end):

@@ -9,10 +9,13 @@ the last solution has gone, if no event comes.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, OPEN
-from piestream.compiled.primitives import at_word
+from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import plus
 from piestream.relations import ENDPOINT_ORDER
@@ -26,6 +29,8 @@ for _relation, _order in ENDPOINT_ORDER.items():
     _SIGNS[:, int(_relation).bit_length() - 1] = _order
 #: How the start (or end) of the absent one compares with the start (or end) of the other, in each.
 _TS_TS, _TS_TE, _TE_TS, _TE_TE = (np.ascontiguousarray(row) for row in _SIGNS)
+
+_Signs = Annotated[NDArray[np.int64], "read-only"]
 
 #: No difference of times counts that is longer.
 _FAR = 1 << 60
@@ -50,6 +55,19 @@ def future_words(n_others: int) -> int:
     """The words that the bounds take where an absent interval is related to so many of a match."""
     variables = _ENDS + n_others
     return 2 * variables * variables + 3 * (FIRST_OF_MATCH + 2 * n_others) + 1
+
+
+@kernel
+def _range_of(signs: _Signs, relations: int) -> tuple[int, int]:
+    """The lowest and the highest sign of a comparison that some relations have."""
+    lowest = 1
+    highest = -1
+    while relations:
+        sign = signs[trailing_zeros(relations)]
+        lowest = min(lowest, sign)
+        highest = max(highest, sign)
+        relations &= relations - 1
+    return lowest, highest
 
 
 class Future(Record):
@@ -151,12 +169,15 @@ class Future(Record):
         self.limit(variable[since], variable[until], most, strictly)
 
     @method
-    def compare(self, one: int, other: int, sign: int) -> None:
-        """One endpoint is earlier than another (-1), at the same time (0), or later (1)."""
-        if sign <= 0:
-            self.differ(other, one, 0, sign < 0)
-        if sign >= 0:
-            self.differ(one, other, 0, sign > 0)
+    def compare(self, one: int, other: int, lowest: int, highest: int) -> None:
+        """One endpoint is earlier than another (-1), at the same time (0), or later (1).
+
+        All from the lowest to the highest of these are allowed.
+        """
+        if highest <= 0:
+            self.differ(other, one, 0, highest < 0)
+        if lowest >= 0:
+            self.differ(one, other, 0, lowest > 0)
 
     @method
     def begin(self, begins_known: bool) -> None:
@@ -177,13 +198,16 @@ class Future(Record):
         self.differ(1, 0, 0, True)
 
     @method
-    def relate(self, number: int, relation: int) -> None:
-        """The absent interval has a relation, by its number, to one of the match."""
+    def relate(self, number: int, relations: int) -> None:
+        """The absent interval has one of some relations, as flags, to one of the match.
+
+        They are all that inequalities allow which each of them fulfils (`relations.convex_parts`).
+        """
         start = FIRST_OF_MATCH + 2 * number
-        self.compare(0, start, _TS_TS[relation])
-        self.compare(0, start + 1, _TS_TE[relation])
-        self.compare(1, start, _TE_TS[relation])
-        self.compare(1, start + 1, _TE_TE[relation])
+        self.compare(0, start, *_range_of(_TS_TS, relations))
+        self.compare(0, start + 1, *_range_of(_TS_TE, relations))
+        self.compare(1, start, *_range_of(_TE_TS, relations))
+        self.compare(1, start + 1, *_range_of(_TE_TE, relations))
 
     @method
     def separate(self, since: int, until: int, length: int, is_upper: bool, strictly: bool) -> None:

@@ -366,6 +366,8 @@ class AbsentPair(Record):
 
     symbol: int  # of the match
     allowed: int  # relations of the absent one to it
+    part: int  # first of its entries in `absent_parts`
+    part_end: int
     distance: int  # first of its distances, in which side 0 is the absent one
     distance_end: int
 
@@ -516,6 +518,7 @@ class Program(Record):
     n_absences: int
     absences: Table[Absence]
     absent_pairs: Table[AbsentPair]
+    absent_parts: WordTable  # of what a pair allows: relations that inequalities tell from others
     absences_at: int  # the partition's words of Awaited, or NONE
     awaited_ring: int  # the first of the partition's two rings of matches awaited, or NONE
     awaited_width: int  # of an AwaitedMatch

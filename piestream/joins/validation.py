@@ -408,6 +408,8 @@ def _awaited_are_sound(partition: Partition) -> bool:
                 due = min(due, match.due)
             elif AwaitedMatch(ring.slot(above)).due > match.due:
                 return False
+            if match.due <= partition.last_time:  # then it has been judged
+                return False
             if match.open & ~program.judged or (match.open != 0) != (which != 0):
                 return False
             for s in range(program.n_symbols):

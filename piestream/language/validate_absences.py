@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from math import prod
 
 from piestream.language.absences import Absence
 from piestream.language.draft import AbsenceSpec
@@ -10,7 +11,10 @@ from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
-from piestream.relations import ANY, Relation, names
+from piestream.relations import ANY, Relation, convex_parts, names
+
+#: Choices of relations, of which each is judged by itself, that one NOT may leave.
+_MOST_CHOICES = 512
 
 __all__ = ["report_endless", "report_needless", "validated_absences"]
 
@@ -42,7 +46,11 @@ def validated_absences(validation: Validation) -> tuple[Absence, ...]:
                 f"{symbol} is absent in two NOTs",
                 "define a second symbol with the same predicate",
             )
-        elif _speak_of(validation, spec, symbol) and not _is_too_fine(validation, spec, symbol):
+        elif (
+            _speak_of(validation, spec, symbol)
+            and not _is_too_fine(validation, spec, symbol)
+            and not _leaves_too_many(validation, spec, symbol, constraints)
+        ):
             found[symbol] = Absence(symbol, constraints)
             if spec.span is not None:
                 draft.spans["absence", symbol] = spec.span
@@ -117,6 +125,21 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
     return len(validation.diagnostics) > before
+
+
+def _leaves_too_many(
+    validation: Validation, spec: AbsenceSpec, symbol: str, constraints: tuple[Constraint, ...]
+) -> bool:
+    """Whether a NOT leaves more choices of relations than can be judged; reports it."""
+    choices = prod(len(convex_parts(constraint.relations)) for constraint in constraints)
+    if choices > _MOST_CHOICES:
+        validation.report(
+            spec.span,
+            f"this NOT (…) leaves {choices} ways in which {symbol} may lie to the others, and at most "
+            f"{_MOST_CHOICES} can be judged",
+            f"relate {symbol} to fewer symbols, or by relations that are one range, as intersects or before",
+        )
+    return choices > _MOST_CHOICES
 
 
 def _report_beside(validation: Validation) -> None:

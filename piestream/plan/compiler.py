@@ -53,7 +53,7 @@ from piestream.plan.program import (
     counted_streams,
     write_join_orders,
 )
-from piestream.relations import Relation, inverse
+from piestream.relations import Relation, convex_parts, inverse
 
 #: The longest length a word can hold: without sign, and apart from NONE.
 _LONGEST = (1 << 64) - 2
@@ -188,6 +188,7 @@ class _Compiler:
         self.constraints: list[ConstraintWords] = []
         self.incidents: list[list[int]] = []
         self.distances: list[list[int]] = []
+        self.absent_parts: list[int] = []
         self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
         self.cell_words: dict[Cell, int] = {}
@@ -311,19 +312,26 @@ class _Compiler:
             self.query.absences, self.ticks.absent_distances, strict=True
         ):
             first, absent = len(pairs), self.numbers[absence.symbol]
+            same = [s for s in self.present if self._same_predicate(s, absent)]
             for spec, lengths in zip(absence.constraints, lengths_of, strict=True):
                 is_x = spec.x == absence.symbol
-                distance = len(self.distances)
+                other = self.numbers[spec.y if is_x else spec.x]
+                allowed = spec.relations if is_x else inverse(spec.relations)
+                if other in same and other not in self.rows:  # runs of one predicate
+                    allowed &= Relation.BEFORE | Relation.AFTER
+                part, distance = len(self.absent_parts), len(self.distances)
+                self.absent_parts += map(int, convex_parts(allowed))
                 self.distances += _distances(absence.symbol, spec.distances, lengths)
                 pairs.append(
                     records.AbsentPair.packed(
-                        symbol=self.numbers[spec.y if is_x else spec.x],
-                        allowed=int(spec.relations if is_x else inverse(spec.relations)),
+                        symbol=other,
+                        allowed=int(allowed),
+                        part=part,
+                        part_end=len(self.absent_parts),
                         distance=distance,
                         distance_end=len(self.distances),
                     )
                 )
-            same = [s for s in self.present if self._same_predicate(s, absent)]
             stream = self.query.streams[self.query.symbols[absent].stream]
             found.append(
                 records.Absence.packed(
@@ -792,6 +800,7 @@ class _Compiler:
             n_absences=len(absences),
             absences=absences,
             absent_pairs=absent_pairs,
+            absent_parts=self.absent_parts,
             absences_at=absences_at if absences else NONE,
             awaited_ring=self.n_rings - 2 if absences else NONE,
             awaited_width=records.AwaitedMatch.size + len(symbols),

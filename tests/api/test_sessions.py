@@ -264,3 +264,24 @@ def test_a_column_of_nulls_gets_its_type_from_a_later_frame() -> None:
     assert session.push(pl.DataFrame({"t": [2], "x": [5]}))["a_ts"].to_list() == [2]
     with pytest.raises(ps.SchemaError, match="column x has type String; it had Int64 before"):
         session.push(pl.DataFrame({"t": [3], "x": ["five"]}))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "MAX GAP 9 DEFINE a AS x > -1 PATTERN a WITHIN 99 EMIT ON COMPLETION",
+        "DEFINE a AS x > 1, c AS x < -1 PATTERN a AND NOT (c after a AND c.ts - a.ts <= 10) WITHIN 99",
+        "DEFINE quiet AS SILENCE LONGER THAN 9 PATTERN quiet WITHIN 99",
+        "WITH (FROM s MAX GAP 9 DEFINE g AS x > -1 PATTERN g WITHIN 99) AS inner "
+        "DEFINE a AS x > 1, i AS inner PATTERN a starts i WITHIN 99",
+    ],
+)
+def test_closing_takes_time_no_further_than_it_is_known_to_have_come(rest: str) -> None:
+    query = ps.query(f"FROM s ORDER BY t PARTITION BY k {rest}")
+    for until, rows in ((5, 0), (10, 0), (11, 1)):
+        session = query.open(lateness=20)
+        session.push([{"t": 0, "k": "u", "x": 5}, {"t": 1, "k": "u", "x": 0}])
+        session.advance(2)  # that something may come before 22 does not make it 22
+        session = query.open(state=session.snapshot())
+        session.push({"t": until, "k": "v", "x": 0})
+        assert len(session.close()) == rows

@@ -12,7 +12,9 @@ from piestream.relations import (
     ALLEN,
     ENDPOINT_ORDER,
     RELATIONS_BY_ORDER,
+    SETS,
     Relation,
+    convex_parts,
     inverse,
     relation_of,
     relations_ordered,
@@ -110,3 +112,26 @@ def test_precise_forms_count_as_the_wide_ones() -> None:
 def test_what_is_no_interval_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"y = \[4, 4\)"):
         relation_of(0, 1, 4, 4)
+
+
+def test_parts_of_relations_are_what_ranges_of_signs_allow() -> None:
+    rng = random.Random(7)
+    for _ in range(500):
+        relations = Relation(sum(r for r in ALLEN if rng.random() < rng.choice((0.3, 0.8))))
+        parts = convex_parts(relations)
+        assert Relation(sum({r for part in parts for r in ALLEN if r & part})) == relations
+        for part in parts:
+            orders = [ENDPOINT_ORDER[r] for r in ALLEN if r & part]
+            ranges = [range(min(signs), max(signs) + 1) for signs in zip(*orders, strict=True)]
+            between = {RELATIONS_BY_ORDER[_number(signs)] for signs in product(*ranges)}
+            assert Relation(sum(between)) == part
+
+
+def _number(signs: tuple[int, ...]) -> int:
+    return sum(3**place * (sign + 1) for place, sign in enumerate(reversed(signs)))
+
+
+def test_sets_that_have_a_name_are_few_parts() -> None:
+    assert {name: len(convex_parts(relations)) for name, relations in SETS.items()} == {
+        "intersects": 1, "disjoint": 2, "covers": 1, "inside": 1, "precedes": 1, "succeeds": 1,
+    }  # fmt: skip

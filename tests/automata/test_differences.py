@@ -148,3 +148,12 @@ def test_a_sum_too_large_for_a_bound_makes_nothing_impossible() -> None:
     least = found.most(("a", "ts"), ("d", "ts"))
     assert least is None or least[0] >= -3 * 800 * days
     assert close("ab", {}, [*bounds[:1], Bound(("a", "ts"), ("b", "ts"), -801 * days)]) is None
+
+
+def test_bounds_of_decades_in_nanoseconds_are_bounds() -> None:
+    decades = 30 * 365 * 24 * 3600 * 10**9
+    found = close("ab", {}, [Bound(("b", "ts"), ("a", "te"), decades)])
+    assert found is not None
+    assert found.most(("b", "ts"), ("a", "te")) == (decades, False)
+    assert found.most(("a", "te"), ("b", "ts")) is None
+    assert found.most(("b", "te"), ("a", "ts")) is None
