@@ -497,6 +497,23 @@ def test_of_several_archives_nothing_is_read_where_the_rarest_symbol_is_on_no_ro
     assert all(not len(one) for one in rows_of_inputs(query, given, FileOptions()).values())
 
 
+def test_of_several_archives_runs_are_bridged_to_those_before_what_is_read(tmp_path: Path) -> None:
+    ts = pl.int_range(60, eager=True).alias("ts")
+    frames = {
+        "one": pl.DataFrame([ts, (ts.is_between(0, 10) | ts.is_between(14, 17)).alias("x")]),
+        "two": pl.DataFrame([ts, ts.is_in([15, 16, 30]).alias("y")]),
+    }
+    given = {name: _lake(tmp_path / name, rows, None, page_rows=1) for name, rows in frames.items()}
+    for bridge, count in ((3, 0), (2, 1)):
+        query = ps.query(
+            f"FROM one ORDER BY ts WITH two ORDER BY ts DEFINE a AS one.x BRIDGING {bridge}, "
+            "b AS two.y PATTERN a contains b WITHIN 3"
+        )
+        assert len(rows_of_inputs(query, given, FileOptions())["one"]) < 60
+        assert len(query.run(frames)) == count
+        _same(query.run(given), query.run(frames))
+
+
 def test_intervals_of_an_archive_are_read_where_they_start_or_end_beside_a_match(
     tmp_path: Path,
 ) -> None:
