@@ -67,7 +67,7 @@ class ArchivedRows:
         self.binding = binding
         self.keys = partition_columns(self.projection)
         #: The generation that was listed last, and its files.
-        self._listed: tuple[int, dict[str, tuple[int, int]]] = (-1, {})
+        self._listed: tuple[int, dict[str, tuple[int, ...]]] = (-1, {})
         #: How many rows have been read so far.
         self.n_read = 0
 
@@ -114,12 +114,15 @@ class ArchivedRows:
         """Whether the archive has no rows, and perhaps no columns yet."""
         return self.archive.time is not None and not self.archive.rows
 
-    def generation(self) -> dict[str, tuple[int, int]]:
-        """The files that there are now, each with the times of its first and last row."""
+    def generation(self) -> dict[str, tuple[int, ...]]:
+        """The files that there are now, each with the times of its first and last row.
+
+        Of files that may be overwritten what tells them from others stands behind these.
+        """
         self.archive.refresh()
         return self._again(self._files_listed)
 
-    def _files_listed(self) -> dict[str, tuple[int, int]]:
+    def _files_listed(self) -> dict[str, tuple[int, ...]]:
         if self.is_empty:
             return {}
         if self.archive.time is not None and self.archive.generation == self._listed[0]:
@@ -127,11 +130,13 @@ class ArchivedRows:
         firsts, lasts = self._times
         files = self._pages.files
         names = [str(path) for path in self._pages.paths]
-        found: dict[str, tuple[int, int]] = {}
+        found: dict[str, tuple[int, ...]] = {}
+        identities = self._pages.identities or ((),) * len(names)
         for number, name in enumerate(names):
             own = files == number
             if own.any():
-                found[name] = (int(firsts[own].min()), int(lasts[own].max()))
+                times = int(firsts[own].min()), int(lasts[own].max())
+                found[name] = (*times, *identities[number])
         self._listed = self.archive.generation, found
         return found
 

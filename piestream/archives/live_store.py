@@ -50,7 +50,7 @@ class RowStore:
         self.own = pl.DataFrame(schema=held_schema(projection))
         #: What has been appended to the session and not been put in order yet.
         self._new: list[pl.DataFrame] = []
-        self._files: dict[str, tuple[int, int]] = {}
+        self._files: dict[str, tuple[int, ...]] = {}
         #: Another number with each change of the archive that is not one by rows of the session.
         self.version = 0
         self._until = INT64_MIN
@@ -130,7 +130,7 @@ class RowStore:
             return
         self._put_in_order()
         new = {name for name in files if name not in self._files}
-        removed = any(name not in files for name in self._files)
+        removed = any(files.get(name) != known for name, known in self._files.items())
         self._files = files
         if removed or self._has_others(new):
             self.version += 1

@@ -140,16 +140,17 @@ class Pages:
             for pages, columns in parts
             for first, last in stretches(pages, self.files, gap)
         ]
-        frames = _collected(
-            [
-                self._scan_of(int(self.files[first]))
-                .select(columns_named(columns))
-                .slice(int(self.firsts[first]), int(self.rows[first : last + 1].sum()))
-                for first, last, _, columns in found
-            ]
-        )
-        for first, *_ in found:
-            self._check(int(self.files[first]))
+        scans = [
+            self._scan_of(int(self.files[first]))
+            .select(columns_named(columns))
+            .slice(int(self.firsts[first]), int(self.rows[first : last + 1].sum()))
+            for first, last, _, columns in found
+        ]
+        try:
+            frames = _collected(scans)
+        finally:  # what cannot be read may be of another file, too
+            for first, *_ in found:
+                self._check(int(self.files[first]))
         return [
             self._wanted_only(frame, pages[(pages >= first) & (pages <= last)], first, last)
             for frame, (first, last, pages, _) in zip(frames, found, strict=True)

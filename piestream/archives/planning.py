@@ -62,8 +62,8 @@ class ArchivePlan:
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
         self.decoder = Decoder(self.pages, self.binding, found)
-        if options.at_end == "close":
-            self.decoder.quiet.decode_all()
+        if options.at_end == "close" or options.ties != "error":
+            self.decoder.quiet.decode_all()  # the last row of a partition, or which of two rows counts
         holds = sorted(self._needed_pages(found), key=np.count_nonzero)
         if not holds:
             return

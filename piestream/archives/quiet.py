@@ -101,7 +101,7 @@ class QuietPages:
         return rows[np.arange(len(rows)).reshape(self.rows_each, -1).T.reshape(-1)]
 
     def decode_all(self) -> None:
-        """Decode all pages: the last row of a partition counts, too."""
+        """Decode all pages: more of them counts than where they begin and their extremes."""
         self.is_quiet = self.waits = self.nothing
 
     def settle(self, waiting: Words, is_unchanged: Flags) -> None:
@@ -177,6 +177,7 @@ class QuietPages:
                 return self.nothing
             low = pages.table[LOWEST + key]
             found[1:] &= (low == low.shift()).fill_null(False).to_numpy()[1:]
+            found[1:] &= self._has_one_key(key)[:-1]  # else its last row may be of another one
         return found
 
     def _same_as_before(self) -> Flags:

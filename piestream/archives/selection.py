@@ -247,7 +247,7 @@ class Selection:
             cells = self.rows[_CELL].to_numpy()
             cells = cells if order is None else cells[order]
             bounds = sorted({core.cells for core in cores})
-            lows, highs = np.array(bounds, np.int64).T
+            lows, highs = np.array(bounds, np.int64).reshape(-1, 2).T
             groups = np.searchsorted(lows, np.array([core.cells[0] for core in cores]))
             row_groups = np.searchsorted(lows, cells, "right") - 1
             row_groups[highs[row_groups] < cells] = -1

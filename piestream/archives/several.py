@@ -299,19 +299,20 @@ def _rows(part: _Part, allowed: _Allowed, window: int, options: RunOptions) -> p
     reserved = any(name.startswith(RESERVED) for name in binding.columns)
     if pages.n_rows < costs.LEAST_ROWS or binding.past or reserved:
         return None
+    ticks = query_ticks(binding.query, binding.time)
     own_window = -(-window // part.ticks)
+    reach = Reach(own_window, 1, 0, ticks.max_gap, False).with_bridges(ticks)
     cells = allowed.cells(pages, part.key_column)
     cores = []
     for cell, own in ((None, allowed.spans),) if cells is None else cells[1].items():
-        spans = own.bridged(window + 2 * part.ticks)
+        spans = own.bridged(min((reach.window + 2) * part.ticks, INT64_MAX))
         firsts, lasts = spans.firsts // part.ticks, -(-spans.lasts // part.ticks)
         both = (NULL_CELL, INT64_MAX) if cell is None else (cell, cell)
+        starts = later(firsts, -reach.window)
         cores += [
             Core(both, int(first), int(last), int(start))
-            for first, last, start in zip(firsts, lasts, later(firsts, -own_window), strict=True)
+            for first, last, start in zip(firsts, lasts, starts, strict=True)
         ]
-    ticks = query_ticks(binding.query, binding.time)
-    reach = Reach(own_window, 1, 0, ticks.max_gap, False).with_bridges(ticks)
     decoder = Decoder(pages, binding, part.verdicts, keeps_rows=True)
     selection = Selection(decoder, None if cells is None else cells[0], reach)
     wanted = selection.wanted(*cores)

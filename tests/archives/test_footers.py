@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs
+from piestream.archives import costs, pages
 from piestream.archives.footers import Footers, OverwrittenError
 
 _QUERY = ps.query("FROM s ORDER BY ts DEFINE a AS x > 6 PATTERN a WITHIN 9")
@@ -44,10 +45,30 @@ def test_a_file_that_is_overwritten_in_its_place_is_read_as_it_is(
 def test_pages_of_a_file_that_is_overwritten_are_no_longer_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     _overwrite(path, _rows(7.0))
-    pages = ps.archive(tmp_path).pages
+    known = ps.archive(tmp_path).pages
     _overwrite(path, _rows(1.0))
     with pytest.raises(OverwrittenError, match="has been overwritten"):
-        pages.read(pages.files, ["x"])
+        known.read(known.files, ["x"])
+
+
+def test_a_file_that_is_overwritten_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    path = tmp_path / "rows.parquet"
+    _overwrite(path, _rows(7.0))
+    lake = ps.archive(tmp_path)
+    assert len(_QUERY.run(lake)) == 1
+    collected, others = pages._collected, [_rows(1.0)[:60]]
+
+    def late(scans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+        if others:
+            _overwrite(path, others.pop())
+        return collected(scans)
+
+    monkeypatch.setattr(pages, "_collected", late)
+    assert len(_QUERY.run(lake)) == 0
+    assert not others
 
 
 def test_an_archive_that_is_created_anew_has_files_of_its_own(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import piestream as ps
 from piestream.archives import cores, costs, planning
+from piestream.archives.reach import may_close
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
@@ -64,7 +65,19 @@ def _tiled(drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
                 changed = fixed if kind < 0.7 else {}
                 rows.append({**row, **changed, "ts": row["ts"] + offset})
         offset += length + drawn.clock.beats(rng.choice([0, 1, 5, 50, 500]))
-    return rows or [dict(row) for row in drawn.rows]
+    rows = rows or [dict(row) for row in drawn.rows]
+    return rows if drawn.ties == "error" else _twice(rows, drawn, rng)
+
+
+def _twice(rows: list[dict[str, Any]], drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
+    """With some rows behind which there is another one of the same partition and time."""
+    found = []
+    share = rng.choice([0.0, 0.1, 0.3])
+    for row in rows:
+        found.append(row)
+        if rng.random() < share:
+            found.append({**rng.choice(rows), **{name: row[name] for name in (*drawn.keys, "ts")}})
+    return found
 
 
 def _drawn(seed: int, rng: Random) -> Scenario:
@@ -123,13 +136,14 @@ def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) ->
 
 @pytest.mark.parametrize("start", range(2))
 def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
-    selected = less = undecoded = 0
+    selected = less = undecoded = closed = 0
     for seed in _SEEDS[start::2]:
         rng = Random(f"archive {seed}")
         drawn = _drawn(seed, rng)
         frame = _frame(drawn, _tiled(drawn, rng))
         query = parse(drawn.text())
-        at_end: Literal["open", "close"] = "close" if rng.random() < 0.2 else "open"
+        closes = rng.random() < (0.5 if may_close(query) else 0.1)
+        at_end: Literal["open", "close"] = "close" if closes else "open"
         try:
             expected = query.run(frame, ties=drawn.ties, at_end=at_end)
         except ps.TieError:
@@ -141,6 +155,7 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
             try:
                 work = ArchiveRun(query, source_of(lake), options)
                 selected += work.plan.cores is not None
+                closed += work.plan.cores is not None and at_end == "close"
                 found = query.run(lake, ties=drawn.ties, at_end=at_end)
                 if work.plan.cores is not None:
                     list(work.results())
@@ -156,3 +171,4 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
     assert selected > 0
     assert less > 0
     assert undecoded > 0
+    assert closed > 0

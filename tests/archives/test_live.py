@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,20 @@ def test_the_past_of_a_stream_is_read_where_the_query_says_it_is(lake: ps.Archiv
     found = session.push(_LIVE).rows() + session.close().rows()
     assert found == query.run({"trades": _LIVE}).rows()
     assert found == [("X", 8, 1, 8), ("X", 8, 5, 8)]
+
+
+@pytest.mark.parametrize("plan", ["live-first", "archive-first", "eager"])
+def test_a_file_that_is_overwritten_is_read_again(tmp_path: Path, plan: Any) -> None:
+    path = tmp_path / "trades" / "rows.parquet"
+    path.parent.mkdir()
+    _PAST.write_parquet(path)
+    session = _query(path.parent).open(plan=plan)
+    assert session.push(_LIVE[:1]).rows() == []
+    before = path.stat()
+    _ticks([3.0, 2.0, 5.0, 6.0]).write_parquet(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))  # clocks may be coarse
+    found = session.push(_LIVE[1:]).rows() + session.close().rows()
+    assert found == [("X", 8, 2, 8), ("X", 8, 5, 8)]
 
 
 def test_a_run_reads_only_the_pages_around_live_matches(

@@ -17,7 +17,7 @@ from piestream.archives import costs, run, statistics, store
 from piestream.archives.run import ArchiveRun
 from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import source_of
-from piestream.language.options import FileOptions
+from piestream.language.options import FileOptions, Ties
 
 _BRAKING = """
     FROM cars PARTITION BY car ORDER BY ts
@@ -269,6 +269,54 @@ def test_of_long_intervals_statistics_give_the_extremes(tmp_path: Path, key: str
         _same(other.run(lake), other.run(rows))
 
 
+@pytest.mark.parametrize("key", ["car", None])
+def test_an_interval_begins_on_its_page_though_another_partition_has_the_row_before(
+    tmp_path: Path, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    rows = pl.DataFrame(
+        {
+            "ts": range(12),
+            "car": [1, 1, 1, 2, *[1] * 8],
+            "fast": [False] * 3 + [True] * 5 + [False] * 4,
+            "heat": [5.0, 5.0, 5.0, 5.0, 7.0, 9.0, 6.0, 8.0, 1.0, 1.0, 1.0, 1.0],
+        }
+    )
+    lake = _lake(tmp_path, rows[:4], key, page_rows=4)
+    lake.append(rows[4:])
+    query = ps.query(
+        "FROM s PARTITION BY car ORDER BY ts DEFINE f AS fast, a AS NOT fast PATTERN f meets a "
+        "WITHIN 20 RETURN FIRST(f.heat) AS l"
+    )
+    assert len(query.run(rows)) == 1
+    _same(query.run(lake), query.run(rows))
+
+
+@pytest.mark.parametrize("ties", ["first", "last"])
+@pytest.mark.parametrize(
+    ("times", "begin"), [([3, 4, 5, 6], 4), ([4, 5, 5, 6], 3)], ids=["two pages", "one page"]
+)
+def test_rows_that_do_not_count_beside_others_of_their_time_count_on_no_page(
+    tmp_path: Path, ties: Ties, times: list[int], begin: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    rows = pl.DataFrame(
+        {
+            "ts": [0, 1, 2, 3, *times, 7, 8, 9, 10],
+            "fast": [begin <= number < 8 for number in range(12)],
+            "heat": [5.0, 5.0, 5.0, 5.0, 7.0, 2.0, 12.0, 8.0, 1.0, 1.0, 1.0, 1.0],
+        }
+    )
+    lake = _lake(tmp_path, rows, None, page_rows=4)
+    for values in ("f.ts", "FIRST(f.heat) AS l", "MIN(f.heat) AS l, MAX(f.heat) AS m"):
+        query = ps.query(
+            "FROM s ORDER BY ts DEFINE f AS fast, a AS NOT fast PATTERN f meets a WITHIN 20 "
+            f"RETURN {values}"
+        )
+        assert len(query.run(rows, ties=ties)) == 1
+        _same(query.run(lake, ties=ties), query.run(rows, ties=ties))
+
+
 def test_columns_are_decoded_where_something_depends_on_them(tmp_path: Path) -> None:
     rows = _rows(cars=1).with_columns(heat=pl.lit(1.5))
     lake = _lake(tmp_path, rows, None, page_rows=10)
@@ -436,6 +484,34 @@ def test_of_several_archives_only_the_keys_of_the_rarest_symbol_are_read(
     for chosen in rows_of_inputs(query, given, FileOptions()).values():
         assert chosen["car"].unique().to_list() == [7]
         assert len(chosen) < 40
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_of_several_archives_nothing_is_read_where_the_rarest_symbol_is_on_no_row(
+    tmp_path: Path, key: str | None
+) -> None:
+    rows = _rows().with_columns(level=pl.when(pl.col("braking")).then(pl.lit(0)).otherwise(5))
+    given = {name: _lake(tmp_path / name, rows, key) for name in ("one", "two")}
+    query = ps.query(_SEVERAL.replace("braking", "level = 3"))
+    assert len(query.run(given)) == 0
+    assert all(not len(one) for one in rows_of_inputs(query, given, FileOptions()).values())
+
+
+def test_of_several_archives_runs_are_bridged_to_those_before_what_is_read(tmp_path: Path) -> None:
+    ts = pl.int_range(60, eager=True).alias("ts")
+    frames = {
+        "one": pl.DataFrame([ts, (ts.is_between(0, 10) | ts.is_between(14, 17)).alias("x")]),
+        "two": pl.DataFrame([ts, ts.is_in([15, 16, 30]).alias("y")]),
+    }
+    given = {name: _lake(tmp_path / name, rows, None, page_rows=1) for name, rows in frames.items()}
+    for bridge, count in ((3, 0), (2, 1)):
+        query = ps.query(
+            f"FROM one ORDER BY ts WITH two ORDER BY ts DEFINE a AS one.x BRIDGING {bridge}, "
+            "b AS two.y PATTERN a contains b WITHIN 3"
+        )
+        assert len(rows_of_inputs(query, given, FileOptions())["one"]) < 60
+        assert len(query.run(frames)) == count
+        _same(query.run(given), query.run(frames))
 
 
 def test_intervals_of_an_archive_are_read_where_they_start_or_end_beside_a_match(
