@@ -52,6 +52,17 @@ def test_an_event_at_the_deadline_is_in_time() -> None:
     assert query.run(_at("x", 1, 7, 12)).rows() == [("x", 6, 1, None)]
 
 
+@pytest.mark.parametrize("length", [(1 << 63) - 1, 1 << 63, 1 << 70])
+def test_nothing_is_silent_for_longer_than_times_can_say(length: int) -> None:
+    text = f"FROM s ORDER BY ts DEFINE q AS SILENCE LONGER THAN {length} PATTERN q WITHIN {length}"
+    frame = pl.DataFrame({"ts": [1 << 62, (1 << 62) + 9], "a": [True, True]})
+    query = ps.query(text)
+    assert query.run(frame).is_empty()
+    session = query.open()
+    assert session.push(frame).is_empty()
+    assert session.advance((1 << 63) - 1).is_empty()
+
+
 def test_its_end_is_the_next_event_and_nothing_is_silent_before_the_first() -> None:
     query = ps.query(QUIET.format("EMIT ON BOTH "))
     found = query.run(pl.concat([_at("x", 1, 20, 22), _at("y", 19)]))
@@ -196,6 +207,11 @@ def test_what_no_silence_can_be_is_refused(defined: str, message: str) -> None:
         ("FROM s ORDER BY ts, seq DEFINE {} PATTERN q WITHIN 9", "events of one time"),
         ("FROM s ORDER BY ts, ROW DEFINE {} PATTERN q WITHIN 9", "events of one time"),
         ("FROM s ORDER BY ts DEFINE a AS x > 1, {} PATTERN a followed-by q WITHIN 9", "later than"),
+        (
+            "FROM s ORDER BY ts WITH t ORDER BY ts, seq DEFINE a AS t.x > 1, {} "
+            "PATTERN a intersects q WITHIN 9",
+            "events of one time",
+        ),
         ("FROM s FROM a TO b DEFINE {} PATTERN q WITHIN 9", "has intervals and no events"),
     ],
 )
