@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import polars as pl
 import pytest
@@ -243,6 +245,22 @@ def test_what_looks_into_rows_knows_of_silences() -> None:
     assert miss.text == "q was 26 long from 4 (LONGER THAN 40); with LONGER THAN 25 it matches"
     assert len(miss.query.run(rows)) == 1
     assert "hot" in str(query.timeline(rows, partition={"k": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shorter"), [(20, "19 s"), (2, "1999 ms"), (3_600, "59 min"), (0.25, "249 ms")]
+)
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+def test_a_shorter_silence_is_proposed_in_a_unit_to_read(
+    unit: Literal["ns", "us", "ms"], seconds: float, shorter: str
+) -> None:
+    query = ps.query("FROM s ORDER BY ts DEFINE q AS SILENCE LONGER THAN 2 h PATTERN q WITHIN 9 h")
+    start = datetime(2026, 1, 1)
+    times = pl.Series([start, start + timedelta(seconds=seconds)], dtype=pl.Datetime(unit))
+    rows = pl.DataFrame({"ts": times})
+    (miss,) = query.why_not(rows).near_misses
+    assert miss.text.endswith(f"with LONGER THAN {shorter} it matches")
+    assert len(miss.query.run(rows)) == 1
 
 
 def test_an_open_silence_ends_with_the_last_instant_of_its_partition_when_it_is_closed() -> None:
