@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import polars as pl
 import pytest
@@ -50,6 +52,17 @@ def test_an_event_at_the_deadline_is_in_time() -> None:
     query = ps.query(QUIET.format(""))
     assert query.run(_at("x", 1, 6, 11)).is_empty()
     assert query.run(_at("x", 1, 7, 12)).rows() == [("x", 6, 1, None)]
+
+
+@pytest.mark.parametrize("length", [(1 << 63) - 1, 1 << 63, 1 << 70])
+def test_nothing_is_silent_for_longer_than_times_can_say(length: int) -> None:
+    text = f"FROM s ORDER BY ts DEFINE q AS SILENCE LONGER THAN {length} PATTERN q WITHIN {length}"
+    frame = pl.DataFrame({"ts": [1 << 62, (1 << 62) + 9], "a": [True, True]})
+    query = ps.query(text)
+    assert query.run(frame).is_empty()
+    session = query.open()
+    assert session.push(frame).is_empty()
+    assert session.advance((1 << 63) - 1).is_empty()
 
 
 def test_its_end_is_the_next_event_and_nothing_is_silent_before_the_first() -> None:
@@ -196,6 +209,11 @@ def test_what_no_silence_can_be_is_refused(defined: str, message: str) -> None:
         ("FROM s ORDER BY ts, seq DEFINE {} PATTERN q WITHIN 9", "events of one time"),
         ("FROM s ORDER BY ts, ROW DEFINE {} PATTERN q WITHIN 9", "events of one time"),
         ("FROM s ORDER BY ts DEFINE a AS x > 1, {} PATTERN a followed-by q WITHIN 9", "later than"),
+        (
+            "FROM s ORDER BY ts WITH t ORDER BY ts, seq DEFINE a AS t.x > 1, {} "
+            "PATTERN a intersects q WITHIN 9",
+            "events of one time",
+        ),
         ("FROM s FROM a TO b DEFINE {} PATTERN q WITHIN 9", "has intervals and no events"),
     ],
 )
@@ -227,6 +245,22 @@ def test_what_looks_into_rows_knows_of_silences() -> None:
     assert miss.text == "q was 26 long from 4 (LONGER THAN 40); with LONGER THAN 25 it matches"
     assert len(miss.query.run(rows)) == 1
     assert "hot" in str(query.timeline(rows, partition={"k": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shorter"), [(20, "19 s"), (2, "1999 ms"), (3_600, "59 min"), (0.25, "249 ms")]
+)
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+def test_a_shorter_silence_is_proposed_in_a_unit_to_read(
+    unit: Literal["ns", "us", "ms"], seconds: float, shorter: str
+) -> None:
+    query = ps.query("FROM s ORDER BY ts DEFINE q AS SILENCE LONGER THAN 2 h PATTERN q WITHIN 9 h")
+    start = datetime(2026, 1, 1)
+    times = pl.Series([start, start + timedelta(seconds=seconds)], dtype=pl.Datetime(unit))
+    rows = pl.DataFrame({"ts": times})
+    (miss,) = query.why_not(rows).near_misses
+    assert miss.text.endswith(f"with LONGER THAN {shorter} it matches")
+    assert len(miss.query.run(rows)) == 1
 
 
 def test_an_open_silence_ends_with_the_last_instant_of_its_partition_when_it_is_closed() -> None:

@@ -20,7 +20,6 @@ from piestream.diagnosis.parts import (
     with_window,
     without_limits,
 )
-from piestream.diagnosis.rows import in_partition
 from piestream.diagnosis.target import OPEN, Target
 from piestream.expressions.columns import column_named
 from piestream.language.distances import Distance, distances_of, normalized
@@ -49,7 +48,6 @@ __all__ = [
     "limits",
     "pair_misses",
     "relations",
-    "silences",
     "wide",
     "windows",
     "with_relations",
@@ -267,34 +265,6 @@ def _other_bridge(
     )
     changed = with_symbol(target.rows.query, replace(symbol, bridging=new))
     return Proposal("bridging", changed, abs(ticks - bridge) / bridge, text)
-
-
-def silences(target: Target) -> Iterator[Proposal]:
-    """Times between two events that would be silences if shorter ones were."""
-    rows = target.rows
-    for number, source in enumerate(rows.query.streams):
-        symbols = [symbol.name for symbol in rows.query.symbols if symbol.stream == number]
-        if source.silence is None or not symbols:
-            continue
-        key, longest = rows.key_of(source.silence.of), rows.binding.parts[number].silence_ticks
-        assert key is not None
-        frame = rows.inputs[key]
-        mine = frame.filter(in_partition(frame.schema, rows.partition or {}))
-        times = mine[rows.time_columns[key][0]].to_physical().cast(pl.Int64).sort()
-        gaps = pl.DataFrame({"since": times, "gap": times.shift(-1) - times}).drop_nulls()
-        shorter = gaps.filter(pl.col("gap").is_between(2, longest)).sort("gap", descending=True)
-        nearest = shorter.unique("gap", keep="first", maintain_order=True)
-        for since, gap in nearest.head(_MOST_GAPS).iter_rows():
-            new = duration_of_ticks(gap - 1, rows.time)
-            streams = list(rows.query.streams)
-            streams[number] = replace(source, silence=replace(source.silence, longer_than=new))
-            text = (
-                f"{symbols[0]} was {cell_text(target.length(gap))} long from "
-                f"{cell_text(target.time(since))} (LONGER THAN {source.silence.longer_than}); "
-                f"with LONGER THAN {new} it matches"
-            )
-            changed = replace(rows.query, streams=tuple(streams))
-            yield Proposal("silence", changed, (longest - gap + 1) / longest, text)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from piestream.diagnosis.moved_endpoints import moved_endpoints
 from piestream.diagnosis.parts import pair, with_inner
 from piestream.diagnosis.row_changes import lengths, quantifiers, row_windows, skips
 from piestream.diagnosis.row_thresholds import row_thresholds
+from piestream.diagnosis.silences import silences
 from piestream.diagnosis.target import Target
 from piestream.diagnosis.thresholds import thresholds
 from piestream.language.model import Query
@@ -86,7 +87,7 @@ CONDITIONS = (
     ConditionKind("threshold", changes=thresholds),
     ConditionKind("duration", changes=changes.durations),
     ConditionKind("bridging", changes=changes.bridges),
-    ConditionKind("silence", changes=changes.silences),
+    ConditionKind("silence", changes=silences),
     ConditionKind("relation", decided=_pairs, changes=changes.relations),
     ConditionKind("distance", changes=changes.distances),
     ConditionKind("endpoint", changes=moved_endpoints),

@@ -142,7 +142,13 @@ def why_not(
         if name not in names:
             of = "symbols" if query.rows is None else "variables"
             hint = did_you_mean(name, names) or f"its {of} are {', '.join(names)}"
-            raise ValueError(f"near names {name}, which the query has not: {hint}")
+            missing = "which the query has not"
+            if name in {absence.symbol for absence in query.absences}:
+                missing, hint = (
+                    "which is absent from a match",
+                    f"its symbols are {', '.join(names)}",
+                )
+            raise ValueError(f"near names {name}, {missing}: {hint}")
     spans = {name: _ticks(rows, given, f"near[{name!r}]") for name, given in near.items()}
     first, last = (INT64_MIN, INT64_MAX) if between is None else _ticks(rows, between, "between")
     if query.rows is not None:

@@ -74,7 +74,7 @@ def validate_silence(validation: Validation, spec: SymbolSpec) -> None:
     if stream.is_ready_made:
         message = f"{spec.name} is a silence of {stream.name}, which has intervals and no events"
         validation.report_at(("predicate", spec.name), message, "name a stream of events behind OF")
-    elif stream.is_sequenced:
+    elif validation.draft.is_sequenced:
         message = "SILENCE cannot be combined yet with events of one time"
         hint = "leave what stands behind the time in ORDER BY out"
         validation.report_at(("predicate", spec.name), message, hint)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from piestream.compiled.constants import INT64_MAX
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import tick_length
 from piestream.language.model import Query
@@ -235,7 +236,8 @@ def _silence_ticks(query: Query, number: int, time: TimeColumn) -> int | None:
         return None
     symbols = [symbol.name for symbol in query.symbols if symbol.stream == number]
     where = ("silence", *symbols[:1])
-    return query.ticks(where, silence.longer_than, time.nanoseconds_per_tick, time.needs_units)
+    ticks = query.ticks(where, silence.longer_than, time.nanoseconds_per_tick, time.needs_units)
+    return min(ticks, INT64_MAX)  # longer than any silence is
 
 
 def _times(columns: InputColumns) -> tuple[TimeColumn, ...]:

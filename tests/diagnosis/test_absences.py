@@ -68,6 +68,13 @@ def test_what_is_not_decided_yet_is_said() -> None:
     assert miss.text.startswith("NOT (c after a AND c.ts - a.te <= 4) is not decided in time")
 
 
+def test_a_match_is_not_expected_near_what_is_absent() -> None:
+    with pytest.raises(
+        ValueError, match="near names c, which is absent from a match: its symbols are a"
+    ):
+        QUERY.why_not(ROWS, near={"c": (3, 4)})
+
+
 def test_intervals_and_pictures_have_what_is_absent() -> None:
     assert QUERY.intervals(ROWS)["symbol"].to_list() == ["a", "a", "c"]
     assert "1 match" in repr(QUERY.timeline(ROWS))
