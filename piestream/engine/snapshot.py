@@ -179,7 +179,8 @@ def _state_of(contents: dict[str, Any], dictionaries: list[pl.DataFrame]) -> Str
         lateness=None if facts["lateness"] is None else _count(facts["lateness"]),
         on_late=_one_of(facts["on_late"], get_args(OnLate)),
         latest=_word(facts["latest"]),
-        seen=_word(facts["latest_seen"]),
+        # an older state has one number for both
+        seen=_word(facts.get("latest_seen", facts["latest"])),
         compacted_at=_word(facts["swept"]),
         since_compaction=_count(facts["unswept"]),
         counts=Statistics(**{name: _count(number) for name, number in dict(facts["seen"]).items()}),
