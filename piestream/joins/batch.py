@@ -365,6 +365,30 @@ def _start_partition(
 
 
 @kernel
+def _decide_absences(
+    growing: list[Array], place: Words, program: Program, scratch: Scratch, time: int
+) -> None:
+    """Leave, of the matches found and of those awaited, those whose absences are decided."""
+    n = program.n_symbols
+    growing[_POOL] = room_to_await(place, program, growing[_POOL], scratch.n_matches)
+    partition = Partition(place, program, pointer(growing[_POOL]))
+    used = scratch.n_matches * n
+    growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, n_awaited(partition) * n)
+    matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
+    settle(partition, scratch, matches, time, partition.floor_at(time))
+
+
+@kernel
+def _instant_now(partition: Partition, scratch: Scratch, cursor: _EventCursor) -> int:
+    """The number of the instant that is worked on, where events of one time are told apart."""
+    at = _AT_EVENT if cursor.is_row else _AT_SILENCE
+    if scratch.closing or scratch.waits:
+        at = _BETWEEN
+    instant = partition.instant_of(scratch.event_origin + cursor.row, at)
+    return instant + (scratch.closing == Closing.TICK_LATER)
+
+
+@kernel
 def detect(
     program_array: Array,
     state: State,
@@ -475,12 +499,7 @@ def detect(
                     partition = Partition(place, program, pool)
                 scratch.instant = time
                 if program.is_sequenced:
-                    event = scratch.event_origin + cursor.row
-                    at = _AT_EVENT if cursor.is_row else _AT_SILENCE
-                    if scratch.closing or scratch.waits:
-                        at = _BETWEEN
-                    scratch.instant = partition.instant_of(event, at)
-                    scratch.instant += scratch.closing == Closing.TICK_LATER
+                    scratch.instant = _instant_now(partition, scratch, cursor)
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
@@ -532,18 +551,11 @@ def detect(
             if awaits:
                 scratch.absent_changed &= program.judged
                 if is_due(partition, scratch, time):
-                    growing[_POOL] = room_to_await(
-                        place, program, growing[_POOL], scratch.n_matches
-                    )
+                    _decide_absences(growing, place, program, scratch, time)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
-                    used = scratch.n_matches * n
-                    growing[_MATCHES] = ensure_capacity(
-                        growing[_MATCHES], used, n_awaited(partition) * n
-                    )
                     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
                     floor = partition.floor_at(time)
-                    settle(partition, scratch, matches, time, floor)
             n_rows = scratch.n_matches
             if program.emit_both and (ended or (scratch.n_matches and (program.rows or awaits))):
                 n_rows += partition.waiting + scratch.n_matches
