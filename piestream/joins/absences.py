@@ -28,6 +28,7 @@ from piestream.joins.records import (
     AwaitedMatch,
     Program,
     RingHeader,
+    RowSlot,
     Scratch,
     Slot,
     Symbol,
@@ -87,8 +88,12 @@ class _Judged(Record):
         future = Future(self.future, absence.pair_end - absence.pair, self.now)
         future.place_absent(start, end, self.is_shown(start), self.is_shown(end))
         for number in range(absence.pair_end - absence.pair):
-            slot = self.slot(self.pair(absence, number).symbol)
-            future.place_other(number, slot.start, slot.end, self.is_shown(slot.end))
+            s = self.pair(absence, number).symbol
+            slot = self.slot(s)
+            is_shown = self.is_shown(slot.end)
+            if self.partition.program.rows >> s & 1 and RowSlot(slot).announced:
+                is_shown = True
+            future.place_other(number, slot.start, slot.end, is_shown)
         return future
 
     @method
