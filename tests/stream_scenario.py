@@ -301,7 +301,7 @@ def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     """
     rng = Random(f"{seed} {kinds} absent")
     while True:
-        base = randoms.random_scenario(rng, has_absences=True)
+        base = randoms.random_scenario(rng, absences=0.9)
         if not base.absences or len(base.definitions) > 4 or len(base.rows) > 25:
             continue
         try:
