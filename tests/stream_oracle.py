@@ -202,7 +202,8 @@ class _Partition:
         self.coming = frozenset(instants)
         instants |= self._deadlines()
         if inputs.at_end == "close" and instants:
-            instants |= self._close(int(max(self.coming)), int(max(instants)))
+            passed = max(instants) if not query.absences else max(*instants, inputs.until)
+            instants |= self._close(int(max(self.coming)), int(passed))
         self.instants = sorted(instants)
         self.valid = {
             symbol.name: [
