@@ -66,7 +66,9 @@ def test_a_silence_during_which_something_does_not_come() -> None:
 
 def test_rows_of_intervals_and_matches_of_a_query_are_of_a_match() -> None:
     absence = "PATTERN a AND NOT (c after a AND c.ts - a.te <= 5) WITHIN 99 RETURN a.ts, a.te"
-    events = pl.DataFrame({"ts": [7, 8, 21, 22, 24, 50], "p": [False, True, False, True, False, False]})
+    events = pl.DataFrame(
+        {"ts": [7, 8, 21, 22, 24, 50], "p": [False, True, False, True, False, False]}
+    )
     rows = pl.DataFrame({"began": [1, 10], "ended": [3, 12]})
     for known in ("", " KNOWN AT START"):
         query = ps.query(
@@ -108,4 +110,3 @@ def _check(engine: str, drawn: CombinedScenario, seed: int) -> None:
     why = disagreement(engine, drawn, seed)
     if why is not None:
         pytest.fail(f"\n{engine} on {drawn}\n{why}\n", pytrace=False)
-
