@@ -251,9 +251,9 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     absent = {name for name, _ in base.absences}
     if absent and "events" not in chosen:
         chosen.append("events")
-    of_events = [number for number, kind in enumerate(chosen) if kind == "events"]
+    at_start = [number for number, kind in enumerate(chosen) if kind in ("events", "known")]
     definitions = [
-        (rng.choice(of_events) if d.name in absent else rng.randrange(len(chosen)), d)
+        (rng.choice(at_start) if d.name in absent else rng.randrange(len(chosen)), d)
         for d in base.definitions
     ]
     used = sorted({number for number, _ in definitions})
@@ -295,7 +295,7 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
 
 @lru_cache(maxsize=1024)
 def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
-    """The scenario of a seed in which runs of some symbols may not be there.
+    """The scenario of a seed in which runs of some symbols, or rows known at start, may not be there.
 
     The streams of the others are of these kinds; with "silences", some are silences of events.
     """

@@ -118,9 +118,10 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
                 f"{symbol} is absent, and a greatest number of its events cannot be asked for yet",
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
-        if validation.draft.streams[definition.stream].is_ready_made:
-            message = f"{symbol} is absent, and its intervals are not runs of events"
-            hint = "only symbols of streams of events can be absent yet"
+        stream = validation.draft.streams[definition.stream]
+        if stream.is_ready_made and not stream.known_at_start:
+            message = f"{symbol} is absent, and its intervals may become known later than they begin"
+            hint = "say KNOWN AT START of its stream, if they do not"
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
