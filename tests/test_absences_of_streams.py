@@ -1,4 +1,4 @@
-"""NOT (...) beside several streams: runs that may not be there while anything else is."""
+"""NOT (...) beside several streams: what may not be there is known at its start, the rest is anything."""
 
 from __future__ import annotations
 
@@ -79,6 +79,21 @@ def test_rows_of_intervals_and_matches_of_a_query_are_of_a_match() -> None:
     inner = "(FROM ev DEFINE x AS p PATTERN x WITHIN 99 EMIT ON COMPLETION RETURN x.ts) AS m"
     query = ps.query(f"FROM {inner} WITH ev ORDER BY ts DEFINE a AS m, c AS ev.p {absence}")
     assert query.run(events).rows() == [(29, 22, 24)]
+
+
+def test_a_row_that_is_known_at_its_start_may_be_absent() -> None:
+    query = ps.query(
+        "FROM jobs FROM began TO ended KNOWN AT START "
+        "DEFINE a AS jobs, again AS jobs PATTERN a AND NOT (again intersects a) WITHIN 99 "
+        "RETURN a.ts, a.te"
+    )
+    rows = pl.DataFrame({"began": [1, 3, 20, 25, 25, 40], "ended": [5, 9, 22, 28, 28, 41]})
+    assert query.run(rows).rows() == [(22, 20, 22), (41, 40, 41)]
+    session = query.open()
+    assert session.push(rows[2:3]).is_empty()
+    session = query.open(state=session.snapshot())
+    assert session.advance(22).is_empty()
+    assert session.advance(23).rows() == [(22, 20, 22)]
 
 
 @pytest.mark.parametrize("kinds", _KINDS)

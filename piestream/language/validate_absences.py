@@ -120,8 +120,10 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
             )
         stream = validation.draft.streams[definition.stream]
         if stream.is_ready_made and not stream.known_at_start:
-            message = f"{symbol} is absent, and its intervals may become known later than they begin"
-            hint = "say KNOWN AT START of its stream, if they do not"
+            message = (
+                f"{symbol} is absent, and its intervals may become known later than they begin"
+            )
+            hint = "a symbol of events can be absent, or one of rows KNOWN AT START"
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
