@@ -13,11 +13,10 @@ from piestream.archives.archive import Archive
 from piestream.archives.cores import Flags
 from piestream.archives.live_regions import OrderedRows, Regions, earlier
 from piestream.archives.pages import Pages, Words
-from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, as_seen
+from piestream.archives.partition_rows import pages_with
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import copied_but
 from piestream.engine.projection import KEY, TIME, Projection
-from piestream.expressions.columns import column_named
 from piestream.plan.binding import Binding
 
 __all__ = ["ALL", "ArchivedRows", "held_schema", "partition_columns", "projected"]
@@ -285,35 +284,10 @@ class ArchivedRows:
     def _may_have(self, wanted: pl.DataFrame) -> Flags:
         """Whether each page may have one of the partitions, as far as the first key tells."""
         pages = self._pages
-        if not self.projection.keys:
+        name = self.binding.query.partition_by[0] if self.projection.keys else None
+        if name is None or pages.schema[name] != wanted.schema[KEY + name]:
             return np.ones(len(pages), np.bool_)
-        name = self.binding.query.partition_by[0]
-        everything = np.ones(len(pages), np.bool_)
-        stored = pages.schema[name]
-        if stored != wanted.schema[KEY + name]:
-            return everything
-        keys = wanted[KEY + name].unique()
-        table = pages.table
-        seen = as_seen(name, stored)
-        if seen is None or keys.null_count():
-            return everything
-        keys = keys.to_frame(name).select(seen).to_series()
-        if KEYS + name in table.columns:
-            listed = table.select(number=pl.int_range(pl.len()), key=pl.col(KEYS + name))
-            found = everything.copy()
-            known = listed["key"].is_not_null().to_numpy()
-            hits = (
-                listed.drop_nulls("key").explode("key").filter(pl.col("key").is_in(keys.implode()))
-            )
-            found[known] = False
-            found[hits["number"].to_numpy()] = True
-            return found
-        if LOWEST + name not in table.columns or len(keys) != 1:
-            return everything
-        within = (column_named(LOWEST + name) <= keys[0]) & (
-            column_named(HIGHEST + name) >= keys[0]
-        )
-        return table.select(within.fill_null(True)).to_series().to_numpy().copy()
+        return pages_with(pages, name, wanted[KEY + name].unique())
 
 
 def _last_of_each(rows: pl.DataFrame, keys: list[str], count: int) -> pl.DataFrame:

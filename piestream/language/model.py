@@ -485,7 +485,7 @@ class Query:
 
             return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            if has_archive(frame):
+            if has_archive(frame) or any(Path(s.path).is_dir() for s in self.inputs if s.path):
                 from piestream.archives.several import rows_of_inputs
 
                 frame = rows_of_inputs(self, frame, FileOptions.of(options))
