@@ -30,7 +30,6 @@ from piestream.archives.pages import Pages, Words
 from piestream.archives.planning import LOOKED_AT
 from piestream.archives.reach import Reach, is_local
 from piestream.archives.selection import RESERVED, Selection
-from piestream.archives.source import directory_archive
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.archives.verdicts import Verdict, verdicts
@@ -76,18 +75,10 @@ _ATTEMPTS = 3
 
 
 def rows_of_inputs(query: Query, given: Any, options: RunOptions) -> dict[str, Any]:
-    """What a query of several streams was given, with rows of archives in their place.
-
-    Those that lie where the query says it, and are not given, are among them.
-    """
+    """What a query of several streams was given, with rows of archives in their place."""
     inputs = Inputs(query)
-    if given is None:
-        given = {}
     named = given if isinstance(given, Mapping) else {inputs.name_of(None): given}
     found = {inputs.name_of(name): rows for name, rows in named.items()}
-    for key, path in inputs.paths.items():
-        if key not in found and (directory := directory_archive(path)) is not None:
-            found[key] = directory
     archives = {key: rows for key, rows in found.items() if isinstance(rows, Archive)}
     for rows in found.values():
         if isinstance(rows, pl.LazyFrame):

@@ -485,7 +485,11 @@ class Query:
 
             return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
-            if has_archive(frame) or any(Path(s.path).is_dir() for s in self.inputs if s.path):
+            if any(Path(stream.path).is_dir() for stream in self.inputs if stream.path):
+                from piestream.archives.source import with_directories
+
+                frame = with_directories(self, frame)
+            if has_archive(frame):
                 from piestream.archives.several import rows_of_inputs
 
                 frame = rows_of_inputs(self, frame, FileOptions.of(options))
