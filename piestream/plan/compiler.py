@@ -734,7 +734,9 @@ class _Compiler:
         bridges_at = given_at + records.Given.size * bool(self.query.limits)
         limits = self._limits(given_at)
         absences_at = bridges_at + records.Bridges.size * bool(self.bridged)
-        sequence_at = absences_at + records.Awaited.size * bool(absences)
+        sequence_at = absences_at + (
+            records.Awaited.offset("first") + len(symbols)
+        ) * bool(absences)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -803,7 +805,7 @@ class _Compiler:
             absent_parts=self.absent_parts,
             absences_at=absences_at if absences else NONE,
             awaited_ring=self.n_rings - 2 if absences else NONE,
-            awaited_width=records.AwaitedMatch.size + len(symbols),
+            awaited_width=records.AwaitedMatch.offset("ids") + 3 * len(symbols),
             judged=_bits(
                 {pair[records.AbsentPair.offset("symbol")] for pair in absent_pairs} | self.absent
             ),
