@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
+from piestream.compiled.constants import INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Record, Table, Words, WordTable, kernel
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind

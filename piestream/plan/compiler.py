@@ -734,9 +734,9 @@ class _Compiler:
         bridges_at = given_at + records.Given.size * bool(self.query.limits)
         limits = self._limits(given_at)
         absences_at = bridges_at + records.Bridges.size * bool(self.bridged)
-        sequence_at = absences_at + (
-            records.Awaited.offset("first") + len(symbols)
-        ) * bool(absences)
+        sequence_at = absences_at + (records.Awaited.offset("first") + len(symbols)) * bool(
+            absences
+        )
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
