@@ -19,8 +19,10 @@ from piestream.joins.awaited import AwaitedStore
 from piestream.joins.futures import future_words
 from piestream.joins.matches import Matches
 from piestream.joins.partition import Partition
-from piestream.joins.records import AwaitedMatch, Program, Scratch
+from piestream.joins.records import Program
 from piestream.joins.rings import grow_ring
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import AwaitedMatch
 from piestream.joins.verdicts import ABSENT, UNDECIDED, Judged, judge
 
 __all__ = ["is_due", "n_awaited", "room_to_await", "settle"]

@@ -10,7 +10,7 @@ from piestream.compiled.constants import INT64_MAX, NONE
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Words, method
 from piestream.joins.partition import Partition
-from piestream.joins.records import Awaited, AwaitedMatch
+from piestream.joins.state_records import Awaited, AwaitedMatch
 
 __all__ = ["AwaitedStore"]
 
