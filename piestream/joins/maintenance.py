@@ -107,8 +107,8 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
         to += _move_compacted(partition.given_matches(), target, to)
         index_given(Partition(partition, program, target))
     if program.awaited_ring != NONE:
-        for which in range(2):
-            to += _move_compacted(partition.awaited_matches(which), target, to)
+        to += _move_compacted(partition.awaited_matches(), target, to)
+        to += _move_compacted(partition.awaited_heap(), target, to)
     return to
 
 

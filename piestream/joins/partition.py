@@ -33,7 +33,9 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
-_AWAITED_DUE = Awaited.offset("due")
+_AWAITED_DUE, _AWAITED_CREDIT, _AWAITED_FIRST = (
+    Awaited.offset(field) for field in ("due", "credit", "first")
+)
 _INTERRUPTED, _BRIDGES_DUE, _PASSED = (
     Bridges.offset(field) for field in ("interrupted", "due", "passed")
 )
@@ -144,10 +146,15 @@ class Partition(Record):
         return Awaited(at_word(self, self.program.absences_at))
 
     @method
-    def awaited_matches(self, which: int) -> Ring:
-        """One of the two heaps of matches of which an absence is not decided yet (absences.py)."""
-        ring = self.rings[self.program.awaited_ring + which]
+    def awaited_matches(self) -> Ring:
+        """The matches of which an absence is not decided yet (awaited.py)."""
+        ring = self.rings[self.program.awaited_ring]
         return Ring(ring, self.pool, self.program.awaited_width)
+
+    @method
+    def awaited_heap(self) -> Ring:
+        """The numbers of these matches, the first due on top."""
+        return Ring(self.rings[self.program.awaited_ring + 1], self.pool, 1)
 
     @method
     def next_instant(self) -> int:
@@ -226,6 +233,9 @@ class Partition(Record):
             self[self.program.bridges_at + _PASSED] = INT64_MIN
         if self.program.absences_at != NONE:
             self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
+            self[self.program.absences_at + _AWAITED_CREDIT] = 0
+            for s in range(self.program.n_symbols):
+                self[self.program.absences_at + _AWAITED_FIRST + s] = NONE
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

@@ -350,6 +350,6 @@ class Program(Record):
     absent_pairs: Table[AbsentPair]
     absent_parts: WordTable  # of what a pair allows: relations that inequalities tell from others
     absences_at: int  # the partition's words of Awaited, or NONE
-    awaited_ring: int  # the first of the partition's two rings of matches awaited, or NONE
+    awaited_ring: int  # the partition's ring of matches awaited, or NONE; then that of their heap
     awaited_width: int  # of an AwaitedMatch
     judged: int  # symbols (as bits) of which an absence may be decided when their intervals change

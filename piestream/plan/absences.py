@@ -48,7 +48,9 @@ def add_absences(draft: ProgramDraft) -> None:
 
 def awaited_words(draft: ProgramDraft) -> int:
     """How many words a partition has for its matches that are awaited."""
-    return (state_records.Awaited.size) * bool(draft.absences)
+    if not draft.absences:
+        return 0
+    return state_records.Awaited.offset("first") + len(draft.symbols)
 
 
 def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
         "absent_parts": draft.absent_parts,
         "absences_at": at if draft.absences else NONE,
         "awaited_ring": draft.n_rings - 2 if draft.absences else NONE,
-        "awaited_width": state_records.AwaitedMatch.size + len(draft.symbols),
+        "awaited_width": state_records.AwaitedMatch.offset("ids") + 3 * len(draft.symbols),
         "judged": bits_word(
             {pair[records.AbsentPair.offset("symbol")] for pair in draft.absent_pairs}
             | draft.absent
