@@ -107,7 +107,12 @@ class Projection:
     @property
     def tie_columns(self) -> list[pl.Expr]:
         """What two events have in common that tie."""
-        return [*map(pl.col, self.keys), pl.col(TIME), *map(pl.col, self.sequence_columns)]
+        return [*map(pl.col, self.tie_names)]
+
+    @property
+    def tie_names(self) -> list[str]:
+        """The columns in which they have that in common."""
+        return [*self.keys, TIME, *self.sequence_columns]
 
     @property
     def sequence_columns(self) -> list[str]:

@@ -12,6 +12,7 @@ from functools import cached_property
 import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
+from piestream.engine.columns import nulls, repeated
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
@@ -136,14 +137,35 @@ class CombinedProjection(Projection):
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_rows(rows)
-        own = {self._name(number, name): pl.col(name) for name in rows.columns}
-        own[STREAM] = pl.lit(number)
-        # what nothing orders comes before all else of its time
-        own.setdefault(SEQUENCE, pl.lit(INT64_MIN))
-        return rows.select(
-            own.get(name, pl.lit(None)).cast(dtype).alias(name)
-            for name, dtype in self.schema.items()
-        )
+        count = len(rows)
+        given = dict(zip(rows.columns, rows.get_columns(), strict=True))
+        columns = []
+        for name, dtype, own in self._columns_of[number]:
+            if name == STREAM:
+                column = repeated(number, dtype, count)
+            elif own is not None and own in given:
+                column = given[own]
+                column = column if column.dtype == dtype else column.cast(dtype)
+            elif name == SEQUENCE:  # what nothing orders comes before all else of its time
+                column = repeated(INT64_MIN, dtype, count)
+            else:
+                column = nulls(dtype, count)
+            columns.append(column.alias(name))
+        return pl.DataFrame(columns)
+
+    @cached_property
+    def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None]]]:
+        """For each stream the columns of all, and which of its own each of them is."""
+        found = []
+        for number, part in enumerate(self.parts):
+            own = {self._name(number, name): name for name in part.schema}
+            found.append([(name, dtype, own.get(name)) for name, dtype in self.schema.items()])
+        return found
+
+    @cached_property
+    def no_rows(self) -> pl.DataFrame:
+        """The columns without any row."""
+        return pl.DataFrame(schema=self.schema)
 
     def with_ends(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with one more for each interval that was known before it ends: at its end."""
@@ -155,8 +177,13 @@ class CombinedProjection(Projection):
 
     def own_rows(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of one stream with the names that the stream's own projection gives."""
-        names = {self._name(number, name): name for name in self.parts[number].schema}
-        return rows.select(list(names)).rename(names)
+        return pl.DataFrame(
+            [
+                rows[name].alias(own)
+                for name, _, own in self._columns_of[number]
+                if own is not None
+            ]
+        )
 
     def attribute_column(self, number: int) -> str:
         """The column of one of the query's attributes among the rows of all."""
@@ -187,8 +214,12 @@ class CombinedProjection(Projection):
         """What two events of one stream have in common that tie; rows of intervals never do."""
         ready = [n for n, part in enumerate(self.binding.parts) if part.source.is_ready_made]
         apart = pl.when(pl.col(STREAM).is_in(ready)).then(pl.int_range(pl.len())).otherwise(-1)
-        instant = map(pl.col, [*self.keys, TIME, *self.sequence_columns])
-        return [*instant, pl.col(STREAM), apart.alias("apart")]
+        return [*map(pl.col, self.tie_names), apart.alias("apart")]
+
+    @property
+    def tie_names(self) -> list[str]:
+        """The columns in which they have that in common."""
+        return [*self.keys, TIME, *self.sequence_columns, STREAM]
 
     @property
     def sequence_columns(self) -> list[str]:
