@@ -57,9 +57,7 @@ class InputBinding:
             types = (dtype, self.types[key].get(name, dtype))
             if not any(_fits(schema[name], one) for one in types):
                 late = dtype == pl.Null
-                message = (
-                    f"column {name} of {key} has type {schema[name]}; it had {dtype} before"
-                )
+                message = f"column {name} of {key} has type {schema[name]}; it had {dtype} before"
                 hint = ": say the types when the session is opened, query.open(schema={...})"
                 raise SchemaError(message + hint * late)
         return self.converted(key, frame.select(list(self.given[key])))

@@ -23,6 +23,7 @@ from piestream.engine.bits import stack_bits
 from piestream.engine.columns import joined, taken
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.event_streams import EventStreams, MergedRows
+from piestream.engine.instants import order_by_time
 from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
 from piestream.engine.partitions import Partitions
 from piestream.engine.projection import ATTRIBUTE, SEQUENCE, TIME, Projection
@@ -419,7 +420,7 @@ class CombinedStream(Stream):
     def _due(self, limit: int) -> Words:
         """The partitions in which time alone may bring something before ``limit``."""
         silent, due = self._events.silent(limit), self._silences.due(limit)
-        return np.union1d(silent, due) if silent.size and due.size else (silent if silent.size else due)
+        return np.union1d(silent, due) if due.size else silent
 
     def _sorted(self, rows: pl.DataFrame) -> SortedRows:
         """Rows by partition, time and stream."""
@@ -433,8 +434,11 @@ class CombinedStream(Stream):
         streams = rows[STREAM].to_numpy()
         sequences = rows[SEQUENCE].to_numpy() if union.sequence_columns else None
         order = np.arange(len(rows)) if grouped.order is None else grouped.order
-        least = () if sequences is None else (sequences[order],)
-        by_time = np.lexsort((streams[order], *least, grouped.times, group_of))
+        if sequences is None and (streams == streams[0]).all():
+            by_time = order_by_time(group_of, grouped.times)
+        else:
+            least = () if sequences is None else (sequences[order],)
+            by_time = np.lexsort((streams[order], *least, grouped.times, group_of))
         order, times, group_of = order[by_time], grouped.times[by_time], group_of[by_time]
         came = SortedRows(
             taken(rows, order), group_of, times, streams[order],

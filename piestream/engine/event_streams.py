@@ -6,8 +6,9 @@ until it has been silent for longer than its MAX GAP.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -105,9 +106,7 @@ class EventStreams:
         """The partitions in which a silence may have ended something before ``limit``."""
         found = [
             queue.passed(
-                limit,
-                lambda partitions, number=number: self._deadlines(number, partitions),
-                lambda number=number: np.arange(len(self.carried[number].last_times)),
+                limit, partial(self._deadlines, number), len(self.carried[number].last_times)
             )
             for number, queue in self._queues.items()
             if queue.earliest < limit
@@ -117,7 +116,7 @@ class EventStreams:
     def _deadlines(self, number: int, partitions: Words) -> NDArray[np.uint64]:
         """When what is open in partitions ends unless an event comes."""
         state = self.carried[number]
-        is_open = state.bits[:, partitions].any(axis=0)
+        is_open = np.asarray(state.bits[:, partitions].any(axis=0), np.bool_)
         return deadlines_after(state.last_times[partitions], self._gaps[number], is_open)
 
     def merged(self, rows: SortedRows, silent: Sequence[SilenceRows], limit: int) -> MergedRows:
@@ -138,9 +137,7 @@ class EventStreams:
             if is_sequenced and rows.sequences is not None:
                 sequences = rows.sequences[at]
             lists.add(rows.groups[at], rows.times[at], sequences)
-        events = {
-            number: self._event_rows(number, rows, mine[number]) for number in self.carried
-        }
+        events = {number: self._event_rows(number, rows, mine[number]) for number in self.carried}
         silences_at = {one.stream: lists.add(one.groups, one.instants) for one in silent}
         ends_at = {
             number: lists.add(*silences(events[number][1], gap, limit))
@@ -171,10 +168,10 @@ class EventStreams:
 
     def _event_rows(
         self, number: int, rows: SortedRows, mine: Words
-    ) -> tuple[pl.DataFrame, EventRows]:
+    ) -> tuple[dict[str, pl.Series], EventRows]:
         """The rows of one stream of events, with all of its predicates."""
         groups, times, numbers = rows.groups[mine], rows.times[mine], rows.numbers
-        own = taken(self.union.own_rows(number, rows.rows), mine)
+        own = self.union.own_columns(number, taken(rows.rows, mine))
         state = None if self._whole else self.carried[number]
         part = self.binding.parts[number]
         if self.union.parts[number].ordered_predicates:
@@ -182,8 +179,9 @@ class EventStreams:
             offsets = np.concatenate([firsts, [len(groups)]]).astype(np.int64)
             past = PastValues(part.binding.past) if state is None else state.past
             ordered = OrderedRows(numbers[some], offsets, times, state is None)
-            own = with_past(own, self.union.parts[number], ordered, past)
-        bits = np.zeros((len(part.predicates), len(own)), np.bool_)
+            frame = with_past(pl.DataFrame(own), self.union.parts[number], ordered, past)
+            own = frame.to_dict()
+        bits = np.zeros((len(part.predicates), len(mine)), np.bool_)
         for place in range(len(part.predicates)):
             bits[place] = flags(own[f"{PREDICATE}{place}"])
         if state is None:
@@ -197,7 +195,7 @@ class EventStreams:
         self,
         number: int,
         found: MergedRows,
-        own: pl.DataFrame,
+        own: Mapping[str, pl.Series],
         numbers: Words,
         latest: Words,
         places: Words,

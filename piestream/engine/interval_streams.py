@@ -99,7 +99,9 @@ class IntervalStreams:
         }
         #: For each stream of silences a bit for each symbol, which all take all of them.
         self.silence_symbols = {
-            number: _signed(s for s, one in enumerate(binding.query.symbols) if one.stream == number)
+            number: _signed(
+                s for s, one in enumerate(binding.query.symbols) if one.stream == number
+            )
             for number, part in enumerate(binding.parts)
             if part.source.silence is not None
         }
@@ -197,7 +199,7 @@ class IntervalStreams:
     def _symbols_of(self, number: int, rows: pl.DataFrame) -> Words:
         """A bit for each symbol whose predicate holds of a row of intervals."""
         part = self.binding.parts[number]
-        own = self.union.own_rows(number, rows)
+        own = self.union.own_columns(number, rows)
         taken = np.zeros(len(rows), np.uint64)
         bits = iter(part.binding.bit_of_symbol)
         for symbol, one in enumerate(self.binding.query.symbols):

@@ -9,6 +9,7 @@ is the next event. Deadlines are instants of their partition, like those of othe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,11 +39,13 @@ class _Silent(Copied):
         self.of = of
         self.ticks = ticks
         self.queue = DeadlineQueue()
+        self.count = 0  # of partitions
         self.open_numbers = np.zeros(0, np.int64)  # of silences that have begun, or NONE
 
     def make_room(self, count: int) -> None:
         """Room for partitions that are new."""
         missing = count - len(self.open_numbers)
+        self.count = count
         if missing > 0:
             more = np.full(max(missing, len(self.open_numbers)), NONE)
             self.open_numbers = np.concatenate([self.open_numbers, more])
@@ -72,9 +75,7 @@ class Silences:
     ``carried`` has the last events of the streams that may be silent, unless the input comes ``whole``.
     """
 
-    def __init__(
-        self, binding: Binding, carried: Mapping[int, CarriedState], whole: bool
-    ) -> None:
+    def __init__(self, binding: Binding, carried: Mapping[int, CarriedState], whole: bool) -> None:
         self.carried = carried
         self._whole = whole
         self._streams = [
@@ -114,11 +115,7 @@ class Silences:
     def due(self, limit: int) -> Words:
         """The partitions in which a deadline has passed before ``limit``, without any new row."""
         found = [
-            stream.queue.passed(
-                limit,
-                lambda partitions, stream=stream: self._deadlines(stream, partitions),
-                lambda stream=stream: np.arange(len(self.carried[stream.of].last_times)),
-            )
+            stream.queue.passed(limit, partial(self._deadlines, stream), stream.count)
             for stream in self._streams
             if not self._whole and stream.queue.earliest < limit
         ]

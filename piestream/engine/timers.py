@@ -29,9 +29,7 @@ def unsigned(times: Words) -> NDArray[np.uint64]:
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-def deadlines_after(
-    last_times: Words, length: int, waits: NDArray[np.bool_]
-) -> NDArray[np.uint64]:
+def deadlines_after(last_times: Words, length: int, waits: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """The `unsigned` times that are so much later, LATEST for those that do not wait.
 
     A time that is before all others is that of no event.
@@ -75,14 +73,14 @@ class DeadlineQueue(Copied):
         """No deadline of what is not queued is before or at this time, nor before those so far."""
         self.earliest = min(self.earliest, deadline)
 
-    def passed(self, now: int, deadlines_of: DeadlinesOf, everyone: Callable[[], Words]) -> Words:
+    def passed(self, now: int, deadlines_of: DeadlinesOf, count: int) -> Words:
         """The partitions whose deadline is before ``now``, in ascending order; they wait no longer.
 
-        ``deadlines_of`` says what the deadlines are now, and ``everyone`` which partitions may wait.
+        ``deadlines_of`` says what the deadlines are now. There are ``count`` partitions.
         """
         if not self._queues:
             self._queues = True
-            waiting = everyone()
+            waiting = np.arange(count)
             self._queue(waiting, deadlines_of(waiting))
         due = self._due(now)
         self.examined += due.size
@@ -163,9 +161,7 @@ class DeadlineTimers(DeadlineQueue):
 
     def expired(self, now: int) -> Words:
         """The partitions that have been inactive for too long at ``now``, in ascending order."""
-        return self.passed(
-            now, self._next, lambda: np.flatnonzero(self._partitions.column("used"))
-        )
+        return self.passed(now, self._next, self._partitions.count)
 
     def _next(self, partitions: Words) -> NDArray[np.uint64]:
         """The deadlines of partitions as they are now."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.columns import nulls, repeated
+from piestream.engine.few_rows import FewRows
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
@@ -72,18 +74,38 @@ class _IntervalProjection(Projection):
         """The projected rows of a frame, numbered from 0 on where no ID says which is which."""
         return self.numbered(super().project(frame))
 
+    def _few_columns(self, few: FewRows, frame: pl.DataFrame) -> list[pl.Series] | None:
+        source, time = self.source, self.binding.time.name
+        if source.is_known_late or frame.schema[str(source.end)] != frame.schema[time]:
+            return None
+        columns = few.project(frame)
+        if columns is None:
+            return None
+        ends = frame[str(source.end)].cast(pl.Int64).alias(END)
+        found: list[pl.Series] = []
+        for column in columns:
+            found += [column.alias(START), ends] if column.name == TIME else [column]
+        if source.id is not None:
+            found.append(frame[source.id].alias(ID))
+        return found
+
     def numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the instants at which they become known."""
         self._check(rows)
-        number = pl.int_range(pl.len(), dtype=pl.Int64)
-        if self.source.id is not None:
-            number = pl.lit(None, pl.Int64)
+        ends, starts = rows[END], rows[START]
         if self.source.is_known_late:
-            rows = rows.rename({_KNOWN: TIME})
+            known = rows[_KNOWN]
+        elif self.source.known_at_start:
+            known = starts
+        elif ends.null_count():
+            known = rows.select(pl.coalesce(END, START)).to_series()
         else:
-            known = pl.col(START) if self.source.known_at_start else pl.coalesce(END, START)
-            rows = rows.with_columns(known.alias(TIME))
-        return rows.with_columns(number.alias(NUMBER))
+            known = ends
+        number = nulls(pl.Int64(), len(rows))
+        if self.source.id is None:
+            number = pl.Series(np.arange(len(rows)))
+        columns = [column for column in rows.get_columns() if column.name != _KNOWN]
+        return pl.DataFrame([*columns, known.alias(TIME), number.alias(NUMBER)])
 
     def _check(self, rows: pl.DataFrame) -> None:
         source = self.source
@@ -102,13 +124,13 @@ class _IntervalProjection(Projection):
                 f"{source.end} is NULL in row {row} of the rows given for {source.name}: an "
                 "interval whose end is not known yet needs an ID, by which its end is found"
             )
-        nameless = pl.col(END).is_null() & pl.col(ID).is_null()
-        if source.id is not None and rows.select(nameless.any()).item():
+        some_nameless = source.id is not None and ends.null_count() and rows[ID].null_count()
+        if some_nameless and (ends.is_null() & rows[ID].is_null()).any():
             raise TimeError(
                 f"an interval of {source.name} begins without {source.id}: nothing could tell its "
                 "end"
             )
-        empty = (ends <= starts).fill_null(False)
+        empty = ends <= starts
         if empty.any():
             row = int(empty.arg_max() or 0)
             start, end = (self.time_text(int(column[row])) for column in (starts, ends))
@@ -175,15 +197,9 @@ class CombinedProjection(Projection):
         ends = rows.filter(pl.col(STREAM).is_in(known)).with_columns(pl.col(END).alias(TIME))
         return pl.concat([rows, ends])
 
-    def own_rows(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of one stream with the names that the stream's own projection gives."""
-        return pl.DataFrame(
-            [
-                rows[name].alias(own)
-                for name, _, own in self._columns_of[number]
-                if own is not None
-            ]
-        )
+    def own_columns(self, number: int, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns of one stream by the names that the stream's own projection gives."""
+        return {own: rows[name] for name, _, own in self._columns_of[number] if own is not None}
 
     def attribute_column(self, number: int) -> str:
         """The column of one of the query's attributes among the rows of all."""
