@@ -34,7 +34,7 @@ from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.validation import check_state, damaged
 from piestream.errors import OrderError, SchemaError, TimeError
-from piestream.joins.records import Closing, Phase, ResultRow
+from piestream.joins.result_rows import Closing, Phase, ResultRow
 from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT, Attribute
@@ -252,6 +252,11 @@ class Stream:
         with self.changes, self._unchanged_on_error():
             self.observe_watermark(time)
             return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
+
+    def pass_time(self) -> pl.DataFrame:
+        """What time alone makes known in a bounded input that goes on, all rows of which have come so far."""
+        with self.changes:
+            return self._advance_watermark(self.reached)
 
     def finish(self, at_end: AtEnd | None = None) -> pl.DataFrame:
         """No more events come: process all that waits, at the largest time seen.
