@@ -162,7 +162,7 @@ class CombinedStream(Stream):
                 released = rows if buffer.lateness is None else buffer.passed(rows)
                 results = [self._detect_until(released, self._limit)]
             if unordered:
-                self._allow_compaction()
+                self._compaction.allow()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
             return self._concat(results)
@@ -383,7 +383,7 @@ class CombinedStream(Stream):
             return self.no_results
         rows, numbers, group_of = self._sorted(rows, silent)
         self._counts.events += len(rows)
-        self._since_compaction += len(rows)
+        self._compaction.since += len(rows)
         if not self._whole:
             self._events.make_room(self.detector.n_partitions)
         if self._silences:
@@ -453,7 +453,9 @@ class CombinedStream(Stream):
             values = pl.concat([values, intervals.rows.select(list(names)).rename(names)])
         n_instants = len(instants.times)
         n_intervals = 0 if intervals is None else len(intervals.rows)
-        columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)
+        columns, known = _with_counts(
+            *self._attributes.words(values, self.detector.remap_codes), found.counts, n_intervals
+        )
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
