@@ -165,7 +165,7 @@ class CombinedStream(Stream):
                 released = rows if buffer.lateness is None else buffer.passed(rows)
                 results = [self._detect_until(released, self._limit)]
             if unordered:
-                self._allow_compaction()
+                self._compaction.allow()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
             return self._concat(results)
@@ -404,7 +404,7 @@ class CombinedStream(Stream):
             self._silences.pass_time(limit)
             return self.no_results
         self._counts.events += len(came.rows)
-        self._since_compaction += len(came.rows)
+        self._compaction.since += len(came.rows)
         if not self._whole:
             self._make_room()
         silent: list[SilenceRows] = []
@@ -484,7 +484,8 @@ class CombinedStream(Stream):
             values = pl.concat([values, of_intervals])
         n_instants = len(instants.times)
         n_intervals = 0 if intervals is None else len(intervals.instants)
-        columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)
+        words = self._attributes.words(values, self.detector.remap_codes)
+        columns, known = _with_counts(*words, found.counts, n_intervals)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
