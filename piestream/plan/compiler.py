@@ -330,7 +330,7 @@ class _Compiler:
                     pair=first,
                     pair_end=len(pairs),
                     same=_bits(same),
-                    begins_known=absent not in self.rows or not stream.is_known_at_end,
+                    begins_known=stream.known_by == "ts",
                 )
             )
         return found, pairs
