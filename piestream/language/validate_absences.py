@@ -127,9 +127,12 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
         stream = validation.draft.streams[definition.stream]
-        if stream.source().is_known_late:
+        if stream.silence is not None or stream.source().is_known_late:
             message = f"{symbol} is absent, and its intervals may become known later than they end"
-            hint = "a symbol of events can be absent, or of rows, or of a query without BRIDGING and row patterns"
+            hint = "absent can be what is of events, of rows, or of a query without BRIDGING"
+            if stream.silence is not None:
+                message = f"{symbol} is absent, and a silence becomes known later than it begins"
+                hint = "write what may not be missing instead: a symbol of the stream's events"
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
