@@ -195,7 +195,7 @@ class Absence(Record):
     pair: int  # first of its conditions
     pair_end: int
     same: int  # symbols of the match (as bits) whose intervals are of the same runs, or rows
-    begins_known: int  # 1: its intervals are known from their starts
+    begins_known: int  # 1: its intervals are known from their starts; 0: some from their ends on
 
 
 class AbsentPair(Record):

@@ -41,7 +41,7 @@ def add_absences(draft: ProgramDraft) -> None:
                 pair=first,
                 pair_end=len(draft.absent_pairs),
                 same=bits_word(same),
-                begins_known=absent not in draft.rows or not stream.is_known_at_end,
+                begins_known=stream.known_by == "ts",
             )
         )
 
