@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -397,6 +398,66 @@ def test_intervals_of_one_time_are_told_apart() -> None:
     assert "low [1, 1) before cheap [1, 2) (needs meets)" in str(missing)
 
 
+# A query in brackets
+
+
+INNER = (
+    "FROM s PARTITION BY k ORDER BY t, q DEFINE a AS x, b AS y PATTERN a meets; overlaps b WITHIN 5 "
+    "{} RETURN FIRST(a.q) AS q, a.ts, b.te"
+)
+OUTER = (
+    "PARTITION BY k DEFINE m AS m{}, v AS o.z PATTERN m before; meets; overlaps; contains; during v "
+    "WITHIN 9 EMIT ON BOTH RETURN m.q, m.te, v.te"
+)
+
+
+def _ticks(seed: int) -> pl.DataFrame:
+    rng = Random(seed)
+    times = sorted(rng.choices(range(15), k=40))
+    truth = {name: [rng.random() < 0.5 for _ in times] for name in "xy"}
+    return pl.DataFrame({"k": rng.choices("pq", k=40), "t": times, "q": range(40), **truth})
+
+
+def _measured(seed: int) -> pl.DataFrame:
+    rng = Random(f"measured {seed}")
+    keys = [key for key in "pq" for _ in range(12)]
+    times = [time for _ in "pq" for time in sorted(rng.sample(range(18), k=12))]
+    return pl.DataFrame({"k": keys, "t": times, "z": [rng.random() < 0.5 for _ in times]})
+
+
+def test_matches_of_a_query_in_brackets_count_between_times(few_seeds: range) -> None:
+    """They are the intervals that its completed matches are, as rows; those of one time have no length."""
+    inner = ps.query(INNER.format("EMIT ON COMPLETION"))
+    nested = ps.query(f"FROM ({INNER.format('')}) AS m WITH o ORDER BY t {OUTER.format('')}")
+    two_steps = ps.query(f"FROM m FROM a_ts TO b_te WITH o ORDER BY t {OUTER.format('.q >= 0')}")
+    given = 0
+    for seed in few_seeds:
+        ticks, measured = _ticks(seed), _measured(seed)
+        rows = inner.run(ticks).filter(pl.col("b_te") > pl.col("a_ts"))
+        expected = two_steps.run({"m": rows, "o": measured})
+        assert sorted_rows(nested.run({"s": ticks, "o": measured}).to_dicts()) == sorted_rows(
+            expected.to_dicts()
+        ), seed
+        session = nested.open(lateness=2)
+        found = []
+        for time in range(18):
+            now = pl.col("t") == time
+            found += session.push(measured.filter(now), stream="o").to_dicts()
+            found += session.push(ticks.filter(now), stream="s").to_dicts()
+        assert sorted_rows(found + session.close().to_dicts()) == sorted_rows(expected.to_dicts())
+        given += len(expected)
+    assert given > 20
+
+
+def test_matches_of_a_row_pattern_count_between_times() -> None:
+    query = ps.query(
+        "FROM (FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES FIRST(A.q) AS q PATTERN (A B) "
+        "WITHIN 9 DEFINE A AS x, B AS NOT x)) AS m DEFINE m AS m PATTERN m WITHIN 9 RETURN m.q, m.te"
+    )
+    rows = {"t": [1, 1, 1, 2, 2, 3], "q": range(6), "x": [True, False, True, False, True, True]}
+    assert query.run({"s": pl.DataFrame(rows)}).rows() == [(2, 2, 2)]
+
+
 # What is refused, and said
 
 
@@ -418,11 +479,33 @@ def test_what_orders_events_may_have_any_type_with_an_order() -> None:
         {**rows, "q": [2**63 - 1, 2**63, 2**64 - 1]}, schema_overrides={"q": pl.UInt64}
     )
     assert query.run(large.reverse())["n"].to_list() == [1]
-    for values in (["a", "b", "c"], [0.5, 1.5, 2.5]):
-        with pytest.raises(
-            ps.QueryError, match="what orders events of one time must be an integer"
-        ):
-            query.run(pl.DataFrame({**rows, "q": values}))
+
+
+@pytest.mark.parametrize(
+    ("values", "advice"),
+    [
+        (["9", "10", "11"], "--type q=int of a file; identifiers without an order order nothing"),
+        (pl.Series(["9", "10", "11"], dtype=pl.Categorical), "make numbers of them"),
+        ([0.5, 1.5, 2.5], r'\(pl.col\("q"\) \* 1000\).cast\(pl.Int64\) where it has fractions'),
+        (pl.Series([1, 2, 3], dtype=pl.Decimal(38, 0)), "make integers of it, by"),
+        (pl.Series([1, 2, 3], dtype=pl.Int128), "make integers of it, by"),
+        ([False, True, True], "make integers of it, by"),
+        ([[1], [2], [3]], "make one of it, or write ROW instead of q"),
+    ],
+)
+def test_what_has_no_order_of_integers_is_answered_with_what_to_do(
+    values: Any, advice: str
+) -> None:
+    query = ps.query("FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    frame = pl.DataFrame({"t": [1, 1, 1], "x": [0, 5, 0], "q": values})
+    said = "what orders events of one time must be an integer"
+    with pytest.raises(ps.QueryError, match=said) as raised:
+        query.run(frame)
+    assert re.search(advice, str(raised.value))
+    if frame["q"].dtype != pl.Int128:  # no other frames have such a column
+        for given in (frame.to_pandas(), frame.to_arrow(), frame.head(1).to_dicts()):
+            with pytest.raises(ps.QueryError, match=said):
+                query.run(given)
 
 
 def test_an_event_needs_what_orders_it() -> None:

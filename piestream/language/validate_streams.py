@@ -80,12 +80,6 @@ def _validate_sequence(validation: Validation, number: int, stream: StreamDraft)
     elif stream.is_sequenced and any(other.is_ready_made for other in others):
         message = "intervals that come ready-made cannot stand beside events of one time yet"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")
-    elif stream.query is not None and stream.query.is_sequenced:
-        message = (
-            f"the query {stream.name} orders events of one time, whose matches cannot be a stream of "
-            "another query yet"
-        )
-        validation.report(stream.span, message, "leave what stands behind the time in ORDER BY out")
 
 
 def _validate_partition(validation: Validation, stream: StreamDraft) -> None:
