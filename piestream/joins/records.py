@@ -187,6 +187,10 @@ class KnownRow(Record):
     end: int  # OPEN: it begins
     symbols: int  # the symbols (as bits) that take it
     number: int
+    # the same as instants; where times are instants, the times
+    instant: int
+    start_instant: int
+    end_instant: int
 
 
 class RingHeader(Record):
@@ -511,6 +515,10 @@ class Program(Record):
     #: with every event (`Scratch.instant`), and slots have those of both endpoints besides the times.
     is_sequenced: int
     sequence_at: int  # the partition's words of Sequence, or NONE
+    #: Where intervals come as rows besides: the column of what each instant's number is more than twice
+    #: its time (`Shifted`), and the partition's words of that; else NONE. (See engine/instant_numbers.py.)
+    shift_column: int
+    shifted_at: int
     start_instant: int  # words of each slot; without numbers those of the times
     end_instant: int
     n_present: int  # how many symbols have an interval in each match; the first in `sort_order`
@@ -559,6 +567,13 @@ class Sequence(Record):
 
     last: int  # what orders its last event in its time; is read and written outside the loops
     given: int  # the instant of the last report of a match that was given
+
+
+class Shifted(Record):
+    """What a partition keeps where instants are numbered by their times (`Program.shift_column`)."""
+
+    behind: int  # how much more than twice its time the number of what comes behind all rows is
+    last: int  # the instant of the last row
 
 
 class GivenMatch(Record):
