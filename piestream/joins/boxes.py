@@ -7,7 +7,8 @@ from enum import IntEnum
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.records import Carried, kernel, method
 from piestream.joins.orders import Order
-from piestream.joins.records import NO_MATCH, Held, Program, RowSlot, Slot
+from piestream.joins.records import Program
+from piestream.joins.state_records import NO_MATCH, Held, RowSlot, Slot
 
 __all__ = ["FIRST_AHEAD", "Box", "ahead", "box_in", "box_of_times", "least_start"]
 

@@ -20,8 +20,10 @@ from piestream.joins.event import (
     enqueue_interrupted,
 )
 from piestream.joins.partition import Partition
-from piestream.joins.records import BridgedSlot, Scratch, Symbol
+from piestream.joins.records import Symbol
+from piestream.joins.scratch import Scratch
 from piestream.joins.slots import update_aggregates
+from piestream.joins.state_records import BridgedSlot
 
 
 @kernel

@@ -9,7 +9,7 @@ from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH
+from piestream.joins.state_records import NO_MATCH
 
 
 @kernel

@@ -24,23 +24,19 @@ from piestream.joins.orders import BY_END
 from piestream.joins.pairs import add_partner
 from piestream.joins.partition import Partition
 from piestream.joins.range_bounds import bound_by_ended, note_given
-from piestream.joins.records import (
+from piestream.joins.records import Constraint, Symbol, Validity
+from piestream.joins.scratch import Item, ItemKind, Scratch
+from piestream.joins.semijoin import bound_excluding, propagate_bound
+from piestream.joins.slots import drop_interval, open_interval, update_aggregates
+from piestream.joins.state_records import (
     MOST_EVENTS,
     NO_MATCH,
     BridgedSlot,
-    Constraint,
     Held,
-    Item,
-    ItemKind,
     Pair,
     RowSlot,
-    Scratch,
     Slot,
-    Symbol,
-    Validity,
 )
-from piestream.joins.semijoin import bound_excluding, propagate_bound
-from piestream.joins.slots import drop_interval, open_interval, update_aggregates
 
 
 @kernel

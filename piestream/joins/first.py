@@ -17,13 +17,16 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed, trailing_zeros
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
+from piestream.joins.boxes import least_start
 from piestream.joins.extend import DONE, begin_scan, scan
 from piestream.joins.given import earliest_given, identify, was_given
 from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import scattered
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Paused, Program, ScanMode, Scratch, Seed
+from piestream.joins.records import Program, ScanMode, Seed
 from piestream.joins.scan_listed import scan_listed
+from piestream.joins.scratch import Paused, Scratch
+from piestream.joins.state_records import NO_MATCH
 
 
 @kernel

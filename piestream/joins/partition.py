@@ -7,19 +7,18 @@ from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
 from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
-from piestream.joins.records import (
-    EVENT_PLACES,
+from piestream.joins.records import Constraint, Program
+from piestream.joins.rings import Ring
+from piestream.joins.scratch import EVENT_PLACES, Place
+from piestream.joins.state_records import (
     MOST_EVENTS,
     NO_MATCH,
     Awaited,
     BridgedSlot,
     Bridges,
-    Constraint,
     Given,
     Held,
     Pair,
-    Place,
-    Program,
     Progress,
     RingHeader,
     RowsHeader,
@@ -28,7 +27,6 @@ from piestream.joins.records import (
     Shifted,
     Slot,
 )
-from piestream.joins.rings import Ring
 
 _PAIR_WORDS = Pair.size
 _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
