@@ -22,6 +22,7 @@ from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.event_streams import EventStreams, MergedRows
+from piestream.engine.instant_numbers import InstantNumbers
 from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
 from piestream.engine.partitions import Partitions
 from piestream.engine.projection import ATTRIBUTE, TIME, Projection
@@ -35,6 +36,7 @@ from piestream.errors import StreamError
 from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
+from piestream.plan.program import numbers_instants
 
 __all__ = [
     "CombinedStream",
@@ -82,6 +84,10 @@ def refuse_closing(query: Query) -> None:
             )
 
 
+#: The columns of what numbers the instants, among those of a stream's state.
+_NUMBERED = frozenset(InstantNumbers().frame([]).columns)
+
+
 class CombinedStream(Stream):
     """The state of one query over several streams of many partitions."""
 
@@ -90,6 +96,7 @@ class CombinedStream(Stream):
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
+        self._numbers = InstantNumbers() if numbers_instants(binding.query) else None
         self._silences = Silences(binding, self._union, self._events.carried, self._whole)
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
@@ -319,7 +326,10 @@ class CombinedStream(Stream):
             if number in self.inner:
                 parts.append(self.inner[number])
             elif number in carried:
-                parts.append(carried[number].frame()[used])
+                part = carried[number].frame()[used]
+                if self._numbers is not None and number == min(carried):
+                    part = part.hstack(self._numbers.frame(used.to_list()))
+                parts.append(part)
             elif number in announced:
                 places = {int(p): place for place, p in enumerate(used.to_list())}
                 parts.append(announced[number].frame(places))
@@ -344,6 +354,10 @@ class CombinedStream(Stream):
             if isinstance(part, Stream):
                 self.inner[number] = part
             elif number in carried:
+                if self._numbers is not None and number == min(carried):
+                    own = [name for name in part.columns if name not in _NUMBERED]
+                    self._numbers.restore(part.drop(own))
+                    part = part.select(own)
                 expected = carried[number].frame().schema
                 count = self.detector.n_partitions
                 if part.schema != expected or len(part) != count:
@@ -369,7 +383,9 @@ class CombinedStream(Stream):
         free = [n for n in range(self.detector.n_partitions) if n not in used]
         self._events.make_room(self.detector.n_partitions)
         self._events.forget(np.array(free, np.int64))
-        self._intervals.forget(now, self.detector.awaited_rows(), set(free))
+        earliest = self._intervals.forget(now, self.detector.awaited_rows(), set(free))
+        if self._numbers is not None:
+            self._numbers.forget(earliest, set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
@@ -392,6 +408,8 @@ class CombinedStream(Stream):
         intervals = self._intervals.known(rows, numbers, group_of)
         self._counts.ties += 0 if intervals is None else intervals.repeated
         found = self._events.merged(rows, numbers, group_of, limit)
+        if self._numbers is not None:
+            found.counts.append(self._numbers.add(found.instants, numbers))
         batch = self._batch(found, numbers, intervals)
         return self._concat(list(map(self._results, self._found(batch, limit))))
 
@@ -465,7 +483,9 @@ class CombinedStream(Stream):
             np.ascontiguousarray(known[:, :n_instants]),
             None
             if intervals is None
-            else intervals.as_rows(some, columns[:, n_instants:], known[:, n_instants:]),
+            else intervals.as_rows(
+                some, columns[:, n_instants:], known[:, n_instants:], self._numbers, numbers
+            ),
         )
 
 

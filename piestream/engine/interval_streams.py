@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MIN, OPEN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, OPEN
 from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
 from piestream.engine.batches import IntervalRows
+from piestream.engine.instant_numbers import InstantNumbers
 from piestream.engine.projection import PREDICATE, TIME
 from piestream.engine.union import END, ID, NUMBER, START, STREAM, CombinedProjection, own_column
 from piestream.plan.binding import Binding
@@ -33,19 +34,37 @@ class KnownIntervals:
     repeated: int  # how many rows were left out: beginnings of what had begun
 
     def as_rows(
-        self, some: NDArray[np.bool_], columns: Words, known: NDArray[np.uint8]
+        self,
+        some: NDArray[np.bool_],
+        columns: Words,
+        known: NDArray[np.uint8],
+        instants: InstantNumbers | None,
+        numbers: Words,
     ) -> IntervalRows:
-        """As the detector takes them, for the groups in which there is some instant."""
+        """As the detector takes them, for the groups in which there is some instant.
+
+        ``numbers`` are those of the groups' partitions; ``instants`` where these are numbers.
+        """
+        times = self.rows[TIME].to_numpy()
+        compared = None
+        if instants is not None:
+            of = numbers[self.groups]
+            compared = (
+                instants.of_times(times, of, times),
+                instants.of_times(self.starts, of, times),
+                instants.of_times(self.ends, of, times),
+            )
         offsets = np.searchsorted(self.groups, np.arange(len(some) + 1)).astype(np.int64)
         return IntervalRows(
             np.concatenate(([0], offsets[1:][some])),
-            self.rows[TIME].to_numpy(),
+            times,
             self.starts,
             self.ends,
             self.symbols,
             self.numbers,
             np.ascontiguousarray(columns),
             np.ascontiguousarray(known),
+            compared,
         )
 
 
@@ -63,13 +82,16 @@ class IntervalStreams:
         self.next_number = 0
         self._is_ready = np.array([part.source.is_ready_made for part in binding.parts])
 
-    def forget(self, now: int, awaited: set[int], partitions: set[int]) -> None:
+    def forget(self, now: int, awaited: set[int], partitions: set[int]) -> int:
         """Drop what began too long ago to be in a match, and what partitions have that are gone.
+
+        Gives the time before which no interval began that is still to end, or to come.
 
         ``awaited`` are the numbers of intervals for whose ends a match may wait. What is kept after its
         end may be in a match as long as it goes on, whenever it began.
         """
         lasts = self.binding.compiled.ticks.kept
+        earliest = now
         for number, announced in self.announced.items():
             symbols = self.binding.query.symbols
             mine = [one for s, one in zip(symbols, lasts, strict=True) if s.stream == number]
@@ -77,6 +99,12 @@ class IntervalStreams:
             if not any(one.after_end for one in mine):
                 before = now - max((one.length for one in mine), default=0) - 1
             announced.forget(before, awaited, partitions)
+            earliest = min(earliest, announced.earliest_start)
+        for symbol, kept in zip(self.binding.query.symbols, lasts, strict=True):
+            if self._is_ready[symbol.stream]:
+                length = INT64_MAX if kept.after_end else kept.length
+                earliest = min(earliest, max(now - length - 1, INT64_MIN))
+        return earliest
 
     def numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of intervals with numbers that no other interval has had."""

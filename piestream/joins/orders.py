@@ -39,7 +39,9 @@ class Order(Record):
 
     ring: Carried[Ring]
     by: Carried[int]  # BY_START or BY_END
-    at: Carried[int]  # where slots have their starts as they are compared, and next to them the ends
+    at: Carried[
+        int
+    ]  # where slots have their starts as they are compared, and next to them the ends
     keeps_best: Carried[bool]  # whether somebody asks for the best bounds
     symbol: Carried[Symbol]
 
@@ -296,7 +298,11 @@ class Order(Record):
         at = self.root
         while at != NONE:
             slot = self.slot(at)
-            if slot[self.at + self.by] == first and slot[self.at + 1 - self.by] == second and slot.number == number:
+            if (
+                slot[self.at + self.by] == first
+                and slot[self.at + 1 - self.by] == second
+                and slot.number == number
+            ):
                 return at
             node = slot.orders[self.by]
             before = first < slot[self.at + self.by]

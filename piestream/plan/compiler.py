@@ -48,6 +48,7 @@ from piestream.plan.program import (
     Ticks,
     Words,
     counted_streams,
+    numbers_instants,
     write_join_orders,
 )
 from piestream.relations import Relation, convex_parts, inverse
@@ -68,7 +69,8 @@ def compile_query(
 ) -> CompiledQuery:  # fmt: skip
     """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``.
 
-    Behind the columns of the attributes lie those of `counted_streams`.
+    Behind the columns of the attributes lie those of `counted_streams`, and where `numbers_instants`
+    says so, one more.
     """
     return _Compiler(query, ticks, outputs, keys, n_attributes).compiled()
 
@@ -732,6 +734,8 @@ class _Compiler:
         limits = self._limits(given_at)
         absences_at = bridges_at + state_records.Bridges.size * bool(self.bridged)
         sequence_at = absences_at + state_records.Awaited.size * bool(absences)
+        shifted_at = sequence_at + state_records.Sequence.size * self.query.is_sequenced
+        is_shifted = numbers_instants(self.query)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -745,7 +749,7 @@ class _Compiler:
             shortest=_length(min(kept.length for kept in self.ticks.kept)),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=sequence_at + state_records.Sequence.size * self.query.is_sequenced,
+            partition_words=shifted_at + state_records.Shifted.size * is_shifted,
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
@@ -790,6 +794,8 @@ class _Compiler:
             ],
             is_sequenced=self.query.is_sequenced,
             sequence_at=sequence_at if self.query.is_sequenced else NONE,
+            shift_column=self.n_attributes + len(self.counted) if is_shifted else NONE,
+            shifted_at=shifted_at if is_shifted else NONE,
             start_instant=self.instants[0],
             end_instant=self.instants[1],
             n_present=len(self.present),
