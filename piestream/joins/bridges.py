@@ -13,12 +13,8 @@ from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import plus
 from piestream.joins.counters import note_counts
-from piestream.joins.event import (
-    apply_deadline,
-    apply_event,
-    end_interrupted,
-    enqueue_interrupted,
-)
+from piestream.joins.durations import end_interrupted, enqueue_interrupted
+from piestream.joins.event import apply_deadline, apply_event
 from piestream.joins.partition import Partition
 from piestream.joins.records import Symbol
 from piestream.joins.scratch import Scratch

@@ -32,13 +32,7 @@ from piestream.language.distances import Distance
 from piestream.language.model import Query
 from piestream.language.parts import Emit
 from piestream.plan.bounds import add_bounds
-from piestream.plan.join_order import (
-    Edge,
-    Estimate,
-    JoinOrders,
-    bounded_sides,
-    spanning_tree,
-)
+from piestream.plan.join_order import Edge, Estimate, JoinOrders, bounded_sides, spanning_tree
 from piestream.plan.layout import ConstraintWords, SlotLayout, blank
 from piestream.plan.program import (
     Cell,

@@ -22,15 +22,7 @@ from piestream.joins import result_rows
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Emit
 from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
-from piestream.plan.columns import (
-    CODE,
-    FLOAT,
-    INTEGER,
-    ROW,
-    Attribute,
-    InputColumns,
-    TimeColumn,
-)
+from piestream.plan.columns import CODE, FLOAT, INTEGER, ROW, Attribute, InputColumns, TimeColumn
 from piestream.plan.program import Cell, OutputWord
 from piestream.relations import (
     ENDPOINT_ORDER,
