@@ -96,7 +96,7 @@ class CombinedStream(Stream):
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
-        self._numbers = InstantNumbers() if numbers_instants(binding.query) else None
+        self._instants = InstantNumbers() if numbers_instants(binding.query) else None
         self._silences = Silences(binding, self._union, self._events.carried, self._whole)
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
@@ -327,8 +327,8 @@ class CombinedStream(Stream):
                 parts.append(self.inner[number])
             elif number in carried:
                 part = carried[number].frame()[used]
-                if self._numbers is not None and number == min(carried):
-                    part = part.hstack(self._numbers.frame(used.to_list()))
+                if self._instants is not None and number == min(carried):
+                    part = part.hstack(self._instants.frame(used.to_list()))
                 parts.append(part)
             elif number in announced:
                 places = {int(p): place for place, p in enumerate(used.to_list())}
@@ -354,9 +354,9 @@ class CombinedStream(Stream):
             if isinstance(part, Stream):
                 self.inner[number] = part
             elif number in carried:
-                if self._numbers is not None and number == min(carried):
+                if self._instants is not None and number == min(carried):
                     own = [name for name in part.columns if name not in _NUMBERED]
-                    self._numbers.restore(part.drop(own))
+                    self._instants.restore(part.drop(own))
                     part = part.select(own)
                 expected = carried[number].frame().schema
                 count = self.detector.n_partitions
@@ -384,8 +384,8 @@ class CombinedStream(Stream):
         self._events.make_room(self.detector.n_partitions)
         self._events.forget(np.array(free, np.int64))
         earliest = self._intervals.forget(now, self.detector.awaited_rows(), set(free))
-        if self._numbers is not None:
-            self._numbers.forget(earliest, set(free))
+        if self._instants is not None:
+            self._instants.forget(earliest, set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
@@ -408,8 +408,8 @@ class CombinedStream(Stream):
         intervals = self._intervals.known(rows, numbers, group_of)
         self._counts.ties += 0 if intervals is None else intervals.repeated
         found = self._events.merged(rows, numbers, group_of, limit)
-        if self._numbers is not None:
-            found.counts.append(self._numbers.add(found.instants, numbers))
+        if self._instants is not None:
+            found.counts.append(self._instants.add(found.instants, numbers))
         batch = self._batch(found, numbers, intervals)
         return self._concat(list(map(self._results, self._found(batch, limit))))
 
@@ -484,7 +484,7 @@ class CombinedStream(Stream):
             None
             if intervals is None
             else intervals.as_rows(
-                some, columns[:, n_instants:], known[:, n_instants:], self._numbers, numbers
+                some, columns[:, n_instants:], known[:, n_instants:], self._instants, numbers
             ),
         )
 
