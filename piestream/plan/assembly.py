@@ -15,7 +15,7 @@ from piestream.language.parts import Emit
 from piestream.plan.absences import absence_fields, awaited_words
 from piestream.plan.draft import COUNTER_WORDS, ProgramDraft, bits_word, length_word, symbols_of
 from piestream.plan.limits import limit_fields
-from piestream.plan.program import Cell, OutputWord, Words
+from piestream.plan.program import Cell, OutputWord, Words, numbers_instants
 
 
 def _output(draft: ProgramDraft, word: OutputWord) -> list[int]:
@@ -115,6 +115,8 @@ def assembled(draft: ProgramDraft) -> Words:
     bridges_at = given_at + state_records.Given.size * bool(draft.query.limits)
     absences_at = bridges_at + state_records.Bridges.size * bool(draft.bridged)
     sequence_at = absences_at + awaited_words(draft)
+    shifted_at = sequence_at + state_records.Sequence.size * draft.query.is_sequenced
+    is_shifted = numbers_instants(draft.query)
     names = [symbol.name for symbol in draft.query.symbols]
     return assemble(
         Program,
@@ -128,7 +130,7 @@ def assembled(draft: ProgramDraft) -> Words:
         shortest=length_word(min(kept.length for kept in draft.ticks.kept)),
         gap=length_word(draft.ticks.max_gap),
         emit_both=draft.query.emit is Emit.BOTH,
-        partition_words=sequence_at + state_records.Sequence.size * draft.query.is_sequenced,
+        partition_words=shifted_at + state_records.Shifted.size * is_shifted,
         n_outputs=len(draft.outputs),
         symbols=[records.Symbol.packed(**fields) for fields in draft.symbols],
         incidents=draft.incidents,
@@ -171,6 +173,8 @@ def assembled(draft: ProgramDraft) -> Words:
         ],
         is_sequenced=draft.query.is_sequenced,
         sequence_at=sequence_at if draft.query.is_sequenced else NONE,
+        shift_column=draft.n_attributes + len(draft.counted) if is_shifted else NONE,
+        shifted_at=shifted_at if is_shifted else NONE,
         start_instant=draft.instants[0],
         end_instant=draft.instants[1],
         **absence_fields(draft, absences_at),

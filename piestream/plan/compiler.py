@@ -26,7 +26,8 @@ def compile_query(
 ) -> CompiledQuery:  # fmt: skip
     """Everything that the loops need to know of a query; the cells of ``keys`` are in ``outputs``.
 
-    Behind the columns of the attributes lie those of `counted_streams`.
+    Behind the columns of the attributes lie those of `counted_streams`, and where `numbers_instants`
+    says so, one more.
     """
     draft = ProgramDraft(query, ticks, outputs, keys, n_attributes)
     for number in range(len(draft.edges)):
