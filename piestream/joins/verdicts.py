@@ -15,16 +15,9 @@ from piestream.intervals.ticks import minus, plus
 from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
 from piestream.joins.listed import is_held
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
-    Absence,
-    AbsentPair,
-    AwaitedMatch,
-    Distance,
-    Scratch,
-    Slot,
-    Symbol,
-    Validity,
-)
+from piestream.joins.records import Absence, AbsentPair, Distance, Symbol, Validity
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import AwaitedMatch, Slot
 from piestream.relations import ALLEN, Relation
 
 __all__ = ["ABSENT", "UNDECIDED", "Judged", "judge"]
