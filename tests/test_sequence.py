@@ -440,8 +440,8 @@ def test_matches_of_a_query_in_brackets_count_between_times(few_seeds: range) ->
         ), seed
         session = nested.open(lateness=2)
         found = []
-        for time in range(18):
-            now = pl.col("t") == time
+        for at in range(18):
+            now = pl.col("t") == at
             found += session.push(measured.filter(now), stream="o").to_dicts()
             found += session.push(ticks.filter(now), stream="s").to_dicts()
         assert sorted_rows(found + session.close().to_dicts()) == sorted_rows(expected.to_dicts())
