@@ -24,7 +24,7 @@ from piestream.archives.statistics import KEYS
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
-from piestream.engine.projection import KEY, PREDICATE, RAW, TIME
+from piestream.engine.projection import KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.columns import columns_named
 from piestream.language.options import Ties
 
@@ -145,10 +145,16 @@ class Selection:
         stretch = np.repeat(np.arange(len(counts)), counts)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         places += found.leads[stretch]
-        times = self._chosen(places, order)[TIME].to_numpy()
+        chosen = self._chosen(places, order)
+        times = chosen[TIME].to_numpy()
         again = (stretch[1:] == stretch[:-1]) & (times[1:] == times[:-1])
+        if SEQUENCE in chosen.columns:
+            sequence = chosen[SEQUENCE].to_numpy()
+            again &= sequence[1:] == sequence[:-1]
         kept = np.ones(len(places), np.bool_)
-        if ties == "first":
+        if not self.decoder.projection.has_ties:
+            pass  # the order of rows tells all of them apart
+        elif ties == "first":
             kept[1:] = ~again
         elif ties == "last":
             kept[:-1] = ~again
@@ -216,21 +222,22 @@ class Selection:
     def _ordered(self) -> tuple[Words | None, Words | None, Words]:
         """The places of rows by partition and time, and both; None: as they are, or there is one."""
         times = self.rows[TIME].to_numpy()
+        sequence = [self.rows[name] for name in self.rows.columns if name == SEQUENCE]
         if not self.keys:
-            if bool((times[1:] >= times[:-1]).all()):
+            if not sequence and bool((times[1:] >= times[:-1]).all()):
                 return None, None, times
-            order = np.argsort(times, kind="stable")
+            order = np.lexsort((*sequence, times))
             return order, None, times[order]
         names = [f"key{number}" for number in range(len(self.keys))]
         keys = self.rows.select(
             pl.col(key).alias(name) for name, key in zip(names, self.keys, strict=True)
         )
         known = keys.unique().with_row_index(_PARTITION)
-        numbered = keys.with_columns(self.rows[TIME]).join(
+        numbered = keys.with_columns(self.rows[TIME], *sequence).join(
             known, on=names, how="left", nulls_equal=True, maintain_order="left"
         )
         order = (
-            numbered.select(pl.arg_sort_by(_PARTITION, TIME, maintain_order=True))
+            numbered.select(pl.arg_sort_by(_PARTITION, TIME, *sequence, maintain_order=True))
             .to_series()
             .cast(pl.Int64)
             .to_numpy()

@@ -177,6 +177,58 @@ def test_what_intervals_need_of_earlier_rows_is_read_too(
 
 
 @pytest.mark.parametrize(
+    ("least", "absence"),
+    [
+        (70, "c after b AND c.ts - b.te <= 20"),
+        (73, "c before b AND b.ts - c.te <= 500"),  # before the window
+        (73, "c before b AND b.ts - c.ts <= 500"),
+        (68, "c intersects b"),
+    ],
+)
+def test_what_is_absent_is_looked_for_around_matches_only(
+    tmp_path: Path, least: int, absence: str
+) -> None:
+    rows = _rows()
+    lake = _lake(tmp_path, rows)
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts "
+        f"DEFINE b AS braking, s AS speed > 60, c AS speed > {least} "
+        f"PATTERN b during; overlaps; meets; before s AND NOT ({absence}) WITHIN 300"
+    )
+    found = query.run(lake)
+    assert 0 < len(found) < len(ps.query(_BRAKING).run(rows))
+    _same(found, query.run(rows))
+    assert _read(query, lake) < 9000
+
+
+def test_where_the_events_of_what_is_absent_are_counted_all_is_read(tmp_path: Path) -> None:
+    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake = _lake(tmp_path, rows)
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts "
+        "DEFINE b AS braking, c AS speed > 40 AT LEAST 600 EVENTS "
+        "PATTERN b AND NOT (c intersects b) WITHIN 300"
+    )
+    _same(query.run(lake), query.run(rows))
+    assert _read(query, lake) == len(rows)
+
+
+@pytest.mark.parametrize("predicate", ["speed > 60", "speed > PREV(speed, 3)"])
+@pytest.mark.parametrize("limit", ["", " NO OVERLAP"])
+def test_events_of_one_time_are_read_narrowly_too(
+    tmp_path: Path, predicate: str, limit: str
+) -> None:
+    rows = _rows().with_columns(pl.col("ts") // 12, seq=-pl.col("ts") % 12)
+    lake = _lake(tmp_path, rows)
+    query = ps.query(_BRAKING.replace("ORDER BY ts", "ORDER BY ts, seq") + limit)
+    query = ps.query(str(query).replace("speed > 60", predicate).replace("300", "30"))
+    found = query.run(lake)
+    assert len(found)
+    _same(found, query.run(rows))
+    assert _read(query, lake) < 5000
+
+
+@pytest.mark.parametrize(
     "text",
     [
         _BRAKING + " EMIT ON BOTH LIMIT 1",
