@@ -17,7 +17,9 @@ from piestream.plan.program import Ticks
 
 __all__ = [
     "KNOWN",
+    "MOST_TICKS",
     "Reach",
+    "absent_reach",
     "earliest_symbols",
     "has_only",
     "is_local",
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 #: Longer than this nothing is looked for.
-_MOST_TICKS = 1 << 62
+MOST_TICKS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ KNOWN: dict[type, frozenset[str]] = {
     }),
     Source: frozenset({
         "name", "path", "order_by", "time_unit", "max_gap", "start", "end", "id", "known_at_start",
-        "query", "sequence", "row_order",
+        "query", "sequence", "row_order", "silence",
     }),
     Constraint: frozenset({"x", "y", "relations", "distances"}),
 }  # fmt: skip
@@ -113,26 +115,36 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
     found = Reach(
         window, 1 + rows, length, ticks.max_gap, bool(binding.past), absent=absent
     ).with_bridges(ticks)
-    return None if found.back > _MOST_TICKS else found
+    return None if found.back > MOST_TICKS else found
 
 
 def window_and_absent(query: Query, ticks: Ticks) -> tuple[int, int] | None:
-    """How long before its report a match begins, and what counts of absent symbols begins, at most.
+    """How long before its report a match begins, and how long before absent symbols count, at most."""
+    absent = absent_reach(query, ticks)
+    if absent is None:
+        return None
+    return max(kept.length for s, kept in enumerate(ticks.kept) if s not in ticks.absent), absent
+
+
+def absent_reach(query: Query, ticks: Ticks) -> int | None:
+    """How long before a report absent symbols count: 0 where there are none.
 
     What is absent has ended no longer ago than it is kept. A run of it that began long before that is
     seen to begin where reading does: it satisfies the same lengths and distances if these are shorter.
     None where its number of events counts, which only the beginning tells.
     """
-    present = [kept.length for s, kept in enumerate(ticks.kept) if s not in ticks.absent]
     kept = [ticks.kept[s].length for s in ticks.absent]
-    lengths = [abs(length) for groups in ticks.absent_distances for group in groups for length in group]
+    lengths = [
+        abs(length) for groups in ticks.absent_distances for group in groups for length in group
+    ]
     for s in ticks.absent:
         symbol = query.symbols[s]
         if (symbol.at_least_events, symbol.at_most_events) != (None, None):
             return None
-        lengths += [length for length in (ticks.at_least[s], ticks.at_most[s]) if length is not None]
-    absent = max(kept, default=0) + max(lengths, default=0) + 1 if kept else 0
-    return max(present), absent
+        lengths += [
+            length for length in (ticks.at_least[s], ticks.at_most[s]) if length is not None
+        ]
+    return max(kept) + max(lengths, default=0) + 1 if kept else 0
 
 
 def may_close(query: Query) -> bool:

@@ -131,9 +131,13 @@ class Selection:
 
         Their predicates are evaluated, also those that read earlier rows.
         """
+        if not self.reach.reads_the_past:
+            return self.read_raw(cores)
+        return self._evaluated(*self._with_needs(cores), ties)
+
+    def read_raw(self, cores: Sequence[Core]) -> pl.DataFrame:
+        """The rows of some cores with what they need, each once; predicates of earlier rows are not evaluated."""
         found, order = self._with_needs(cores)
-        if self.reach.reads_the_past:
-            return self._evaluated(found, order, ties)
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
         np.add.at(begins, found.ends, -1)
@@ -222,11 +226,11 @@ class Selection:
     def _ordered(self) -> tuple[Words | None, Words | None, Words]:
         """The places of rows by partition and time, and both; None: as they are, or there is one."""
         times = self.rows[TIME].to_numpy()
-        sequence = [self.rows[name] for name in self.rows.columns if name == SEQUENCE]
+        sequence = [self.rows[SEQUENCE]] if SEQUENCE in self.rows.columns else []
         if not self.keys:
             if not sequence and bool((times[1:] >= times[:-1]).all()):
                 return None, None, times
-            order = np.lexsort((*sequence, times))
+            order = np.lexsort((*(column.to_numpy() for column in sequence), times))
             return order, None, times[order]
         names = [f"key{number}" for number in range(len(self.keys))]
         keys = self.rows.select(
