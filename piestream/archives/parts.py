@@ -48,6 +48,8 @@ class Part:
         str | None
     )  # the first column of PARTITION BY, where partitions are those of the whole
     ends: Words | None = None  # of intervals the latest end of each page
+    #: Whether all rows of events are needed: what is absent may hold, or be silent, since long before.
+    is_whole: bool = False
 
     def spans(self, number: int, window: int) -> Spans:
         """The times at which one of its predicates allows a report."""
@@ -156,7 +158,18 @@ def _part(reader: _Reader, key: str, archive: Archive, tick: int | None) -> Part
         key, archive, binding, verdicts(distinct, archive.schema, pages.table, pages.may_have),
         tuple(sorted(present)), times, ticks, reader.back,
         keys[0] if keys and reader.is_keyed else None, ends,
+        ends is None and _has_absent(query, number),
     )  # fmt: skip
+
+
+def _has_absent(query: Query, stream: int) -> bool:
+    """Whether what NOT speaks of beside several streams is made of the events of a stream."""
+    present = {symbol.name for symbol in query.present}
+    made = {
+        n for n, s in enumerate(query.streams) if s.silence is not None and s.silence.of == stream
+    }
+    absent = {symbol.stream for symbol in query.symbols if symbol.name not in present}
+    return query.is_combined and not absent.isdisjoint({stream, *made})
 
 
 def _looks_between(query: Query) -> bool:

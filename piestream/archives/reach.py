@@ -49,6 +49,14 @@ class Reach:
     absent: int = 0  # so long before a report what is absent may lie, as far as it counts
 
     @property
+    def needs_last(self) -> bool:
+        """Whether the last row before a core counts, whatever holds at its first one.
+
+        It does where earlier rows are read, and where a run may count that ends at that first one.
+        """
+        return self.reads_the_past or self.is_bridged or self.absent > 0
+
+    @property
     def back(self) -> int:
         """How long before the first report of a core its own rows begin, at most."""
         return max(self.window, self.absent)

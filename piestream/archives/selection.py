@@ -289,7 +289,7 @@ class Selection:
         starts = np.array([core.start for core in cores], np.int64)[found]
         shown = self.rows[firsts if order is None else order[firsts]]
         is_needed = np.ones(len(firsts), np.bool_)
-        if not (self.reach.reads_the_past or self.reach.is_bridged) and len(firsts):
+        if not self.reach.needs_last and len(firsts):
             bits = [name for name in shown.columns if name.startswith(PREDICATE)]
             is_needed = shown.select(pl.any_horizontal(bits).fill_null(False)).to_series()
             is_needed = is_needed.to_numpy().copy()

@@ -79,13 +79,13 @@ def _selected(
 ) -> dict[str, pl.DataFrame]:
     """The rows of the archives of which not all are needed."""
     query = inputs.query
-    if not archives or query.absences or not is_local(query, options):
+    if not archives or not is_local(query, options):
         return {}
     try:
         schemas = {key: _schema(inputs, key, rows) for key, rows in given.items()}
         whole = bound_inputs(query, schemas).binding
         lengths = window_and_absent(query, query_ticks(query, whole.time))
-        if lengths is None or max(lengths) > MOST_TICKS or _is_silence_absent(query):
+        if lengths is None or max(lengths) > MOST_TICKS:
             return {}
         window, absent = lengths
         parts = parts_of(whole, archives, max(window, absent))
@@ -96,6 +96,8 @@ def _selected(
     allowed = _allowed(parts, window, _waits(query))
     found = {}
     for part in parts:
+        if part.is_whole:
+            continue
         read = _rows if part.ends is None else _interval_rows
         rows = read(part, allowed, window)
         if rows is not None:
@@ -258,14 +260,4 @@ def _waits(query: Query) -> bool:
     return any(
         stream.max_gap is not None or (stream.query is not None and _waits(stream.query))
         for stream in query.streams
-    )
-
-
-def _is_silence_absent(query: Query) -> bool:
-    """Whether NOT speaks of silences: one may have begun long before all that is read."""
-    present = {symbol.name for symbol in query.present}
-    return any(
-        query.streams[symbol.stream].silence is not None
-        for symbol in query.symbols
-        if symbol.name not in present
     )

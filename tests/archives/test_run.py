@@ -161,6 +161,19 @@ def test_what_is_absent_is_looked_for_around_matches_only(
     assert n_read(query, lake) < 9000
 
 
+def test_what_is_absent_may_end_at_the_first_row_that_is_read(tmp_path: Path) -> None:
+    ts = pl.Series("ts", [1, 90, 100, 101, 120])
+    rows = pl.DataFrame({"ts": ts, "a": ts == 100, "c": ts == 1})
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c before a AND a.ts - c.te <= 10) WITHIN 15"
+    )
+    lake = lake_of(tmp_path, rows, None, page_rows=1)
+    assert n_read(query, lake) > 0
+    assert_same(query.run(lake), query.run(rows))
+    assert len(query.run(rows)) == 0
+
+
 def test_where_the_events_of_what_is_absent_are_counted_all_is_read(tmp_path: Path) -> None:
     rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
     lake = lake_of(tmp_path, rows)

@@ -19,6 +19,7 @@ from piestream.language.options import FileOptions
 from tests.stream_scenario import (
     CombinedScenario,
     StreamSpec,
+    absent_scenario,
     combined_scenario,
     silence_scenario,
 )
@@ -69,7 +70,7 @@ def _shifted(
 
 
 def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    less = of_intervals = inside = silent = of_the_past = 0
+    less = of_intervals = inside = silent = absent = of_the_past = 0
     looked: list[Rows | None] = []
 
     def looking(*given: Any) -> Rows | None:
@@ -79,7 +80,7 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(several, "rows_of_rarest", looking)
     for seed in _SEEDS:
         rng = Random(f"archives {seed}")
-        draw = silence_scenario if seed % 3 == 2 else combined_scenario
+        draw = (combined_scenario, combined_scenario, silence_scenario, absent_scenario)[seed % 4]
         drawn = draw(seed, _KINDS)
         frames = _tiled(drawn, rng)
         query, options = drawn.query, FileOptions(ties=drawn.ties)
@@ -102,6 +103,7 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
             fewer = [name for name in frames if len(chosen[name]) < len(frames[name])]
             less += bool(fewer)
             silent += bool(fewer) and query.has_silences
+            absent += bool(fewer) and bool(query.absences)
             outside = {stream.name for stream in drawn.streams}
             inside += any(name not in outside for name in fewer)
             of_the_past += any(
@@ -119,5 +121,6 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
     assert of_intervals > 0
     assert inside > 0
     assert silent > 0
+    assert absent > 0
     assert of_the_past > 0
     assert any(rows is not None and rows.keys is not None for rows in looked)
