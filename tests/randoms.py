@@ -75,7 +75,7 @@ _MOST = 400
 @lru_cache(maxsize=4096)
 def scenario(seed: int) -> Scenario:
     """The scenario of a seed, always the same."""
-    return random_scenario(Random(seed), name=f"seed {seed}", has_absences=True)
+    return random_scenario(Random(seed), name=f"seed {seed}", absences=0.2)
 
 
 def sequenced(seed: int, on_spark: bool = False, bridged: bool = True) -> Scenario:
@@ -113,8 +113,8 @@ def scenarios() -> SearchStrategy[Scenario]:
     return strategies.integers(0, 2**32).map(scenario)
 
 
-def random_scenario(rng: Random, *, name: str = "", has_absences: bool = False) -> Scenario:
-    """A scenario drawn from a source of chance; now and then with absences, if it may have them."""
+def random_scenario(rng: Random, *, name: str = "", absences: float = 0) -> Scenario:
+    """A scenario drawn from a source of chance; so often with absences, if it may have them."""
     count = rng.choices((1, 2, 3, 4, 5, 6), (2, 8, 7, 4, 2, 1))[0]
     (clock,) = rng.choices([c for _, c in CLOCKS], [weight for weight, _ in CLOCKS])
     definitions, planted = _definitions(rng, count)
@@ -150,8 +150,8 @@ def random_scenario(rng: Random, *, name: str = "", has_absences: bool = False) 
         length = rng.randint(100, 200)
         drawn = drawn.having(within=max(rng.randint(4, 25), sum(least)))
     drawn = present = drawn.having(**_windows(copy(rng), drawn, planted))
-    if has_absences:
-        drawn = with_absences(copy(rng), drawn, planted)
+    if absences:
+        drawn = with_absences(copy(rng), drawn, planted, absences)
     while True:
         rows = _rows(rng, present, planted, length)
         try:
