@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
-from piestream.engine.columns import nulls, repeated
+from piestream.engine.columns import nulls
 from piestream.engine.few_rows import FewRows
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
@@ -160,28 +160,32 @@ class CombinedProjection(Projection):
         if TIME in rows.columns:
             part.check_rows(rows)
         count = len(rows)
-        given = dict(zip(rows.columns, rows.get_columns(), strict=True))
+        given = {column.name: column for column in rows.get_columns()}
         columns = []
-        for name, dtype, own in self._columns_of[number]:
-            if name == STREAM:
-                column = repeated(number, dtype, count)
-            elif own is not None and own in given:
-                column = given[own]
-                column = column if column.dtype == dtype else column.cast(dtype)
-            elif name == SEQUENCE:  # what nothing orders comes before all else of its time
-                column = repeated(INT64_MIN, dtype, count)
-            else:
-                column = nulls(dtype, count)
-            columns.append(column.alias(name))
+        for name, dtype, own, filling in self._columns_of[number]:
+            column = None if own is None else given.get(own)
+            if column is None:
+                columns.append(filling.new_from_index(0, count))
+                continue
+            column = column if column.dtype == dtype else column.cast(dtype)
+            columns.append(column if name == own else column.alias(name))
         return pl.DataFrame(columns)
 
     @cached_property
-    def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None]]]:
-        """For each stream the columns of all, and which of its own each of them is."""
+    def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None, pl.Series]]]:
+        """For each stream the columns of all, which of its own each is, and what is in it if none."""
+        # what nothing orders comes before all else of its time
+        fillings: dict[str, int] = {SEQUENCE: INT64_MIN}
         found = []
         for number, part in enumerate(self.parts):
+            fillings[STREAM] = number
             own = {self._name(number, name): name for name in part.schema}
-            found.append([(name, dtype, own.get(name)) for name, dtype in self.schema.items()])
+            found.append(
+                [
+                    (name, dtype, own.get(name), pl.Series(name, [fillings.get(name)], dtype=dtype))
+                    for name, dtype in self.schema.items()
+                ]
+            )
         return found
 
     @cached_property
@@ -199,7 +203,7 @@ class CombinedProjection(Projection):
 
     def own_columns(self, number: int, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns of one stream by the names that the stream's own projection gives."""
-        return {own: rows[name] for name, _, own in self._columns_of[number] if own is not None}
+        return {own: rows[name] for name, _, own, _ in self._columns_of[number] if own is not None}
 
     def attribute_column(self, number: int) -> str:
         """The column of one of the query's attributes among the rows of all."""
