@@ -51,6 +51,8 @@ __all__ = [
 
 Words = NDArray[np.int64]
 
+_NO_VALUES = pl.DataFrame()
+
 #: The rows of each input that come together, by its name.
 Frames = Mapping[str, pl.DataFrame]
 
@@ -468,20 +470,22 @@ class CombinedStream(Stream):
         keep[:-1] = ~again[1:]
         return keep
 
+    def _values(self, found: MergedRows, intervals: KnownIntervals | None) -> pl.DataFrame:
+        """The attributes at all instants, and behind them those of intervals."""
+        columns = {f"{ATTRIBUTE}{n}": column for n, column in sorted(found.columns.items())}
+        if intervals is None:
+            return pl.DataFrame(columns)
+        return pl.DataFrame(
+            {
+                name: pl.concat([column, intervals.values(self._union.attribute_column(n))])
+                for n, (name, column) in enumerate(columns.items())
+            }
+        )
+
     def _batch(self, found: MergedRows, numbers: Words, intervals: KnownIntervals | None) -> Batch:
         instants = found.instants
         n_attributes = len(self.binding.attributes)
-        values = pl.DataFrame(
-            {f"{ATTRIBUTE}{number}": found.columns[number] for number in range(n_attributes)}
-        )
-        if n_attributes and intervals is not None:
-            of_intervals = pl.DataFrame(
-                {
-                    f"{ATTRIBUTE}{n}": intervals.values(self._union.attribute_column(n))
-                    for n in range(n_attributes)
-                }
-            )
-            values = pl.concat([values, of_intervals])
+        values = self._values(found, intervals) if n_attributes else _NO_VALUES
         n_instants = len(instants.times)
         n_intervals = 0 if intervals is None else len(intervals.instants)
         columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)

@@ -14,7 +14,6 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.columns import nulls
-from piestream.engine.few_rows import FewRows
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
@@ -74,12 +73,11 @@ class _IntervalProjection(Projection):
         """The projected rows of a frame, numbered from 0 on where no ID says which is which."""
         return self.numbered(super().project(frame))
 
-    def _few_columns(self, few: FewRows, frame: pl.DataFrame) -> list[pl.Series] | None:
+    def few_columns(self, frame: pl.DataFrame) -> list[pl.Series] | None:
+        """The projected columns of a few rows; None where it takes Polars."""
         source, time = self.source, self.binding.time.name
-        if source.is_known_late or frame.schema[str(source.end)] != frame.schema[time]:
-            return None
-        columns = few.project(frame)
-        if columns is None:
+        columns = None if source.is_known_late else super().few_columns(frame)
+        if columns is None or frame[str(source.end)].dtype != frame[time].dtype:
             return None
         ends = frame[str(source.end)].cast(pl.Int64).alias(END)
         found: list[pl.Series] = []
@@ -155,12 +153,8 @@ class CombinedProjection(Projection):
 
     def of_stream(self, number: int, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one stream, as rows of the union; what only other streams have is NULL."""
-        part = self.parts[number]
-        rows = part.project(frame)
-        if TIME in rows.columns:
-            part.check_rows(rows)
-        count = len(rows)
-        given = {column.name: column for column in rows.get_columns()}
+        count = len(frame)
+        given = {column.name: column for column in self._own_columns(number, frame)}
         columns = []
         for name, dtype, own, filling in self._columns_of[number]:
             column = None if own is None else given.get(own)
@@ -170,6 +164,19 @@ class CombinedProjection(Projection):
             column = column if column.dtype == dtype else column.cast(dtype)
             columns.append(column if name == own else column.alias(name))
         return pl.DataFrame(columns)
+
+    def _own_columns(self, number: int, frame: pl.DataFrame) -> list[pl.Series]:
+        """The projected columns of rows of one stream, whose times can be used."""
+        part = self.parts[number]
+        if not isinstance(part, _IntervalProjection):
+            columns = part.few_columns(frame)
+            if columns is not None:
+                part.check_times(next(column for column in columns if column.name == TIME))
+                return columns
+        rows = part.project(frame)
+        if TIME in rows.columns:
+            part.check_rows(rows)
+        return rows.get_columns()
 
     @cached_property
     def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None, pl.Series]]]:
