@@ -24,10 +24,10 @@ _UPPER, _LOWER = ("<", "<=", "=", "BETWEEN"), (">", ">=", "=", "BETWEEN")
 Planted = Mapping[str, tuple[int, int]]
 
 
-def with_absences(rng: Random, drawn: Scenario, planted: Planted) -> Scenario:
-    """The scenario, now and then with symbols that may not be there; no runs are bridged then."""
+def with_absences(rng: Random, drawn: Scenario, planted: Planted, share: float) -> Scenario:
+    """The scenario, so often with symbols that may not be there; no runs are bridged then."""
     rng = Random(f"{rng.random()} absences")  # whatever else chance decides by the same draws
-    if rng.random() < 0.8 or not _is_possible(drawn, planted):
+    if rng.random() < 1 - share or not _is_possible(drawn, planted):
         return drawn
     definitions = [replace(one, bridging=None) for one in drawn.definitions]
     absences = []
