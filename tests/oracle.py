@@ -238,7 +238,7 @@ def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: T
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """``NOT (…)``: what an interval of a symbol may not be, its lengths in ticks."""
 
     name: str
@@ -248,7 +248,7 @@ class _Group:
     fewest: int  # events
 
     @classmethod
-    def of(cls, absence: Absence, query: Query, clock: Clock) -> _Group:
+    def of(cls, absence: Absence, query: Query, clock: Clock) -> Group:
         relations, distances = {}, []
         for c in absence.constraints:
             allowed = frozenset(n for bit, n in enumerate(ALL_NAMES) if c.relations >> bit & 1)
@@ -308,7 +308,7 @@ class _Partition:
         }
         self._decided: dict[tuple[str, str, int, int], int | None] = {}
         self.present = sorted(symbol.name for symbol in query.present)
-        self.groups = [_Group.of(absence, query, clock) for absence in query.absences]
+        self.groups = [Group.of(absence, query, clock) for absence in query.absences]
 
     def _truths(self, predicate: Expression) -> list[bool]:
         events = tuple(moment.row for moment in self.moments if moment.row is not None)
@@ -646,7 +646,7 @@ class _Partition:
                     return until
         return found
 
-    def _runs(self, group: _Group, now: int) -> Iterator[Interval]:
+    def _runs(self, group: Group, now: int) -> Iterator[Interval]:
         """The intervals of an absent symbol that have begun, if they may have enough events."""
         true = self.true[group.name][: now + 1]
         for start, holds in enumerate(true):

@@ -27,10 +27,12 @@ from piestream.language.parts import (
     Value,
 )
 from piestream.relations import ALL_NAMES
+from tests import absent
 from tests.clock import Clock
 from tests.oracle import (
     _AGGREGATES,
     _COMPARED,
+    Group,
     Row,
     TieError,
     TooManyMatchesError,
@@ -200,7 +202,8 @@ class _Partition:
         self.coming = frozenset(instants)
         instants |= self._deadlines()
         if inputs.at_end == "close" and instants:
-            instants |= self._close(int(max(self.coming)), int(max(instants)))
+            passed = max(instants) if not query.absences else max(*instants, inputs.until)
+            instants |= self._close(int(max(self.coming)), int(passed))
         self.instants = sorted(instants)
         self.valid = {
             symbol.name: [
@@ -224,6 +227,7 @@ class _Partition:
             )
             self.allowed[constraint.x, constraint.y] = names
             self.allowed[constraint.y, constraint.x] = frozenset(_INVERSE[n] for n in names)
+        self.groups = [Group.of(absence, query, self.clock) for absence in query.absences]
 
     # Streams of events
 
@@ -509,13 +513,86 @@ class _Partition:
         same = self.truth[x] == self.truth[y] and one.bridging == other.bridging
         return one.stream in self.ready or same
 
+    # Absences
+
+    def _absent_from(self, bound: Mapping[str, Known], trigger: Time) -> Time | None:
+        """The first instant, not before its trigger, from which no interval can satisfy a NOT.
+
+        The end of the input comes after all that time brings.
+        """
+        now: Time | None = trigger
+        while now is not None:
+            until = self._possible_until(bound, now)
+            if until is None:
+                return now
+            if until == absent.CERTAIN:
+                return None
+            coming = [time for time in self.coming if time > now and now not in self.shown]
+            if now not in self.shown and until < min(coming, default=self.inputs.until):
+                now = until
+            else:
+                closing = [time for time in self.shown if time > now or now not in self.shown]
+                now = min(coming or closing, default=None)
+        return None
+
+    def _possible_until(self, bound: Mapping[str, Known], now: Time) -> int | None:
+        """Until when, as far as is known at an instant, some NOT could be satisfied; None: none can."""
+        found: int | None = None
+        for group in self.groups:
+            apart = [name for name in bound if self._are_runs_of_one(group.name, name)]
+            present = {n: self._span(bound[n], now) for n in {*group.relations, *apart}}
+            spans: list[absent.Span | None] = [
+                self._span(one, now)
+                for one in self.all[group.name]
+                if one.since <= now
+                and self._may_count(group, one, now)
+                and not any(self._same(group.name, one, name, bound[name]) for name in bound)
+            ]
+            for span in [*spans, None]:
+                until = absent.last_instant(
+                    group.name,
+                    self._shown(now),
+                    present,
+                    span,
+                    group.relations,
+                    group.lengths,
+                    group.distances,
+                    apart,
+                )
+                if until == absent.CERTAIN:
+                    return until
+                if until is not None and (found is None or until > found):
+                    found = until
+        return found
+
+    def _are_runs_of_one(self, x: str, y: str) -> bool:
+        """Whether two symbols have runs of one predicate, of which no two touch."""
+        one, other = self.query.symbol(x), self.query.symbol(y)
+        same = one.stream == other.stream and self.truth[x] == self.truth[y]
+        return same and one.stream in self.events
+
+    def _may_count(self, group: Group, one: Known, now: Time) -> bool:
+        """Whether an interval has as many events as are asked for, or may come to have them."""
+        if one.end_at(now) is None:
+            return True
+        return self._count(self.query.symbol(group.name).stream, one, now) >= group.fewest
+
+    def _span(self, one: Known, now: Time) -> absent.Span:
+        end = one.end_at(now)
+        return absent.Span(one.start, None if end is None else self._shown(end))
+
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
-        names = sorted(symbol.name for symbol in self.query.symbols)
+        names = sorted(symbol.name for symbol in self.query.present)
         emit = self.query.emit
         reports = []
-        for count, (bound, trigger) in enumerate(self._bindings({}, names, -(1 << 70))):
+        for count, (bound, triggered) in enumerate(self._bindings({}, names, -(1 << 70))):
             if count >= self.inputs.most:
                 raise TooManyMatchesError("too many matches in one partition")
+            trigger: Time | None = triggered
+            if self.groups:
+                trigger = self._absent_from(bound, triggered)
+                if trigger is None:
+                    continue
             began = {name: known.start for name, known in bound.items()}
             ends = [e for known in bound.values() for e in (known.end, known.end_since)]
             completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)

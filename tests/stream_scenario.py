@@ -31,6 +31,7 @@ __all__ = [
     "KINDS",
     "CombinedScenario",
     "StreamSpec",
+    "absent_scenario",
     "closing_scenario",
     "combined_scenario",
     "counting_scenario",
@@ -105,7 +106,14 @@ class CombinedScenario:
     returns: tuple[Return, ...] = ()
     ties: str = "error"
     at_end: str = "open"
+    absences: tuple[tuple[str, tuple[Clause, ...]], ...] = ()  # symbols, and what they may not be
     name: str = field(default="", compare=False)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the symbols of a match in the order of their definitions."""
+        absent = {name for name, _ in self.absences}
+        return tuple(d.name for _, d in self.definitions if d.name not in absent)
 
     def text(self) -> str:
         """The query as text."""
@@ -115,8 +123,10 @@ class CombinedScenario:
             lines.append("PARTITION BY " + ", ".join(self.keys))
         defined = [_qualified(self.streams, n, d).text(self.clock) for n, d in self.definitions]
         lines.append("DEFINE " + ",\n       ".join(defined))
-        pattern = "\n    AND ".join(clause.text(self.clock) for clause in self.clauses)
-        lines.append(f"PATTERN {pattern or self.definitions[0][1].name}")
+        conjuncts = [clause.text(self.clock) for clause in self.clauses] or [self.symbols[0]]
+        for _, clauses in self.absences:
+            conjuncts.append(f"NOT ({' AND '.join(c.text(self.clock) for c in clauses)})")
+        lines.append("PATTERN " + "\n    AND ".join(conjuncts))
         lines.append(f"WITHIN {windows_text(self.clock, self.within, self.windows)}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
@@ -238,7 +248,14 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         chosen[0] = "pattern"
     if count == 1 and chosen == ["events"]:
         chosen = ["events", "events"]
-    definitions = [(rng.randrange(len(chosen)), d) for d in base.definitions]
+    absent = {name for name, _ in base.absences}
+    if absent and "events" not in chosen:
+        chosen.append("events")
+    at_start = [number for number, kind in enumerate(chosen) if kind in ("events", "known")]
+    definitions = [
+        (rng.choice(at_start) if d.name in absent else rng.randrange(len(chosen)), d)
+        for d in base.definitions
+    ]
     used = sorted({number for number, _ in definitions})
     chosen = [chosen[number] for number in used]
     if chosen == ["events"]:
@@ -272,7 +289,34 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         keys=base.keys,
         returns=base.returns,
         ties=base.ties,
+        absences=base.absences,
     )
+
+
+@lru_cache(maxsize=1024)
+def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
+    """The scenario of a seed in which runs of some symbols, or rows known at start, may not be there.
+
+    The streams of the others are of these kinds; with "silences", some are silences of events.
+    """
+    rng = Random(f"{seed} {kinds} absent")
+    while True:
+        base = randoms.random_scenario(rng, absences=0.9)
+        if not base.absences or len(base.definitions) > 4 or len(base.rows) > 25:
+            continue
+        try:
+            if "silences" in kinds:
+                others = tuple(kind for kind in kinds if kind != "silences") or ("events",)
+                drawn = _with_silences(rng, base, others)
+            else:
+                drawn = _apart(rng, base, kinds)
+            if drawn is None or not drawn.absences:
+                continue
+            found = len(drawn.expected())
+            if found <= 400 and (found or rng.random() < 0.1):
+                return drawn.having(name=f"absent_scenario({seed}, {kinds})")
+        except (stream_oracle.TooManyMatchesError, QueryError):
+            continue
 
 
 def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
@@ -320,8 +364,9 @@ def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> Combi
         return None
     definitions = list(drawn.definitions)
     lengths = [rng.choice((1, 1, 2, 3, 4)) for _ in range(2)]
-    count = min(len(definitions), rng.choice((1, 1, 1, 2)))
-    for place in rng.sample(range(len(definitions)), count):
+    present = [at for at, (_, one) in enumerate(definitions) if one.name in drawn.symbols]
+    count = min(len(present), rng.choice((1, 1, 1, 2)))
+    for place in rng.sample(present, count):
         _, definition = definitions[place]
         length = rng.choice(lengths)
         least, most = definition.at_least, definition.at_most
@@ -370,6 +415,7 @@ def _alone(rng: Random, base: Scenario) -> CombinedScenario:
         keys=base.keys,
         returns=base.returns,
         ties=base.ties,
+        absences=base.absences,
     )
 
 

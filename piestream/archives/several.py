@@ -110,7 +110,7 @@ def _selected(
 ) -> dict[str, pl.DataFrame]:
     """The rows of the archives of which not all are needed."""
     query = inputs.query
-    if not archives or not is_local(query, options):
+    if not archives or query.absences or not is_local(query, options):
         return {}
     try:
         schemas = {key: _schema(inputs, key, rows) for key, rows in given.items()}

@@ -466,6 +466,7 @@ def _enqueue_many(partition: Partition, scratch: Scratch) -> None:
         ring = partition.rings[s]
         first = max(tails[s], ring.head)  # others may have made room more than once
         if first < ring.tail:
+            scratch.absent_changed |= 1 << s
             item = scratch.enqueue(ItemKind.ARRIVALS)
             item.symbol = s
             item.ids[0] = first

@@ -526,6 +526,7 @@ def detect(
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
                     ended |= scratch.passed
+                    scratch.absent_changed |= scratch.passed
                 scratch.n_matches = 0
             else:
                 resumes = Paused.NO

@@ -12,14 +12,19 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import minus, plus
+from piestream.joins.boxes import box_in
 from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
 from piestream.joins.listed import is_held
+from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.records import (
+    NO_MATCH,
     Absence,
     AbsentPair,
     AwaitedMatch,
     Distance,
+    Held,
+    RowSlot,
     Scratch,
     Slot,
     Symbol,
@@ -39,6 +44,8 @@ _CLOSING = 2
 #: What is known of an absence: no interval satisfies the group, nor will one; it is not known; some
 #: interval is certain to.
 ABSENT, UNDECIDED, PRESENT = range(3)
+#: An interval of the absent symbol satisfies a group, whatever comes.
+_CERTAIN = INT64_MIN + 1
 
 
 class Judged(Record):
@@ -69,10 +76,15 @@ class Judged(Record):
     def future_with(self, absence: Absence, start: int, end: int) -> Future:
         """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN."""
         future = Future(self.future, absence.pair_end - absence.pair, self.now)
-        future.place_absent(start, end, self.is_shown(start), self.is_shown(end))
+        is_row = self.partition.program.rows >> absence.symbol & 1 != 0  # announced with its end
+        future.place_absent(start, end, self.is_shown(start), is_row or self.is_shown(end))
         for number in range(absence.pair_end - absence.pair):
-            slot = self.slot(self.pair(absence, number).symbol)
-            future.place_other(number, slot.start, slot.end, self.is_shown(slot.end))
+            s = self.pair(absence, number).symbol
+            slot = self.slot(s)
+            is_shown = self.is_shown(slot.end)
+            if self.partition.program.rows >> s & 1 and RowSlot(slot).announced:
+                is_shown = True
+            future.place_other(number, slot.start, slot.end, is_shown)
         return future
 
 
@@ -197,13 +209,17 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
 
 
 @kernel
-def _is_of_match(judged: Judged, absence: Absence, slot: Slot) -> bool:
+def _is_of_match(judged: Judged, absence: Absence, slot_id: int) -> bool:
     """Whether an interval of the absent symbol is one that the match has."""
+    partition = judged.partition
+    start = partition.ring(absence.symbol).slot(slot_id).start
+    number = partition.row_number(absence.symbol, slot_id)
     rest = absence.same
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        if judged.slot(s).start == slot.start:
+        is_same = judged.slot(s).start == start
+        if is_same and partition.row_number(s, judged.ids[s]) == number:
             return True
     return False
 
@@ -260,25 +276,69 @@ def _latest_start(judged: Judged, absence: Absence) -> int:
 
 
 @kernel
+def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch) -> int:
+    """How long an interval of the absent symbol may satisfy the group; INT64_MIN: it cannot.
+
+    `_CERTAIN`: it does, or will.
+    """
+    scratch.visits += 1
+    if _is_of_match(judged, absence, slot_id):
+        return INT64_MIN
+    slot = judged.partition.ring(absence.symbol).slot(slot_id)
+    latest = _possible_until(judged, absence, slot.start, slot.end)
+    if latest != INT64_MIN and _is_certain(judged, absence, slot_id):
+        return _CERTAIN
+    return latest
+
+
+@kernel
+def _judge_runs(judged: Judged, absence: Absence, scratch: Scratch) -> int:
+    """How long some run of the absent symbol may satisfy the group; as of one."""
+    ring = judged.partition.ring(absence.symbol)
+    slot_id = ring.first_ending_from(_earliest_end(judged, absence))
+    last = _latest_start(judged, absence)
+    until = INT64_MIN
+    while slot_id < ring.tail and ring.slot(slot_id).start <= last:
+        latest = _judge_one(judged, absence, slot_id, scratch)
+        if latest == _CERTAIN:
+            return _CERTAIN
+        until = max(until, latest)
+        slot_id += 1
+    return until
+
+
+@kernel
+def _judge_rows(judged: Judged, absence: Absence, scratch: Scratch) -> int:
+    """How long some row of the absent symbol may satisfy the group; as of one."""
+    by_start = judged.partition.order(absence.symbol, BY_START)
+    earliest = _earliest_end(judged, absence)
+    near = box_in(by_start, NO_MATCH, _latest_start(judged, absence), earliest, OPEN, NO_MATCH)
+    until = INT64_MIN
+    slot_id = near.following(NONE)[0]
+    while slot_id != NONE:
+        if by_start.slot(slot_id).held <= Held.VALID:
+            latest = _judge_one(judged, absence, slot_id, scratch)
+            if latest == _CERTAIN:
+                return _CERTAIN
+            until = max(until, latest)
+        slot_id = near.following(slot_id)[0]
+    return until
+
+
+@kernel
 def _judge_group(judged: Judged, absence: Absence, scratch: Scratch) -> tuple[int, int]:
     """What is known of one absence, and until when, if no event comes."""
-    ring = judged.partition.ring(absence.symbol)
-    until = _possible_until(judged, absence, OPEN, OPEN)
+    partition = judged.partition
     scratch.visits += 1
-    if ring.capacity:
-        slot_id = ring.first_ending_from(_earliest_end(judged, absence))
-        last = _latest_start(judged, absence)
-        while slot_id < ring.tail:
-            slot = ring.slot(slot_id)
-            if slot.start > last:
-                break
-            scratch.visits += 1
-            if not _is_of_match(judged, absence, slot):
-                latest = _possible_until(judged, absence, slot.start, slot.end)
-                if latest != INT64_MIN and _is_certain(judged, absence, slot_id):
-                    return PRESENT, INT64_MAX
-                until = max(until, latest)
-            slot_id += 1
+    until = _possible_until(judged, absence, OPEN, OPEN)
+    if partition.rings[absence.symbol].capacity:
+        if partition.program.rows >> absence.symbol & 1:
+            latest = _judge_rows(judged, absence, scratch)
+        else:
+            latest = _judge_runs(judged, absence, scratch)
+        if latest == _CERTAIN:
+            return PRESENT, INT64_MAX
+        until = max(until, latest)
     return (ABSENT if until == INT64_MIN else UNDECIDED), until
 
 

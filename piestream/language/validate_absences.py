@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from math import prod
 
 from piestream.language.absences import Absence
-from piestream.language.draft import AbsenceSpec
+from piestream.language.draft import AbsenceSpec, StreamDraft
 from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
 from piestream.language.validation import Validation
@@ -118,12 +118,21 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
             message = "followed-by and follows cannot stand in NOT (…) yet"
             validation.report(one.span, message, "write before or after")
     for definition in validation.draft.symbols:
-        if definition.name == symbol and definition.at_most_events is not None:
+        if definition.name != symbol:
+            continue
+        if definition.at_most_events is not None:
             validation.report_at(
                 ("at_most_events", symbol),
                 f"{symbol} is absent, and a greatest number of its events cannot be asked for yet",
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
+        stream = validation.draft.streams[definition.stream]
+        if stream.is_ready_made and not stream.known_at_start:
+            message = (
+                f"{symbol} is absent, and its intervals may become known later than they begin"
+            )
+            hint = "a symbol of events can be absent, or one of rows KNOWN AT START"
+            validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
 
@@ -142,13 +151,17 @@ def _leaves_too_many(
     return choices > _MOST_CHOICES
 
 
+def _reads_archives(stream: StreamDraft) -> bool:
+    """Whether a stream has its past in an archive, or is a query that reads one."""
+    return stream.archive or (stream.query is not None and stream.query.reads_archives)
+
+
 def _report_beside(validation: Validation) -> None:
     """Report what a NOT cannot be combined with yet."""
     draft, place = validation.draft, validation.draft.absences[0].span
-    if len(draft.streams) > 1 or any(stream.is_ready_made for stream in draft.streams):
-        what = "several streams, silences or ready-made intervals"
-        message = f"NOT (…) cannot be combined yet with {what}"
-        validation.report(place, message, "write a query over one stream of events")
+    if len(draft.streams) > 1 and any(_reads_archives(stream) for stream in draft.streams):
+        message = "NOT (…) cannot be combined yet with archives among several streams"
+        validation.report(place, message, "write a query over the archive alone")
     if any(stream.is_sequenced for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with events of one time"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")

@@ -13,7 +13,13 @@ import pytest
 
 from tests.engines import Rows, by_partition, cuts, difference
 from tests.spark.streams import InputsPlayer, frame_of, rows_of
-from tests.stream_scenario import CombinedScenario, combined_scenario, silence_scenario, sorted_rows
+from tests.stream_scenario import (
+    CombinedScenario,
+    absent_scenario,
+    combined_scenario,
+    silence_scenario,
+    sorted_rows,
+)
 from tests.test_stream_laws import KINDS
 
 #: How many cases of each kind of streams for every 600 of the other laws; each takes seconds.
@@ -22,14 +28,16 @@ BOUNDED, STREAMED, OF = 1, 1, 600
 _STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
 
 
-#: Besides, streams of events of which symbols are the silences.
-_SILENT = "silent"
+#: Besides, streams of events of which symbols are the silences, and matches in which something is absent.
+_SILENT, _ABSENT = "silent", "absent"
 
 
 def _drawn(seed: int, kinds: str) -> CombinedScenario:
     """The scenario of a case."""
     if kinds == _SILENT:
         return silence_scenario(seed, KINDS["events"])
+    if kinds == _ABSENT:
+        return absent_scenario(seed, KINDS["all"])
     return combined_scenario(seed, KINDS[kinds])
 
 
@@ -52,8 +60,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     config = metafunc.config
     laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
     for name, kinds, first, many in (
-        ("bounded_case", (*KINDS, _SILENT), 0, BOUNDED),
-        ("streamed_case", (*_STREAMED_KINDS, _SILENT), 1_000, STREAMED),
+        ("bounded_case", (*KINDS, _SILENT, _ABSENT), 0, BOUNDED),
+        ("streamed_case", (*_STREAMED_KINDS, _SILENT, _ABSENT), 1_000, STREAMED),
     ):
         if name in metafunc.fixturenames:
             cases = _cases(kinds, first, max(1, many * laws // OF))

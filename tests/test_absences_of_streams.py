@@ -1,0 +1,127 @@
+"""NOT (...) beside several streams: what may not be there is known at its start, the rest is anything."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import piestream as ps
+from tests.stream_scenario import CombinedScenario, absent_scenario
+from tests.stream_shrink import disagreement
+
+#: The kinds of streams that the symbols of a match have.
+_KINDS = {
+    "events": ("events",),
+    "silences": ("silences", "events"),
+    "known": ("known", "events"),
+    "identified": ("identified", "events"),
+    "rows": ("rows", "events"),
+    "queries": ("query", "events"),
+}
+
+DOORS = ps.query(
+    "FROM doors ORDER BY ts WITH badges ORDER BY ts PARTITION BY k "
+    "DEFINE opens AS doors.open, badge AS badges.shown "
+    "PATTERN opens AND NOT (badge intersects; met_by; after opens AND badge.ts - opens.ts <= 10) "
+    "WITHIN 99 RETURN opens.ts"
+)
+
+
+def _doors(*rows: tuple[str, int, bool]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["k", "ts", "open"], orient="row")
+
+
+def _badges(*rows: tuple[str, int, bool]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["k", "ts", "shown"], orient="row")
+
+
+def test_an_event_of_another_stream_may_be_missing() -> None:
+    doors = _doors(("x", 1, True), ("x", 3, False), ("y", 2, True), ("y", 4, False))
+    badges = _badges(("x", 11, True), ("y", 13, True))
+    assert DOORS.run({"doors": doors, "badges": badges}).rows() == [("y", 12, 2)]
+
+
+def test_time_that_goes_on_in_any_stream_decides() -> None:
+    session = DOORS.open()
+    doors = _doors(("x", 1, True), ("x", 3, False))
+    assert session.push(doors, stream="doors").is_empty()
+    assert session.push(_badges(("y", 11, False)), stream="badges").is_empty()  # x may come yet
+    session = DOORS.open(state=session.snapshot())
+    assert session.push(_badges(("y", 12, False)), stream="badges").rows() == [("x", 11, 1)]
+
+
+def test_a_silence_during_which_something_does_not_come() -> None:
+    query = ps.query(
+        "FROM s ORDER BY ts WITH checks ORDER BY ts PARTITION BY k "
+        "DEFINE quiet AS SILENCE OF s LONGER THAN 5, seen AS checks.seen "
+        "PATTERN quiet AND NOT (seen intersects quiet AND seen.ts - quiet.ts <= 8) WITHIN 99 "
+        "RETURN quiet.ts"
+    )
+    events = pl.DataFrame({"k": ["x", "y", "x"], "ts": [1, 2, 30]})
+    for at, wanted in ((8, [("y", 10, 2)]), (10, [("x", 9, 1), ("y", 10, 2)])):
+        checks = pl.DataFrame({"k": ["x", "x"], "ts": [at, at + 1], "seen": [True, False]})
+        found = query.run({"s": events, "checks": checks})
+        assert found.sort("k").rows() == wanted
+
+
+def test_rows_of_intervals_and_matches_of_a_query_are_of_a_match() -> None:
+    absence = "PATTERN a AND NOT (c after a AND c.ts - a.te <= 5) WITHIN 99 RETURN a.ts, a.te"
+    events = pl.DataFrame(
+        {"ts": [7, 8, 21, 22, 24, 50], "p": [False, True, False, True, False, False]}
+    )
+    rows = pl.DataFrame({"began": [1, 10], "ended": [3, 12]})
+    for known in ("", " KNOWN AT START"):
+        query = ps.query(
+            f"FROM iv FROM began TO ended{known} WITH ev ORDER BY ts "
+            f"DEFINE a AS iv, c AS ev.p {absence}"
+        )
+        assert query.run({"iv": rows, "ev": events}).rows() == [(17, 10, 12)]
+    inner = "(FROM ev DEFINE x AS p PATTERN x WITHIN 99 EMIT ON COMPLETION RETURN x.ts) AS m"
+    query = ps.query(f"FROM {inner} WITH ev ORDER BY ts DEFINE a AS m, c AS ev.p {absence}")
+    assert query.run(events).rows() == [(29, 22, 24)]
+
+
+def test_a_row_that_is_known_at_its_start_may_be_absent() -> None:
+    query = ps.query(
+        "FROM jobs FROM began TO ended KNOWN AT START "
+        "DEFINE a AS jobs, again AS jobs PATTERN a AND NOT (again intersects a) WITHIN 99 "
+        "RETURN a.ts, a.te"
+    )
+    rows = pl.DataFrame({"began": [1, 3, 20, 25, 25, 40], "ended": [5, 9, 22, 28, 28, 41]})
+    assert query.run(rows).rows() == [(22, 20, 22), (41, 40, 41)]
+    session = query.open()
+    assert session.push(rows[2:3]).is_empty()
+    session = query.open(state=session.snapshot())
+    assert session.advance(22).is_empty()
+    assert session.advance(23).rows() == [(22, 20, 22)]
+
+
+@pytest.mark.parametrize("kinds", _KINDS)
+@pytest.mark.parametrize("engine", ["frame", "disordered restored"])
+def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str) -> None:
+    for seed in range(4):
+        _check(engine, absent_scenario(seed, _KINDS[kinds]), seed)
+
+
+@pytest.mark.parametrize("kinds", ["events", "silences", "known"])
+def test_every_way_in_closes_what_is_open_as_the_oracle_does(kinds: str) -> None:
+    for seed in range(4):
+        _check("frame", absent_scenario(seed, _KINDS[kinds]).having(at_end="close"), seed)
+
+
+def test_the_scenarios_are_worth_trying() -> None:
+    left_out = 0
+    for seed in range(4):
+        drawn = absent_scenario(seed, _KINDS["events"])
+        names = set(drawn.symbols)
+        kept = tuple((n, d) for n, d in drawn.definitions if d.name in names)
+        without = drawn.having(definitions=kept, absences=())
+        if {n for n, _ in kept} == set(range(len(drawn.streams))):
+            left_out += without.expected() != drawn.expected()
+    assert left_out > 0
+
+
+def _check(engine: str, drawn: CombinedScenario, seed: int) -> None:
+    why = disagreement(engine, drawn, seed)
+    if why is not None:
+        pytest.fail(f"\n{engine} on {drawn}\n{why}\n", pytrace=False)
