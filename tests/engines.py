@@ -19,7 +19,17 @@ import polars as pl
 from piestream.language.model import Query
 from tests.scenario import Stream
 
-__all__ = ["ENGINES", "Plan", "Rows", "by_partition", "difference", "draw", "play", "run", "shuffled"]
+__all__ = [
+    "ENGINES",
+    "Plan",
+    "Rows",
+    "by_partition",
+    "difference",
+    "draw",
+    "play",
+    "run",
+    "shuffled",
+]
 
 Rows = list[dict[str, Any]]
 

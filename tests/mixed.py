@@ -90,7 +90,9 @@ def main(first: int, end: int) -> None:
                 break
         if seed % 100 == 99 or seed == end - 1:
             seconds = time.monotonic() - began
-            print(f"up to seed {seed}: {tried:,} runs, {faults} faults, {seconds:.0f} s", flush=True)
+            print(
+                f"up to seed {seed}: {tried:,} runs, {faults} faults, {seconds:.0f} s", flush=True
+            )
 
 
 if __name__ == "__main__":

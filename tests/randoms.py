@@ -429,7 +429,9 @@ def _set_clause(
 ) -> Clause:
     """A set of relations by its name, and what is missing of the planted pair's relation."""
     holds = allen_relation(*ends)
-    found = rng.choice([name for name, of in RELATION_SETS.items() if holds in of] or [*RELATION_SETS])
+    found = rng.choice(
+        [name for name, of in RELATION_SETS.items() if holds in of] or [*RELATION_SETS]
+    )
     more = rng.sample(ALL_NAMES, rng.choice((0, 0, 0, 1, 3)))
     names = dict.fromkeys((*RELATION_SETS[found], holds, *more))
     return Clause(

@@ -105,6 +105,8 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
         yield drawn.having(keys=drawn.keys[1:])
     if drawn.sequence is not None:
         yield drawn.having(sequence=None)
+    if drawn.has_lets:
+        yield drawn.having(has_lets=False)
     yield from _with_plainer_times(drawn)
     yield from _with_fewer_columns(drawn)
 
