@@ -31,7 +31,8 @@ from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.batch import detect
 from piestream.joins.partition import Partition
-from piestream.joins.records import Program, ResultRow
+from piestream.joins.records import Program
+from piestream.joins.result_rows import ResultRow
 from piestream.language.options import SparkOptions
 from piestream.plan.binding import Binding, bind
 from piestream.plan.join_order import Estimate, JoinOrders, Step, StepTable

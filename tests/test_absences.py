@@ -12,7 +12,8 @@ import piestream as ps
 from piestream.engine.stream import Stream
 from piestream.errors import LateEventError, StateError
 from piestream.joins.partition import Partition
-from piestream.joins.records import Program, RingHeader
+from piestream.joins.records import Program
+from piestream.joins.state_records import RingHeader
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, disagreements, many_absences
 

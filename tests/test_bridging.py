@@ -7,7 +7,7 @@ import pytest
 
 import piestream as ps
 from piestream.errors import StateError
-from piestream.joins.records import Bridges
+from piestream.joins.state_records import Bridges
 
 LEVEL = (
     "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a BRIDGING 5 PATTERN a WITHIN 90 {}RETURN a.te"

@@ -27,7 +27,7 @@ from piestream.diagnosis.parts import (
     with_window,
 )
 from piestream.diagnosis.rows import GivenRows
-from piestream.joins.records import EVENT_PLACES, Place
+from piestream.joins.scratch import EVENT_PLACES, Place
 from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
 from piestream.language.model import Query

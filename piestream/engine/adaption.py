@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.copies import Copied
-from piestream.joins.records import Samples, SideSample
+from piestream.joins.result_rows import Samples, SideSample
 from piestream.plan.join_order import Estimate
 from piestream.plan.program import CompiledQuery, write_join_orders
 

@@ -17,7 +17,9 @@ from piestream.compiled.arrays import uninitialized
 from piestream.compiled.constants import INT64_MAX
 from piestream.engine.batches import BatchArrays, Changes
 from piestream.joins.batch import detect, new_scratch
-from piestream.joins.records import Program, ResultRow, Scratch
+from piestream.joins.records import Program
+from piestream.joins.result_rows import ResultRow
+from piestream.joins.scratch import Scratch
 
 __all__ = ["Call", "LoopState", "StoppedError", "Workroom", "result_rows"]
 

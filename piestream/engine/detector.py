@@ -31,8 +31,10 @@ from piestream.intervals.runs import find_changes
 from piestream.joins.batch import detect
 from piestream.joins.given import judge_rows
 from piestream.joins.partition_table import PartitionTable
-from piestream.joins.records import PoolHeader, Program, ResultRow
+from piestream.joins.records import Program
+from piestream.joins.result_rows import ResultRow
 from piestream.joins.rings import ring_words
+from piestream.joins.state_records import PoolHeader
 from piestream.joins.waiting import WaitingMatch, WaitingStore
 from piestream.plan.join_order import Estimate
 from piestream.plan.program import CompiledQuery

@@ -22,7 +22,7 @@ from piestream.engine.many_rows import RowCount
 from piestream.engine.row_calls import RowCall, RowState
 from piestream.engine.state import DetectorState
 from piestream.errors import StateError
-from piestream.joins.records import ResultRow
+from piestream.joins.result_rows import ResultRow
 from piestream.plan.program import CompiledQuery
 from piestream.row_patterns.loops.matching import (
     NO_ROOM,

@@ -34,7 +34,7 @@ from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.validation import check_state, damaged
 from piestream.errors import OrderError, SchemaError, TimeError
-from piestream.joins.records import Closing, Phase, ResultRow
+from piestream.joins.result_rows import Closing, Phase, ResultRow
 from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
 from piestream.plan.columns import CODE, FLOAT, Attribute

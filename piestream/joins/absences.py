@@ -18,8 +18,10 @@ from piestream.compiled.records import Array, Carried, Record, Words, kernel, me
 from piestream.joins.futures import future_words
 from piestream.joins.matches import Matches
 from piestream.joins.partition import Partition
-from piestream.joins.records import AwaitedMatch, Program, RingHeader, Scratch
+from piestream.joins.records import Program
 from piestream.joins.rings import grow_ring
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import AwaitedMatch, RingHeader
 from piestream.joins.verdicts import ABSENT, UNDECIDED, Judged, judge
 
 __all__ = ["is_due", "n_awaited", "room_to_await", "settle"]

@@ -22,21 +22,11 @@ from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import find_arrived, find_passed, followed_end
 from piestream.joins.range_bounds import begin_given, take_bounds
-from piestream.joins.records import (
-    NO_MATCH,
-    UNBOUNDED,
-    Closing,
-    Held,
-    ItemKind,
-    KnownRow,
-    Pair,
-    Program,
-    RowSlot,
-    Scratch,
-    Symbol,
-    Validity,
-)
+from piestream.joins.records import Program, Symbol, Validity
+from piestream.joins.result_rows import Closing
 from piestream.joins.rings import grow_ring
+from piestream.joins.scratch import ItemKind, KnownRow, Scratch
+from piestream.joins.state_records import NO_MATCH, UNBOUNDED, Held, Pair, RowSlot
 from piestream.joins.uncertain import find_uncertain
 
 _PAIR_WORDS = Pair.size

@@ -34,20 +34,11 @@ from piestream.joins.given import earliest_given, is_barred, room_to_give
 from piestream.joins.matches import Matches
 from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
-    Bound,
-    Closing,
-    Item,
-    KnownRow,
-    Paused,
-    Place,
-    PoolHeader,
-    Program,
-    ResultRow,
-    ScanCursor,
-    Scratch,
-)
+from piestream.joins.records import Program
+from piestream.joins.result_rows import Closing, ResultRow
+from piestream.joins.scratch import Bound, Item, KnownRow, Paused, Place, ScanCursor, Scratch
 from piestream.joins.slots import any_ring_full, delay_ends, grow_full_rings, update_aggregates
+from piestream.joins.state_records import PoolHeader
 from piestream.joins.waiting import WaitingStore
 
 #: The arrays that a detector keeps: the words of its partitions, the pool, the waiting matches.

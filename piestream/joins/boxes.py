@@ -7,7 +7,7 @@ from enum import IntEnum
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Carried, kernel, method
 from piestream.joins.orders import Order
-from piestream.joins.records import NO_MATCH, Held, RowSlot, Slot
+from piestream.joins.state_records import NO_MATCH, Held, RowSlot, Slot
 
 __all__ = ["Box", "box_in"]
 

@@ -13,15 +13,13 @@ from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import plus
 from piestream.joins.counters import note_counts
-from piestream.joins.event import (
-    apply_deadline,
-    apply_event,
-    end_interrupted,
-    enqueue_interrupted,
-)
+from piestream.joins.durations import end_interrupted, enqueue_interrupted
+from piestream.joins.event import apply_deadline, apply_event
 from piestream.joins.partition import Partition
-from piestream.joins.records import BridgedSlot, Scratch, Symbol
+from piestream.joins.records import Symbol
+from piestream.joins.scratch import Scratch
 from piestream.joins.slots import update_aggregates
+from piestream.joins.state_records import BridgedSlot
 
 
 @kernel

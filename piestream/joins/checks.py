@@ -9,7 +9,9 @@ from piestream.joins.keys import equal_keys
 from piestream.joins.listed import is_listed
 from piestream.joins.pairs import is_pair
 from piestream.joins.partition import Partition
-from piestream.joins.records import Bound, Check, Join, Slot, Step
+from piestream.joins.records import Check, Join, Step
+from piestream.joins.scratch import Bound
+from piestream.joins.state_records import Slot
 from piestream.joins.uncertain import is_apart
 
 __all__ = ["passes"]

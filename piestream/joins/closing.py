@@ -9,7 +9,8 @@ from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Place
+from piestream.joins.scratch import Place
+from piestream.joins.state_records import NO_MATCH
 
 
 @kernel

@@ -12,7 +12,9 @@ from piestream.compiled.primitives import at_word
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.joins.partition import Partition
-from piestream.joins.records import MOST_EVENTS, Counter, Scratch
+from piestream.joins.records import Counter
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import MOST_EVENTS
 
 
 @kernel

@@ -19,8 +19,9 @@ from piestream.joins.boxes import box_in
 from piestream.joins.listed import add_pair, discard, is_held, lists_of, pair_at
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, BridgedSlot, Constraint, Distance, Slot
+from piestream.joins.records import Constraint, Distance
 from piestream.joins.rings import Ring
+from piestream.joins.state_records import NO_MATCH, BridgedSlot, Slot
 
 #: How far ends of a closed input lie behind where they are shown, at most.
 _CLOSING = 2

@@ -15,20 +15,11 @@ from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.matches import Matches, Scanned
 from piestream.joins.pairs import first_live_partner, relations_of
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
-    Join,
-    Paused,
-    Program,
-    ScanCursor,
-    ScanMode,
-    ScanRange,
-    Scratch,
-    Seed,
-    Slot,
-    Step,
-)
+from piestream.joins.records import Join, Program, ScanMode, Seed, Step
 from piestream.joins.rings import Ring
 from piestream.joins.scan_listed import scan_listed
+from piestream.joins.scratch import Paused, ScanCursor, ScanRange, Scratch
+from piestream.joins.state_records import Slot
 
 #: The depth of an extension that is finished.
 DONE = -1

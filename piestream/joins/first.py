@@ -22,8 +22,10 @@ from piestream.joins.given import earliest_given, identify, was_given
 from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import scattered
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Paused, Program, ScanMode, Scratch, Seed
+from piestream.joins.records import Program, ScanMode, Seed
 from piestream.joins.scan_listed import scan_listed
+from piestream.joins.scratch import Paused, Scratch
+from piestream.joins.state_records import NO_MATCH
 
 
 @kernel

@@ -26,8 +26,9 @@ from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.orders import BY_START, scattered
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, GivenMatch, Program, Slot
+from piestream.joins.records import Program
 from piestream.joins.rings import Ring, grow_ring
+from piestream.joins.state_records import NO_MATCH, GivenMatch, Slot
 
 
 @kernel

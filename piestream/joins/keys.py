@@ -15,8 +15,8 @@ from piestream.compiled.primitives import at_word
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns, add_rows
 from piestream.joins.partition import Partition
-from piestream.joins.records import Slot
 from piestream.joins.rings import Ring
+from piestream.joins.state_records import Slot
 
 
 @kernel

@@ -18,8 +18,9 @@ from piestream.compiled.primitives import signed
 from piestream.compiled.records import kernel
 from piestream.joins.orders import BY_END, BY_START, scattered
 from piestream.joins.partition import Partition
-from piestream.joins.records import Constraint, Held, Pair, PairLists, RowSlot
+from piestream.joins.records import Constraint
 from piestream.joins.rings import Ring
+from piestream.joins.state_records import Held, Pair, PairLists, RowSlot
 
 
 class ListKind(IntEnum):

@@ -17,20 +17,10 @@ from piestream.joins.keys import index_keys
 from piestream.joins.listed import chain_again, expire_pairs, is_held, pair_at
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
-    NO_MATCH,
-    Constraint,
-    PairLists,
-    PoolHeader,
-    Program,
-    RingHeader,
-    Samples,
-    ScanMode,
-    Side,
-    SideSample,
-    Slot,
-)
+from piestream.joins.records import Constraint, Program, ScanMode, Side
+from piestream.joins.result_rows import Samples, SideSample
 from piestream.joins.rings import SMALLEST, Ring, move_ring, ring_words
+from piestream.joins.state_records import NO_MATCH, PairLists, PoolHeader, RingHeader, Slot
 from piestream.joins.waiting import WaitingStore
 
 _POOL_WORDS = PoolHeader.size

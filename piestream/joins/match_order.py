@@ -16,8 +16,8 @@ from piestream.joins.boxes import box_in
 from piestream.joins.matches import Matches
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH
 from piestream.joins.sort import FEW, MOST_BITS, bits_of, radix_sorted
+from piestream.joins.state_records import NO_MATCH
 
 __all__ = ["places_by_rank"]
 

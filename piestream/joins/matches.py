@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from piestream.compiled.records import Carried, Record, Rows, method
-from piestream.joins.records import Bound
+from piestream.joins.scratch import Bound
 
 __all__ = ["Matches", "Scanned"]
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import Carried, Record, kernel, method
-from piestream.joins.records import NO_MATCH, UNBOUNDED, Held, OrderNode, RowSlot, Slot, Symbol
+from piestream.joins.records import Symbol
 from piestream.joins.rings import Ring
+from piestream.joins.state_records import NO_MATCH, UNBOUNDED, Held, OrderNode, RowSlot, Slot
 
 #: The orders, by the word of the slot that comes first in their keys.
 BY_START, BY_END = 0, 1

@@ -13,19 +13,11 @@ from piestream.joins.match_order import places_by_rank
 from piestream.joins.matches import Matches
 from piestream.joins.orders import BY_END
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
-    EVENT_PLACES,
-    NO_MATCH,
-    Closing,
-    OutputKind,
-    Phase,
-    Place,
-    Program,
-    ResultRow,
-    Scratch,
-    Slot,
-)
+from piestream.joins.records import OutputKind, Program
+from piestream.joins.result_rows import Closing, Phase, ResultRow
+from piestream.joins.scratch import EVENT_PLACES, Place, Scratch
 from piestream.joins.sort import sorted_places
+from piestream.joins.state_records import NO_MATCH, Slot
 from piestream.joins.waiting import WaitingMatch, WaitingStore
 
 _PARTITION, _TIME, _PHASE, _OUTPUTS = (

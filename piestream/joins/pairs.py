@@ -13,7 +13,8 @@ import numpy as np
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.records import kernel
-from piestream.joins.records import Constraint, Partners, Program, ScanMode, Slot
+from piestream.joins.records import Constraint, Program, ScanMode
+from piestream.joins.state_records import Partners, Slot
 from piestream.relations import PRECISE_FORM, RELATIONS_BY_ORDER, Relation, relations_ordered
 
 

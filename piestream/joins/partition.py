@@ -7,18 +7,18 @@ from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Rows, Words, method
 from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
-from piestream.joins.records import (
-    EVENT_PLACES,
+from piestream.joins.records import Constraint, Program
+from piestream.joins.rings import Ring
+from piestream.joins.scratch import EVENT_PLACES
+from piestream.joins.state_records import (
     MOST_EVENTS,
     NO_MATCH,
     Awaited,
     BridgedSlot,
     Bridges,
-    Constraint,
     Given,
     Held,
     Pair,
-    Program,
     Progress,
     RingHeader,
     RowsHeader,
@@ -26,7 +26,6 @@ from piestream.joins.records import (
     Sequence,
     Slot,
 )
-from piestream.joins.rings import Ring
 
 _PAIR_WORDS = Pair.size
 _ROOT_BY_START, _ROOT_BY_END, _PENDING = (

@@ -11,7 +11,8 @@ from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import NONE
 from piestream.copies import copied_but
 from piestream.joins.partition import Partition
-from piestream.joins.records import Awaited, Bridges, Given, Program, RingHeader, Sequence
+from piestream.joins.records import Program
+from piestream.joins.state_records import Awaited, Bridges, Given, RingHeader, Sequence
 
 Words = NDArray[np.int64]
 

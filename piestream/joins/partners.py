@@ -22,7 +22,9 @@ from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.pairs import compare_times
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Constraint, RowSlot, Scratch, Slot
+from piestream.joins.records import Constraint
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import NO_MATCH, RowSlot, Slot
 from piestream.relations import (
     ALLEN,
     ENDPOINT_ORDER,

@@ -19,7 +19,8 @@ from piestream.compiled.records import kernel
 from piestream.joins.boxes import box_in
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, Constraint, Held, RowSlot, Slot
+from piestream.joins.records import Constraint
+from piestream.joins.state_records import NO_MATCH, Held, RowSlot, Slot
 
 
 @kernel

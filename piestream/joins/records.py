@@ -1,22 +1,15 @@
-"""The records of a compiled query (its *program*), of the state, and of what a call works with."""
+"""The records of a compiled query: its *program*, which is one array of integers."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Annotated
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.compiled.primitives import at_word
+from piestream.compiled.constants import INT64_MIN
 from piestream.compiled.records import Record, Rows, Table, Words, WordTable, method
 from piestream.intervals.aggregates import Cell
 from piestream.intervals.ticks import minus, plus
-
-#: The bound of an interval whose partners allow no match: earlier than every time.
-NO_MATCH = INT64_MIN
-#: The bound of an interval on which no partner has any influence.
-UNBOUNDED = INT64_MAX
-#: No partition has so many events.
-MOST_EVENTS = 1 << 62
+from piestream.joins.state_records import Slot
 
 
 class Validity(IntEnum):
@@ -41,15 +34,6 @@ class ScanMode(IntEnum):
     BY_KEY = 4  # of a range: those with the same key, from the latest back (keys.py)
 
 
-class ScanRange(IntEnum):
-    """The ranges in which partners lie, in the order in which they are scanned."""
-
-    NONE = 0
-    PAIRS = 1  # the decided pairs
-    EARLIER = 2  # partners that ended before the interval began
-    LATER = 3  # partners that begin after it ended
-
-
 class OutputKind(IntEnum):
     """What an output word is."""
 
@@ -59,153 +43,6 @@ class OutputKind(IntEnum):
     REPORT = 3  # the instant of the report, where that is not its time
 
 
-class Phase(IntEnum):
-    """What a result row reports."""
-
-    TRIGGER = 0
-    COMPLETION = 1
-
-
-#: So many instants belong to each event.
-EVENT_PLACES = 4
-
-
-class Place(IntEnum):
-    """Where an instant lies that is a number, of those that belong to one event."""
-
-    SILENCE = 1  # the end of a silence before it
-    BETWEEN = 2  # a deadline before it, or that the input ends
-    EVENT = 3  # itself; or a tick behind the last
-
-
-class Closing(IntEnum):
-    """Which of the instants behind the last event of a partition that is closed a row reports.
-
-    What is open ends at them, in this order. They lie a tick later than they are shown, so that no
-    end at them is that of an interval that ended, or the start of one that began, with that event.
-    """
-
-    NO = 0
-    LAST_EVENT = 1  # shown with the time of the last event
-    TICK_LATER = 2  # and a tick later: the end of what began with that event
-
-
-# -- intervals -------------------------------------------------------------------------------------
-class Partners(Record):
-    """The decided partners of an interval in one constraint: the lowest and the highest id."""
-
-    lo: int  # NONE: there are none
-    hi: int
-
-
-class Slot(Record):
-    """An interval. What else its query keeps of it lies behind, in words that the program names."""
-
-    start: int
-    end: int
-    match_bound: int  # the highest floor at which a match with it can be reported (semijoin.py)
-
-    @method
-    def partners(self, word: int) -> Partners:
-        """The partners in one constraint, whose Side.partners is ``word``."""
-        return Partners(at_word(self, word))
-
-
-class BridgedSlot(Slot):
-    """An interval of a symbol with BRIDGING: it may go on after its predicate has ceased to hold."""
-
-    since: int  # since when the predicate has not held, if it may still go on; else OPEN
-    ceased: int  # when the predicate last ceased to hold
-    events: int  # the number of the first event from then on
-    since_instant: int  # the instants of both
-    ceased_instant: int
-
-
-class Held(IntEnum):
-    """What an interval that came as a row is to its symbol."""
-
-    PENDING = 0  # it is not valid yet, or was not inserted yet
-    VALID = 1
-    REFUSED = 2  # its duration is not allowed: it is there for followed-by only
-    RETIRED = 3  # it began before the window, but its end is still waited for
-    FORGOTTEN = 4
-
-
-class OrderNode(Record):
-    """An interval's place in one of the two orders of its symbol, a search tree (orders.py)."""
-
-    left: int  # ids of intervals, or NONE
-    right: int
-    parent: int
-    count: int  # intervals in the subtree; 0: this one is not in the order
-    low: int  # the least and the greatest of the other endpoint in the subtree
-    high: int
-    best: int  # the highest floor at which a match with one of them can be reported
-
-
-class RowSlot(Slot):
-    """An interval that came as a row: such intervals of one symbol may overlap."""
-
-    number: int  # of its row, which no two symbols of a match share
-    held: int  # Held
-    announced: int  # 1: its end was known before it came
-    orders: Annotated[Rows[OrderNode], 2]  # by start, by end
-
-
-class RowsHeader(Record):
-    """What a partition keeps of a symbol whose intervals come as rows, besides their ring."""
-
-    by_start: int  # the root of each order, or NONE
-    by_end: int  # of those whose end has passed, or will
-    pending: int  # the first interval that may still wait for its minimum length
-    floor: int  # what began before it, or ended, is forgotten or retired (Symbol.kept_from)
-
-
-class Pair(Record):
-    """A decided pair of a listed constraint, in the lists of both of its intervals."""
-
-    ids: Annotated[Words, 2]  # of x and of y; NONE: it is no more
-    next: Annotated[Words, 2]  # in the list of x, in the list of y
-    previous: Annotated[Words, 2]
-    chained: int  # the next pair in its bucket; NONE: it is pending, and in no bucket
-    bucket: int  # one more than the first pair whose key falls on this place: not of this pair
-
-
-class PairLists(Record):
-    """The pairs of an interval in a listed constraint, by what their partners are."""
-
-    completing: int  # the first one whose partner can complete a match, or could
-    others: int
-    pending: int  # those whose distances are not certain yet
-
-
-class KnownRow(Record):
-    """A row by which an interval, or its end, becomes known."""
-
-    time: int
-    start: int
-    end: int  # OPEN: it begins
-    symbols: int  # the symbols (as bits) that take it
-    number: int
-
-
-class RingHeader(Record):
-    """Where the live intervals of one symbol of a partition lie in the pool."""
-
-    base: int
-    capacity: int
-    head: int
-    tail: int
-
-
-class PoolHeader(Record):
-    """The first words of the pool."""
-
-    used: int
-    wasted: int
-
-
-# -- the program -----------------------------------------------------------------------------------
 class Symbol(Record):
     """A symbol of the query. Words are words of its slots."""
 
@@ -372,13 +209,6 @@ class AbsentPair(Record):
     distance_end: int
 
 
-class Progress(Record):
-    """What a partition keeps of time, where distances are decided as it goes on."""
-
-    seen: int  # the last event at which they were looked at
-    closed: int  # the time at which what was open is shown to end; NO_MATCH: it is not closed
-
-
 class Transition(Record):
     """What an automaton does in one state at one letter: in the order of states, then letters."""
 
@@ -523,189 +353,3 @@ class Program(Record):
     awaited_ring: int  # the first of the partition's two rings of matches awaited, or NONE
     awaited_width: int  # of an AwaitedMatch
     judged: int  # symbols (as bits) of which an absence may be decided when their intervals change
-
-
-class Bridges(Record):
-    """What a partition knows of its symbols with BRIDGING."""
-
-    interrupted: int  # the symbols (as bits) whose interval may go on, though it does not hold
-    due: int  # when it is known of the first of them that no run follows in time
-    passed: int  # the latest instant that has been worked on
-
-
-class Awaited(Record):
-    """What a partition knows of its matches of which an absence is not decided yet."""
-
-    due: int  # when one of them may be decided without an event
-
-
-class AwaitedMatch(Record):
-    """A match of which an absence is not decided yet: a place in a heap, the first due on top."""
-
-    due: int  # when it may be decided without an event, or cannot be reported any more
-    open: int  # symbols (as bits) whose intervals had not ended when it was judged
-    ids: Words  # of its intervals, by symbol
-
-
-class Given(Record):
-    """What a partition knows of the matches that it has given, where not all are."""
-
-    count: int
-    latest: int  # when the last was reported
-
-
-class Sequence(Record):
-    """What a partition keeps where its events may have one time (`Program.is_sequenced`)."""
-
-    last: int  # what orders its last event in its time; is read and written outside the loops
-    given: int  # the instant of the last report of a match that was given
-
-
-class GivenMatch(Record):
-    """A match that was given, as ONCE PER tells matches apart (given.py)."""
-
-    time: int  # of its report
-    chained: int  # one more than the record before it in its bucket
-    bucket: int  # one more than the latest record whose hash falls on this place: not of this match
-    identity: Words  # of each symbol of ONCE PER: the start, and the number of its row
-
-
-# -- results ---------------------------------------------------------------------------------------
-class ResultRow(Record):
-    """A result row. Rows lie in columns: the offset of a field is the number of its column."""
-
-    partition: int
-    time: int  # of the report
-    phase: int  # Phase, and twice the Closing
-    outputs: Words  # the output words
-
-    @classmethod
-    def words(cls, program: Program) -> int:
-        """How many words, and columns, the result rows of a program have."""
-        return cls.size + program.n_outputs
-
-
-class SideSample(Record):
-    """What a sample of live intervals says of one side of a constraint: sums over the sample."""
-
-    intervals: int  # how many were looked at
-    candidates: int  # live intervals of the other symbol
-    partners: int  # how many of these are partners
-    partners_after_all: int  # how many would be if all of these had ended before
-
-
-class Samples(Record):
-    """What a sample of live intervals says of all constraints."""
-
-    by_side: Rows[SideSample]  # of each constraint: of the side of x, of the side of y
-
-
-# -- what the loops keep while they work -----------------------------------------------------------
-class ScanCursor(Record):
-    """Where the scan of one step of extension stands."""
-
-    range: int  # ScanRange
-    next: int
-    last: int
-    lo: int
-    hi: int
-    mode: int  # ScanMode
-
-
-class Bound(Record):
-    """The interval that is bound to a symbol."""
-
-    slot_id: int
-    place: int  # where in the pool its slot lies
-
-
-class ItemKind(IntEnum):
-    """What became known at an event."""
-
-    PAIR = 0  # two intervals are a pair of a constraint
-    RANGE = 1  # the interval that starts has partners of a constraint that ended before it
-    END = 2  # an interval has ended that may have partners which begin after it
-    START = 3  # an interval starts, and all its partners are known
-    INTERVAL = 4  # an interval became valid
-    # of many intervals or pairs, which are inserted one by one
-    ARRIVALS = 5  # intervals of a symbol became known by rows
-    REACHED = 6  # intervals of a symbol have reached their minimum length
-    PASSED = 7  # the ends of intervals of a symbol have passed
-    LISTED = 8  # pairs of a listed constraint are decided
-
-
-class Item(Record):
-    """Something that became known at an event; which fields are set depends on its kind."""
-
-    kind: int  # ItemKind
-    symbol: int  # of START, INTERVAL, ARRIVALS, REACHED and PASSED
-    constraint: int  # of PAIR, RANGE, END and LISTED
-    side: int  # of the interval in the constraint, of RANGE and END
-    last: int  # of RANGE: the last partner that ended before; of ARRIVALS and LISTED: the last id
-    ids: Annotated[Words, 2]  # of PAIR: of x and of y; of many: the first is the next
-
-
-class Paused(IntEnum):
-    """Where a call has paused."""
-
-    NO = 0
-    BETWEEN = 1  # two events of a partition, or two partitions
-    INSIDE = 2  # of an event, among the matches that it completes
-
-
-class Scratch(Record):
-    """What is kept while a call works, and from its pause until it goes on."""
-
-    paused: int  # Paused
-    group: int  # which of the batch's partitions it is in
-    ended: int  # the symbols (as bits) whose intervals ended at this event
-    pause_at: int  # it pauses once the steps and visits are so many,
-    events_left: int  # or behind so many events,
-    most_rows: int  # or once it has written so many result rows
-
-    time: int  # of the event
-    instant: int  # the event's, as slots have it: its number, if times do not tell events apart
-    now: int  # what endpoints are compared with: the time, or this number
-    floor: int  # the time of the event without the shortest time: see Symbol.expiry
-    passed: int  # symbols (as bits) whose intervals' ends have passed at this event
-    begun: int  # symbols (as bits) whose runs started at this event
-    changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on
-    resumed: int  # symbols (as bits) whose runs are known to go on since this event
-    ended_earlier: (
-        int  # symbols (as bits) of which it is known since this event that they ended before
-    )
-    waits: int  # 1: nothing happens at this event but that time passes
-    known: int  # the next row of an interval, and the first behind those of the partition
-    known_end: int
-    first_column: int  # the columns' row of the first interval
-    event_origin: int  # the number of the event that row 0 would be
-    n_rows: int  # result rows written
-    n_matches: int  # found at this event
-    complete: (
-        int  # one more than the first that waits though it was complete when triggered, else 0
-    )
-    item: int  # where the search for matches stopped because the buffer was full
-    seed: int
-    depth: int
-    steps: int  # work done: candidates that extension looked at
-    visits: int  # partners to which a bound was propagated, or looked at to find the pairs of rows
-    cached_matches: int  # the first of the matches that extension emits again
-    cached_end: int
-    n_items: int
-    closing: int  # Closing
-    absent_changed: int  # symbols (as bits) of NOT groups of which something is new at this event
-    barred: int  # 1: no match reported at this event is given
-    cursors: Table[ScanCursor]  # by depth
-    aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
-    tails: WordTable  # by ring: the tail before the event
-    items: Table[Item]
-    event: int  # where the cursor of the batch is kept while the call pauses (batch.py)
-    bound: Rows[Bound]  # by symbol
-
-    @method
-    def enqueue(self, kind: int) -> Item:
-        """A new item at the end of the queue."""
-        item = self.items[self.n_items]
-        self.n_items += 1
-        item.kind = kind
-        return item

@@ -20,7 +20,8 @@ from piestream.compiled.primitives import (
 )
 from piestream.compiled.records import Array, Carried, Words, kernel, method
 from piestream.intervals.ticks import plus
-from piestream.joins.records import PoolHeader, Program, RingHeader, Slot
+from piestream.joins.records import Program
+from piestream.joins.state_records import PoolHeader, RingHeader, Slot
 
 #: Slots of the smallest ring: the latest interval, which may be open though its window is over, and
 #: the one before it, which an automaton may point to.

@@ -14,8 +14,9 @@ from piestream.compiled.records import Words, kernel
 from piestream.joins.listed import ListKind, bucket_of, is_held, lists_of
 from piestream.joins.orders import BY_END, BY_START, Order
 from piestream.joins.partition import Partition
-from piestream.joins.records import Constraint, Held, Pair, PairLists, RowSlot
+from piestream.joins.records import Constraint
 from piestream.joins.rings import Ring
+from piestream.joins.state_records import Held, Pair, PairLists, RowSlot
 
 _N_LISTS = len(ListKind)
 

@@ -12,7 +12,9 @@ from piestream.joins.listed import can_complete, discard, is_held, pair_at, set_
 from piestream.joins.matches import Matches, Scanned
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import Join, PairLists, ScanCursor, ScanRange, Scratch, Slot, Step
+from piestream.joins.records import Join, Step
+from piestream.joins.scratch import ScanCursor, ScanRange, Scratch
+from piestream.joins.state_records import PairLists, Slot
 from piestream.joins.uncertain import first_run_apart, is_apart, last_run_apart
 
 __all__ = ["scan_listed"]

@@ -33,19 +33,9 @@ from piestream.joins.range_bounds import (
     note_given,
     raise_by_later,
 )
-from piestream.joins.records import (
-    NO_MATCH,
-    UNBOUNDED,
-    Constraint,
-    PairLists,
-    Partners,
-    Program,
-    ScanMode,
-    ScanRange,
-    Side,
-    Slot,
-    Symbol,
-)
+from piestream.joins.records import Constraint, Program, ScanMode, Side, Symbol
+from piestream.joins.scratch import ScanRange
+from piestream.joins.state_records import NO_MATCH, UNBOUNDED, PairLists, Partners, Slot
 
 
 @kernel

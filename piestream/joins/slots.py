@@ -10,8 +10,10 @@ from piestream.joins.keys import drop_keys, index_keys
 from piestream.joins.listed import drop_pairs
 from piestream.joins.pairs import drop_partner
 from piestream.joins.partition import Partition
-from piestream.joins.records import NO_MATCH, UNBOUNDED, BridgedSlot, Scratch, Validity
+from piestream.joins.records import Validity
 from piestream.joins.rings import grow_ring
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import NO_MATCH, UNBOUNDED, BridgedSlot
 
 
 @kernel

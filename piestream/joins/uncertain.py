@@ -19,7 +19,9 @@ from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.partners import finder_of, relations_now
-from piestream.joins.records import NO_MATCH, BridgedSlot, Constraint, RowSlot, Scratch, Slot
+from piestream.joins.records import Constraint
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import NO_MATCH, BridgedSlot, RowSlot, Slot
 from piestream.relations import Relation
 
 _BEFORE, _AFTER = int(Relation.BEFORE), int(Relation.AFTER)

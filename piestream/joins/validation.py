@@ -18,19 +18,18 @@ from piestream.compiled.records import Array, Record, Table, Words, WordTable, k
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind
 from piestream.intervals.ticks import plus
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
+from piestream.joins.records import Program, Side
+from piestream.joins.rings import SMALLEST, Ring, ring_words
+from piestream.joins.row_validation import orders_are_sound, pairs_are_sound, row_is_sound
+from piestream.joins.state_records import (
     MOST_EVENTS,
     AwaitedMatch,
     BridgedSlot,
     Held,
     PoolHeader,
-    Program,
     RowSlot,
-    Side,
     Slot,
 )
-from piestream.joins.rings import SMALLEST, Ring, ring_words
-from piestream.joins.row_validation import orders_are_sound, pairs_are_sound, row_is_sound
 from piestream.joins.waiting import WaitingStore
 
 #: Ids only grow, and no stream is that long; one more can be added to any of them.

@@ -17,19 +17,9 @@ from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
 from piestream.joins.listed import is_held
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
-    NO_MATCH,
-    Absence,
-    AbsentPair,
-    AwaitedMatch,
-    Distance,
-    Held,
-    RowSlot,
-    Scratch,
-    Slot,
-    Symbol,
-    Validity,
-)
+from piestream.joins.records import Absence, AbsentPair, Distance, Symbol, Validity
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import NO_MATCH, AwaitedMatch, Held, RowSlot, Slot
 from piestream.relations import ALLEN, Relation
 
 __all__ = ["ABSENT", "UNDECIDED", "Judged", "judge"]

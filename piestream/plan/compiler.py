@@ -17,31 +17,22 @@ from piestream.automata import compile_pair, may_end_last, read_by_automaton
 from piestream.compiled.constants import NONE
 from piestream.compiled.records import assemble
 from piestream.intervals import aggregates
-from piestream.joins import records
+from piestream.joins import records, state_records
 from piestream.joins.partition import Partition
-from piestream.joins.records import (
+from piestream.joins.records import OutputKind, Program, ScanMode, Validity
+from piestream.joins.state_records import (
     BridgedSlot,
-    OutputKind,
     Partners,
-    Program,
     RingHeader,
     RowsHeader,
     RowSlot,
-    ScanMode,
     Slot,
-    Validity,
 )
 from piestream.language.distances import Distance
 from piestream.language.model import Query
 from piestream.language.parts import Emit
 from piestream.plan.bounds import add_bounds
-from piestream.plan.join_order import (
-    Edge,
-    Estimate,
-    JoinOrders,
-    bounded_sides,
-    spanning_tree,
-)
+from piestream.plan.join_order import Edge, Estimate, JoinOrders, bounded_sides, spanning_tree
 from piestream.plan.layout import ConstraintWords, SlotLayout, blank
 from piestream.plan.program import (
     Cell,
@@ -276,7 +267,7 @@ class _Compiler:
             (edge.y, inverse(spec.relations), inverse(pairs)),
         ):
             side = constraint.side_of(symbol)
-            words = records.PairLists.size if listed else Partners.size
+            words = state_records.PairLists.size if listed else Partners.size
             side["partners"] = self.slots.take(symbol, words)
             side["scan"] = scan_mode(stored)
             side["allowed"] = int(stored)
@@ -676,7 +667,7 @@ class _Compiler:
                     at + self.n_gone + RowsHeader.size * sorted(self.rows).index(symbol)
                 )
         at += self.n_gone + RowsHeader.size * len(self.rows)
-        return at + records.Progress.size * bool(self.distances)
+        return at + state_records.Progress.size * bool(self.distances)
 
     @property
     def _may_begin_with_report(self) -> bool:
@@ -703,7 +694,7 @@ class _Compiler:
         return {
             "given_at": at if limits else NONE,
             "given_ring": self.n_rings - 1 - 2 * bool(self.absent) if once else NONE,
-            "given_width": records.GivenMatch.size + 2 * len(once),
+            "given_width": state_records.GivenMatch.size + 2 * len(once),
             "given_kept": min(
                 (self.symbols[s]["kept"] for s in once if not self.symbols[s]["kept_from"]),
                 default=NONE,
@@ -731,10 +722,10 @@ class _Compiler:
         """The program; its join orders are still to be written."""
         symbols = range(len(self.symbols))
         given_at = self._place_rows()
-        bridges_at = given_at + records.Given.size * bool(self.query.limits)
+        bridges_at = given_at + state_records.Given.size * bool(self.query.limits)
         limits = self._limits(given_at)
-        absences_at = bridges_at + records.Bridges.size * bool(self.bridged)
-        sequence_at = absences_at + records.Awaited.size * bool(absences)
+        absences_at = bridges_at + state_records.Bridges.size * bool(self.bridged)
+        sequence_at = absences_at + state_records.Awaited.size * bool(absences)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
             Program,
@@ -748,7 +739,7 @@ class _Compiler:
             shortest=_length(min(kept.length for kept in self.ticks.kept)),
             gap=_length(self.ticks.max_gap),
             emit_both=self.query.emit is Emit.BOTH,
-            partition_words=sequence_at + records.Sequence.size * self.query.is_sequenced,
+            partition_words=sequence_at + state_records.Sequence.size * self.query.is_sequenced,
             n_outputs=len(self.outputs),
             symbols=[records.Symbol.packed(**fields) for fields in self.symbols],
             incidents=self.incidents,
@@ -779,7 +770,7 @@ class _Compiler:
             all_after=_bits(s for s in symbols if self._follows_all(s)),
             automata_at=self._automata_at,
             ended_bounds_at=self._ended_bounds_at,
-            progress_at=given_at - records.Progress.size if self.distances else NONE,
+            progress_at=given_at - state_records.Progress.size if self.distances else NONE,
             keys=self.key_rows,
             n_counters=len(self.counted),
             counters=[
@@ -803,7 +794,7 @@ class _Compiler:
             absent_parts=self.absent_parts,
             absences_at=absences_at if absences else NONE,
             awaited_ring=self.n_rings - 2 if absences else NONE,
-            awaited_width=records.AwaitedMatch.size + len(symbols),
+            awaited_width=state_records.AwaitedMatch.size + len(symbols),
             judged=_bits(
                 {pair[records.AbsentPair.offset("symbol")] for pair in absent_pairs} | self.absent
             ),

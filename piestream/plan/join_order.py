@@ -60,7 +60,7 @@ StepTable = NDArray[np.uint64]
 
 
 class SideSample(Protocol):
-    """Sums over a sample of the live intervals on one side of a constraint (joins.records)."""
+    """Sums over a sample of the live intervals on one side of a constraint (joins.result_rows)."""
 
     intervals: int
     candidates: int  # live intervals of the other symbol beside them

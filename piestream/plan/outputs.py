@@ -18,19 +18,11 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import OPEN
 from piestream.intervals.aggregates import CellKind
-from piestream.joins import records
+from piestream.joins import result_rows
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Emit
 from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
-from piestream.plan.columns import (
-    CODE,
-    FLOAT,
-    INTEGER,
-    ROW,
-    Attribute,
-    InputColumns,
-    TimeColumn,
-)
+from piestream.plan.columns import CODE, FLOAT, INTEGER, ROW, Attribute, InputColumns, TimeColumn
 from piestream.plan.program import Cell, OutputWord
 from piestream.relations import (
     ENDPOINT_ORDER,
@@ -65,31 +57,31 @@ class ResultRows:
     def __getitem__(self, word: OutputWord) -> Words:
         if self.at_trigger:
             word = replace(word, at_trigger=True)
-        return records.ResultRow.column_of(self.rows, "outputs", self.place[word])
+        return result_rows.ResultRow.column_of(self.rows, "outputs", self.place[word])
 
     @property
     def partitions(self) -> Words:
         """The number of each row's partition."""
-        return records.ResultRow.column_of(self.rows, "partition")
+        return result_rows.ResultRow.column_of(self.rows, "partition")
 
     @property
     def times(self) -> Words:
         """The time of each report."""
-        return records.ResultRow.column_of(self.rows, "time")
+        return result_rows.ResultRow.column_of(self.rows, "time")
 
     @property
     def phases(self) -> Words:
         """What each row reports."""
-        return records.ResultRow.column_of(self.rows, "phase") % 2
+        return result_rows.ResultRow.column_of(self.rows, "phase") % 2
 
     @cached_property
     def _latest_end(self) -> Words | None:
         """Where rows report the closing of a partition: the last time that is shown as it is."""
-        closing = records.ResultRow.column_of(self.rows, "phase") // 2
+        closing = result_rows.ResultRow.column_of(self.rows, "phase") // 2
         if not closing.any():
             return None
-        last_event = self.times - (closing == records.Closing.TICK_LATER)
-        return np.where(closing == records.Closing.NO, OPEN, last_event)
+        last_event = self.times - (closing == result_rows.Closing.TICK_LATER)
+        return np.where(closing == result_rows.Closing.NO, OPEN, last_event)
 
     def ends(self, word: OutputWord) -> Words:
         """The ends of intervals as they are shown."""
@@ -168,7 +160,7 @@ class Phase(Output):
         return ()
 
     def column(self, found: ResultRows) -> pl.Series:
-        completed = pl.Series(found.phases == int(records.Phase.COMPLETION))
+        completed = pl.Series(found.phases == int(result_rows.Phase.COMPLETION))
         return pl.select(
             pl.when(completed).then(pl.lit("completion")).otherwise(pl.lit("trigger"))
         ).to_series()

@@ -12,7 +12,7 @@ import pytest
 
 import piestream as ps
 from piestream.engine import calls, detector, many_rows
-from piestream.joins.records import Paused
+from piestream.joins.scratch import Paused
 
 QUERY = ps.query(
     "FROM s ORDER BY t DEFINE a AS x = 0, b AS x = 1, c AS x = 2 "

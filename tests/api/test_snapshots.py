@@ -17,7 +17,8 @@ from piestream.compiled.records import Record
 from piestream.engine.arrow_stream import check_stream
 from piestream.engine.snapshot import VERSION, sections_of, with_sections
 from piestream.joins.partition import Partition
-from piestream.joins.records import PoolHeader, Program, Slot
+from piestream.joins.records import Program
+from piestream.joins.state_records import PoolHeader, Slot
 from piestream.joins.waiting import WaitingStore
 
 TEXT = """

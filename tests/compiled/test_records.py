@@ -158,6 +158,6 @@ def test_the_type_checker_knows_the_fields_of_records_in_loops(tmp_path: Path) -
 
 def test_records_of_one_name_in_two_modules_are_two_types() -> None:
     from piestream.interval_tables.loops.records import Bound as OfBoxes
-    from piestream.joins.records import Bound as OfJoins
+    from piestream.joins.scratch import Bound as OfJoins
 
     assert OfBoxes.type != OfJoins.type

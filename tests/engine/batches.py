@@ -11,7 +11,7 @@ import piestream as ps
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.detector import Detector
-from piestream.joins.records import ResultRow
+from piestream.joins.result_rows import ResultRow
 from piestream.plan.binding import Binding, bind
 from piestream.plan.columns import FLOAT
 

@@ -8,7 +8,7 @@ import pytest
 
 import piestream as ps
 from piestream.compiled.constants import INT64_MAX
-from piestream.joins.records import ResultRow
+from piestream.joins.result_rows import ResultRow
 from piestream.joins.waiting import WaitingStore
 from tests.engine.batches import batch_of, by_partition, detector_of
 from tests.joins.counting import stream_of

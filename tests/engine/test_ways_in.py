@@ -9,7 +9,7 @@ import pytest
 import piestream as ps
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
-from piestream.joins.records import ResultRow
+from piestream.joins.result_rows import ResultRow
 from piestream.plan.binding import bind
 from tests.engine.batches import batch_of, by_partition, detector_of, found_whole, one_by_one
 from tests.joins.reference import expected

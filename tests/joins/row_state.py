@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.joins.partition import Partition
-from piestream.joins.records import Held, Pair, Program, RowSlot
+from piestream.joins.records import Program
+from piestream.joins.state_records import Held, Pair, RowSlot
 from tests.joins.rows import Scene, batch_of, detector_of, rows_of
 
 __all__ = ["Step", "steps"]

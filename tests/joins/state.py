@@ -13,7 +13,8 @@ from piestream.engine.detector import Detector
 from piestream.engine.stream import Stream
 from piestream.joins.pairs import is_pair
 from piestream.joins.partition import Partition
-from piestream.joins.records import Program, Slot
+from piestream.joins.records import Program
+from piestream.joins.state_records import Slot
 from piestream.plan.binding import bind
 from tests.joins.streams import Pattern
 

@@ -11,7 +11,8 @@ import pytest
 import piestream as ps
 from piestream.engine.snapshot import restore, snapshot
 from piestream.engine.stream import Stream
-from piestream.joins.records import PoolHeader, ResultRow
+from piestream.joins.result_rows import ResultRow
+from piestream.joins.state_records import PoolHeader
 from piestream.plan.binding import bind
 from tests import oracle
 from tests.engine.batches import batch_of, detector_of

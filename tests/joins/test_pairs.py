@@ -12,7 +12,8 @@ from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
-from piestream.joins.records import Partners, ScanMode
+from piestream.joins.records import ScanMode
+from piestream.joins.state_records import Partners
 from piestream.plan.compiler import scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures

@@ -7,9 +7,9 @@ import pytest
 
 from piestream.compiled.primitives import pointer
 from piestream.compiled.records import Array, kernel
-from piestream.joins.records import PoolHeader, RingHeader
 from piestream.joins.rings import Ring as RingRecord
 from piestream.joins.rings import grow_ring, move_ring, ring_words
+from piestream.joins.state_records import PoolHeader, RingHeader
 
 WIDTH = 3
 POOL_WORDS = PoolHeader.size

@@ -7,7 +7,7 @@ from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import at_word, pointer
 from piestream.compiled.records import Array, Carried, Flags, Record, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
-from piestream.joins.records import Phase, ResultRow
+from piestream.joins.result_rows import Phase, ResultRow
 from piestream.row_patterns.loops.records import (
     BITS,
     KNOWN_AT,

@@ -1,0 +1,142 @@
+"""How long intervals last, and how many events they have: their ends, and what lasts long enough by now."""
+
+from __future__ import annotations
+
+from piestream.compiled.constants import INT64_MAX, NONE, OPEN
+from piestream.compiled.primitives import trailing_zeros
+from piestream.compiled.records import kernel
+from piestream.intervals.ticks import lasts, plus
+from piestream.joins.partition import Partition
+from piestream.joins.records import Symbol
+from piestream.joins.scratch import ItemKind, Scratch
+from piestream.joins.slots import drop_interval
+from piestream.joins.state_records import MOST_EVENTS, BridgedSlot, Slot
+
+
+@kernel
+def _has_allowed_length(symbol: Symbol, start: int, end: int) -> bool:
+    """Whether an interval that has ended fulfils its duration constraint."""
+    if symbol.at_least != NONE and not lasts(start, end, symbol.at_least):
+        return False
+    at_most = symbol.at_most
+    return at_most == NONE or not lasts(start, end, at_most) or end - start == at_most
+
+
+@kernel
+def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: int) -> bool:
+    """Whether an interval that has ended before the event of this number has enough events."""
+    if symbol.first_event == NONE:
+        return True
+    if symbol.counter != NONE:
+        event = partition[partition.program.counters[symbol.counter].before]
+    return _is_allowed_count(symbol, slot, event)
+
+
+@kernel
+def _is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+    """The same, where ``event`` is the number of one of the symbol's own events."""
+    count = event - slot[symbol.first_event]
+    at_most = symbol.at_most_events
+    return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
+
+
+@kernel
+def end_intervals(partition: Partition, ended: int, time: int, instant: int, event: int) -> int:
+    """End the intervals of symbols (as bits); gives those that fulfil their constraints.
+
+    ``event`` is the number of the event that ends them.
+    """
+    program = partition.program
+    kept = 0
+    while ended:
+        s = trailing_zeros(ended)
+        ended &= ended - 1
+        slot = partition.ring(s).latest()
+        slot[program.end_instant] = instant
+        slot.end = time
+        symbol = program.symbols[s]
+        if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
+            partition, symbol, slot, event
+        ):
+            kept |= 1 << s
+        else:
+            drop_interval(partition, s, time)
+    return kept
+
+
+@kernel
+def _fits_as_interrupted(symbol: Symbol, slot: Slot, end: int) -> bool:
+    """Whether an interrupted interval fulfils its constraints if it has ended when it was."""
+    if not _has_allowed_length(symbol, slot.start, end):
+        return False
+    return symbol.first_event == NONE or _is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+
+
+@kernel
+def end_interrupted(partition: Partition, ended: int, time: int) -> int:
+    """End intervals of symbols (as bits) that are known by now to have ended when they were interrupted.
+
+    Gives those that fulfil their constraints.
+    """
+    kept = 0
+    partition.mask &= ~ended
+    while ended:
+        s = trailing_zeros(ended)
+        ended &= ended - 1
+        slot = partition.ring(s).latest()
+        bridged = BridgedSlot(slot)
+        slot[partition.program.end_instant] = bridged.since_instant
+        slot.end = bridged.since
+        bridged.since = OPEN
+        bridged.since_instant = OPEN
+        if _fits_as_interrupted(partition.program.symbols[s], slot, slot.end):
+            kept |= 1 << s
+        else:
+            drop_interval(partition, s, time)
+    return kept
+
+
+@kernel
+def enqueue_interrupted(partition: Partition, scratch: Scratch, symbols: int, time: int) -> None:
+    """Queue the intervals of symbols (as bits) that are interrupted now if they have their minimum."""
+    symbols &= ~partition.valid & partition.program.valid_at_length
+    while symbols:
+        s = trailing_zeros(symbols)
+        symbols &= symbols - 1
+        slot = partition.ring(s).latest()
+        since = BridgedSlot(slot).since
+        if since == time and _fits_as_interrupted(partition.program.symbols[s], slot, time):
+            scratch.enqueue(ItemKind.INTERVAL).symbol = s
+
+
+@kernel
+def reach_lengths(partition: Partition, mask: int, time: int, event: int) -> int:
+    """Which open intervals (as bits) have reached their minimum, and when the next will."""
+    program = partition.program
+    reached = 0
+    due = INT64_MAX
+    due_event = MOST_EVENTS
+    pending = mask & ~partition.valid & program.valid_at_length
+    while pending:
+        s = trailing_zeros(pending)
+        pending &= pending - 1
+        slot = partition.ring(s).latest()
+        symbol = program.symbols[s]
+        if not lasts(slot.start, time, symbol.at_least):
+            due = min(due, plus(slot.start, symbol.at_least))
+            continue
+        if symbol.first_event != NONE:
+            enough = slot[symbol.first_event] + symbol.at_least_events - 1
+            if symbol.counter != NONE:
+                counter = program.counters[symbol.counter]
+                if partition[counter.up_to] <= enough:
+                    partition[counter.due] = min(partition[counter.due], enough)
+                    due_event = 0  # see `counters.first_row_of_due_count`
+                    continue
+            elif event < enough:
+                due_event = min(due_event, enough)
+                continue
+        reached |= 1 << s
+    partition.due = due
+    partition.due_event = due_event
+    return reached
