@@ -124,7 +124,7 @@ def _with_fewer_symbols(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
             continue
         rest = [(number, d) for number, d in drawn.definitions if d.name != gone]
         where = drawn.where
-        read = () if where is None else where(drawn.clock).items
+        items = () if where is None else where(drawn.clock).items
         once_per = tuple(name for name in drawn.limits.once_per if name != gone)
         clauses = tuple(c for c in drawn.clauses if gone not in (c.x, c.y))
         left = [name for name in drawn.symbols if name != gone]
@@ -136,7 +136,7 @@ def _with_fewer_symbols(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
             definitions=tuple((read.index(number), d) for number, d in rest),
             clauses=clauses,
             returns=tuple(item for item in drawn.returns if gone not in _symbols_of(item)),
-            where=None if any(gone in _symbols_of(item) for item in read) else where,
+            where=None if any(gone in _symbols_of(item) for item in items) else where,
             limits=replace(drawn.limits, once_per=once_per),
             **windows_without(gone, drawn.within, drawn.windows),
         )

@@ -59,9 +59,11 @@ class Arrivals:
     def schema(self) -> Any:
         """The types of the columns, as ``open`` takes them."""
         schemas = {name: frame.schema for name, frame in self.frames.items()}
-        return schemas[None] if None in schemas else schemas
+        return schemas.get(None, schemas)
 
-    def delayed(self, lateness: DurationLike | None, rng: Random) -> tuple[DurationLike, list[Arrival]]:
+    def delayed(
+        self, lateness: DurationLike | None, rng: Random
+    ) -> tuple[DurationLike, list[Arrival]]:
         """The rows in disorder, none later than the lateness; left out, it is short."""
         time = next((time for time, _ in self.times.values()), None)
         if lateness is None:
@@ -138,7 +140,9 @@ def _times(query: Query, name: str | None, frame: pl.DataFrame) -> tuple[TimeCol
     start, end = columns.endpoints()
     ends = frame[end.name] if not source.known_at_start else pl.Series([None] * len(frame))
     known = pl.select(
-        pl.coalesce(ends.to_physical().cast(pl.Int64), frame[start.name].to_physical().cast(pl.Int64))
+        pl.coalesce(
+            ends.to_physical().cast(pl.Int64), frame[start.name].to_physical().cast(pl.Int64)
+        )
     )
     return start, known.to_series().to_list()
 

@@ -128,7 +128,7 @@ class _Drawing:
         for place in range(1, len(self.symbols)):
             x, y = self.symbols[self.number(0, place - 1)], self.symbols[place]
             planted = relation_of(*self.spans[x], *self.spans[y])
-            allowed = {*names(planted), *self.draw(st.sets(st.sampled_from(ALL_NAMES)))}
+            allowed = {*names(planted), *self.draw(st.sets(st.sampled_from(ALL_NAMES), min_size=3))}
             if self.silent in (x, y):
                 allowed -= {*_PRECISE}
             listed = [name for name, of in SETS.items() if of & planted and self.number(0, 9) == 0]
@@ -139,8 +139,8 @@ class _Drawing:
 
     def _distance(self, x: str, y: str, spans: dict[str, Span]) -> str:
         of_x, of_y = self.one_of(0, 1), self.one_of(0, 1)
-        holds, slack = spans[y][of_y] - spans[x][of_x], self.number(0, 5)
-        sign, bound = self.one_of(("<=", holds + slack), (">=", holds - slack), ("=", holds))
+        holds, slack = spans[y][of_y] - spans[x][of_x], self.number(0, 12)
+        sign, bound = self.one_of(("<=", holds + slack), (">=", holds - slack))
         return f'"{y}".{_ENDS[of_y]} - "{x}".{_ENDS[of_x]} {sign} {bound}'
 
     @property
@@ -182,7 +182,10 @@ class _Drawing:
             lines.insert(0, f"WHERE {value} <> {self.number(0, 9)}")
         if self.takes("limits", not (has_where and emit == "BOTH")):
             limit = self.one_of(
-                f'ONCE PER "{self.symbol()}"', "NO OVERLAP", f"COOLDOWN {self.number(0, 9)}", "LIMIT 2"
+                f'ONCE PER "{self.symbol()}"',
+                "NO OVERLAP",
+                f"COOLDOWN {self.number(0, 9)}",
+                "LIMIT 2",
             )
             lines.append(str(limit))
         return lines
