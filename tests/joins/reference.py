@@ -2,7 +2,7 @@
 
 Much faster than the oracle, so that streams may be thousands of events long, and as independent of
 the engine: intervals come from their columns one by one, what will hold of a pair is found by
-trying its futures, and nothing is kept or left out but by SPEC 4. One partition, without MAX GAP,
+trying its futures, and nothing is kept or left out but by the rules. One partition, without MAX GAP,
 with the RETURN that a query has when it says nothing. ``test_reference`` holds it to the oracle.
 """
 
