@@ -12,6 +12,7 @@ import pytest
 
 from tests import engines, folders
 from tests.engines import Rows, difference, parse
+from tests.mixed import mixed
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 from tests.spark.streams import Player, cut, frame_of, rows_of
@@ -41,7 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _drawn(seed: int) -> Scenario:
-    """The scenario of a seed; in some, events of one time are told apart."""
+    """The scenario of a seed; in some, events of one time are told apart, or much is mixed."""
+    if seed % 4 == 3:
+        return mixed(seed, on_spark=True)
     return sequenced(seed, on_spark=True) if seed % 4 == 1 else scenario(seed)
 
 
