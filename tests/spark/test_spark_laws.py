@@ -17,7 +17,7 @@ from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 from tests.spark.streams import Player, cut, frame_of, rows_of
 
-#: How many cases of each kind for every 600 of the other laws; each takes Spark a second or so.
+#: How many cases of each kind for every 375 of the other laws; each takes Spark a second or so.
 BOUNDED, STREAMED, OF = 16, 7, 375
 
 
