@@ -17,8 +17,8 @@ from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 from tests.spark.streams import Player, cut, frame_of, rows_of
 
-#: How many cases of each kind for every 600 of the other laws; each takes Spark a second or so.
-BOUNDED, STREAMED, OF = 16, 7, 600
+#: How many cases of each kind for every 375 of the other laws; each takes Spark a second or so.
+BOUNDED, STREAMED, OF = 16, 7, 375
 
 
 def _fits(drawn: Scenario) -> bool:
@@ -33,7 +33,7 @@ def _cases(first: int, many: int) -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """As many cases as ``--laws`` asks for, in proportion: ``--laws 6000`` tries 160 and 70."""
+    """As many cases as ``--laws`` asks for, in proportion: ``--laws 6000`` tries 256 and 112."""
     config = metafunc.config
     laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
     for name, first, many in (("bounded_seed", 0, BOUNDED), ("streamed_seed", 100_000, STREAMED)):
