@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import Copied
-from piestream.engine.columns import joined, kept
+from piestream.engine.columns import hashable, joined, kept
 from piestream.engine.ordering import Instants
 from piestream.engine.projection import SEQUENCE, TIME, Projection
 from piestream.errors import LateEventError, TieError
@@ -143,11 +143,7 @@ class ReorderBuffer(Copied):
         if len(rows) > _FEW_ROWS:
             return True
         names = self.projection.tie_names
-        found = list(zip(*(rows[name].to_list() for name in names), strict=True))
-        try:
-            return len(set(found)) < len(found)
-        except TypeError:  # keys of lists have no hash
-            return True
+        return len(set(zip(*(hashable(rows[name]) for name in names), strict=True))) < len(rows)
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""
