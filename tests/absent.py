@@ -62,18 +62,23 @@ def last_instant(
     lengths: tuple[int, int | None],
     distances: Sequence[tuple[Node, Node, str, int]],
     apart: Collection[str] = (),
+    known_by: str = "ts",
+    longer_than: int | None = None,
 ) -> int | None:
     """From when on an interval can satisfy the group no longer; None if it cannot now.
 
-    NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than now. ``relations`` has those to each present
-    symbol that are allowed, and ``apart`` the present ones that are runs of the same predicate.
+    NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than
+    now, or ends later where it is ``known_by`` its "te". ``relations`` has those to each present symbol that
+    are allowed, and ``apart`` the present ones that are runs of the same predicate. A silence lasts ``longer_than``.
     """
     spans = dict(present)
     if span is not None:
         spans[absent] = span
     given = [*_known(spans, now), *_lengths(absent, lengths), *_distances(distances)]
+    if longer_than is not None:
+        given.append(((absent, "ts"), (absent, "te"), -longer_than, True))
     if span is None:
-        given.append((_NOW, (absent, "ts"), 0, True))
+        given.append((_NOW, (absent, known_by), 0, True))
         given.append(((absent, "ts"), (absent, "te"), 0, True))
         given += (((name, "te"), (absent, "ts"), 0, True) for name in apart)
     found: int | None = None
