@@ -123,7 +123,7 @@ def random_scenario(rng: Random, *, name: str = "", absences: float = 0) -> Scen
     keys = rng.choices(((), ("k",), ("n2",), ("k", "n2")), (4, 4, 1, 1))[0]
     emit = rng.choice(tuple(Emit))
     within = rng.choices((rng.randint(2, 12), rng.randint(12, 40), 10_000), (2, 2, 6))[0]
-    # A window must hold the durations that are asked for (SPEC 5); a disjoint chain needs them all.
+    # A window must hold the durations that are asked for; a disjoint chain needs them all.
     least = [d.at_least for d in definitions if d.at_least is not None]
     drawn = Scenario(
         definitions=definitions,

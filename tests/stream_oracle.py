@@ -1,4 +1,4 @@
-"""The oracle of queries over several streams: what they mean, by enumeration, from SPEC 7 and 9.
+"""The oracle of queries over several streams: what they mean, by enumeration, from docs/streams.md.
 
 Intervals are pairs of times, with what is known of them when; runs, rows of intervals and matches
 of other queries are the same here. "Whatever comes next" is settled by trying ends that may come.
@@ -333,7 +333,7 @@ class _Partition:
         return max(self._shown(time), *map(math.floor, passed))
 
     def _close(self, last: int, passed: int) -> set[Time]:
-        """End what is open (SPEC 2.2), behind the last instant or a tick later; gives the instants.
+        """End what is open, behind the last instant or a tick later; gives the instants.
 
         All that began before ends together, behind everything that ended or began with that instant,
         and behind what time has brought since.
@@ -357,7 +357,7 @@ class _Partition:
     # What is known when
 
     def _validated(self, symbol: Any, known: Known) -> Known | None:
-        """The interval with the instant from which it counts (SPEC 4, first rule)."""
+        """The interval with the instant from which it counts."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
         most = None if symbol.at_most is None else self.clock.ticks(symbol.at_most)
         fewest, largest = symbol.at_least_events or 0, symbol.at_most_events
@@ -700,7 +700,7 @@ def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
 
 
 def _holding(xs: int, xe: Time, ys: int, ye: Time, quiet: bool) -> frozenset[str]:
-    """The relations of SPEC 3's table that hold between ``[xs, xe)`` and ``[ys, ye)``."""
+    """The relations that hold between ``[xs, xe)`` and ``[ys, ye)``."""
     table = {
         "before": xe < ys,
         "followed-by": xe < ys and quiet,

@@ -254,7 +254,7 @@ def test_a_partition_does_not_know_of_the_others(few_seeds: range) -> None:
             alone = drawn.having(rows=tuple(rows)).stream
             session = query.open(ties=drawn.ties)
             found = engines.plain(session.push(alone.frame()), alone)
-            # Time is known up to the largest timestamp of all partitions (SPEC 2.6).
+            # Time is known up to the largest timestamp of all partitions.
             found += engines.plain(session.advance(alone.clock.native(end)), alone)
             found += engines.plain(session.close(), alone)
             check(f"session of partition {key}", drawn, together.get(key, []), found)
