@@ -203,6 +203,11 @@ class Reported(Generic[T]):
     starts: Mapping[str, Any]
     match: T
     instant: Any = None  # of the report, where that is not its time
+    intervals: Mapping[str, Any] | None = None  # what tells them apart, where their starts do not
+
+    def of(self, symbol: str) -> Any:
+        """What tells the interval of a symbol from others."""
+        return (self.intervals or self.starts)[symbol]
 
 
 def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[Reported[T]]:
@@ -211,7 +216,7 @@ def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[R
     cooldown = None if limits.cooldown is None else clock.ticks(limits.cooldown)
     kept: list[Reported[T]] = []
     for one in reported:
-        same = [k for k in kept if all(k.starts[s] == one.starts[s] for s in limits.once_per)]
+        same = [k for k in kept if all(k.of(s) == one.of(s) for s in limits.once_per)]
         if limits.once_per and same:
             continue
         if limits.no_overlap and kept:
