@@ -410,6 +410,40 @@ def test_what_is_apart_from_a_bridged_run_is_told_by_instants() -> None:
     ]
 
 
+# Intervals that come ready-made
+
+
+def test_an_end_that_is_long_to_come_finds_its_interval() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q WITH halts FROM b TO e KNOWN AT START DEFINE a AS s.x, halt AS halts "
+        "PATTERN a during halt WITHIN 5 EMIT ON BOTH RETURN a.ts, halt.te"
+    )
+    session = query.open()
+    session.push({"b": 0, "e": 50}, stream="halts")
+    found = []
+    for time in range(60):
+        for q in range(2):
+            found += session.push({"t": time, "q": q, "x": (time, q) == (1, 0)}, stream="s")
+        if time == 40:
+            session = query.open(state=session.snapshot())
+    rows = [tuple(row.values()) for row in found + session.close()]
+    assert rows == [(1, "trigger", 1, 50), (50, "completion", 1, 50)]
+
+
+def test_times_have_to_lie_where_instants_can_be_numbered() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q WITH halts FROM b TO e DEFINE a AS s.x, halt AS halts "
+        "PATTERN a during halt WITHIN 5"
+    )
+    session = query.open()
+    for far in ({"b": 0, "e": 1 << 62}, {"b": -(1 << 62), "e": 0}):
+        with pytest.raises(ps.TimeError, match="times lie within 2\\^62 ticks of 0"):
+            session.push(far, stream="halts")
+    with pytest.raises(ps.TimeError, match="times lie within"):
+        session.push({"t": 1 << 62, "q": 1, "x": True}, stream="s")
+    assert session.push({"t": 1, "q": 1, "x": True}, stream="s") == []
+
+
 # What looks into rows
 
 

@@ -33,7 +33,7 @@ from piestream.engine.silences import Silences
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
-from piestream.engine.union import NUMBER, STREAM, CombinedProjection
+from piestream.engine.union import NUMBER, START, STREAM, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
 from piestream.language.model import Query
@@ -405,7 +405,10 @@ class CombinedStream(Stream):
         self._events.forget(gone)
         earliest = self._intervals.forget(now, awaited, set(free))
         if self._instants is not None:
-            self._instants.forget(earliest, set(free))
+            if self._buffer:  # an end that is still to come finds its interval by its start
+                waiting = self._buffer.rows[START].min()  # type: ignore[index]
+                earliest = earliest if waiting is None else min(earliest, int(waiting))  # type: ignore[call-overload]
+            self._instants.forget(max(earliest, INT64_MIN), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
