@@ -405,9 +405,9 @@ class CombinedStream(Stream):
         self._events.forget(gone)
         earliest = self._intervals.forget(now, awaited, set(free))
         if self._instants is not None:
-            if self._buffer:  # an end that is still to come finds its interval by its start
-                waiting = self._buffer.rows[START].min()  # type: ignore[index]
-                earliest = earliest if waiting is None else min(earliest, int(waiting))  # type: ignore[call-overload]
+            waiting = self._buffer.rows
+            if waiting is not None:  # an end that is still to come finds its interval by its start
+                earliest = min((earliest, *waiting[START].drop_nulls().to_list()))
             self._instants.forget(max(earliest, INT64_MIN), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
