@@ -14,10 +14,12 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.columns import nulls
+from piestream.engine.instant_numbers import check_reach
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
 from piestream.plan.outputs import MATCH_KNOWN
+from piestream.plan.program import numbers_instants
 
 __all__ = ["END", "ID", "NUMBER", "START", "STREAM", "CombinedProjection", "own_column"]
 
@@ -147,6 +149,7 @@ class CombinedProjection(Projection):
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
+        self.numbers_instants = numbers_instants(binding.query)
         self.row_predicates: list[int] = []
         self.ordered_predicates: list[int] = []
         self.keys = [KEY + name for name in binding.query.partition_by]
@@ -180,6 +183,10 @@ class CombinedProjection(Projection):
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_rows(rows)
+            if self.numbers_instants:
+                for name in (TIME, START, END):
+                    if name in rows.columns:
+                        check_reach(rows[name])
         return rows.get_columns()
 
     @cached_property
