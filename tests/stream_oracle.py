@@ -557,7 +557,7 @@ class _Partition:
                     group.relations,
                     group.lengths,
                     group.distances,
-                    apart,
+                    dict.fromkeys(apart, 0),
                 )
                 if until == absent.CERTAIN:
                     return until

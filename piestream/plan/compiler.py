@@ -725,7 +725,8 @@ class _Compiler:
         bridges_at = given_at + state_records.Given.size * bool(self.query.limits)
         limits = self._limits(given_at)
         absences_at = bridges_at + state_records.Bridges.size * bool(self.bridged)
-        awaited = state_records.Awaited.offset("first") + len(symbols)
+        n_lists = len(symbols) * (2 if self.bridged else 1)  # of matches awaited
+        awaited = state_records.Awaited.offset("first") + n_lists
         sequence_at = absences_at + awaited * bool(absences)
         names = [symbol.name for symbol in self.query.symbols]
         return assemble(
@@ -795,7 +796,7 @@ class _Compiler:
             absent_parts=self.absent_parts,
             absences_at=absences_at if absences else NONE,
             awaited_ring=self.n_rings - 2 if absences else NONE,
-            awaited_width=state_records.AwaitedMatch.offset("ids") + 3 * len(symbols),
+            awaited_width=state_records.AwaitedMatch.offset("ids") + len(symbols) + 2 * n_lists,
             judged=_bits(
                 {pair[records.AbsentPair.offset("symbol")] for pair in absent_pairs} | self.absent
             ),
