@@ -17,6 +17,7 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.awaited import AwaitedStore
 from piestream.joins.futures import future_words
+from piestream.joins.judged import Judged
 from piestream.joins.matches import Matches
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
@@ -24,7 +25,7 @@ from piestream.joins.result_rows import Closing
 from piestream.joins.rings import grow_ring
 from piestream.joins.scratch import Scratch
 from piestream.joins.state_records import AwaitedMatch
-from piestream.joins.verdicts import ABSENT, UNDECIDED, Judged, judge
+from piestream.joins.verdicts import ABSENT, UNDECIDED, judge
 
 __all__ = ["is_due", "n_awaited", "room_to_await", "settle"]
 

@@ -10,24 +10,33 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
-from piestream.compiled.records import Carried, Record, Words, kernel, method
+from piestream.compiled.records import kernel
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.boxes import box_in
 from piestream.joins.durations import is_allowed_count
 from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
+from piestream.joins.judged import (
+    CERTAIN,
+    IMPOSSIBLE,
+    Judged,
+    all_known,
+    fits,
+    may_always_come,
+    to_come_behind_all,
+)
 from piestream.joins.listed import is_held
 from piestream.joins.orders import BY_START
-from piestream.joins.partition import Partition
-from piestream.joins.records import Absence, AbsentPair, Distance, Symbol, Validity
+from piestream.joins.records import Absence, Distance, Symbol, Validity
 from piestream.joins.scratch import Scratch
-from piestream.joins.state_records import NO_MATCH, AwaitedMatch, BridgedSlot, Held, RowSlot, Slot
-from piestream.relations import ALLEN, Relation
+from piestream.joins.state_records import NO_MATCH, AwaitedMatch, BridgedSlot, Held, Slot
+from piestream.relations import ALLEN, ENDPOINT_ORDER, Relation
 
-__all__ = ["ABSENT", "UNDECIDED", "Judged", "judge"]
+__all__ = ["ABSENT", "UNDECIDED", "judge"]
 
 _RELATIONS = int(sum(ALLEN))
 _BEFORE = int(Relation.BEFORE)
 _AFTER = int(Relation.AFTER)
+_BEGINS_LATER = int(sum(r for r in ALLEN if ENDPOINT_ORDER[r].ts_ts > 0))
 #: How far ends of a closed input lie behind where they are shown, at most.
 _CLOSING = 2
 
@@ -37,78 +46,6 @@ _CLOSING = 2
 ABSENT, UNDECIDED, PRESENT = range(3)
 #: An interval of the absent symbol satisfies a group, whatever comes.
 _CERTAIN = INT64_MIN + 1
-
-
-class Judged(Record):
-    """A match whose absences are judged. (What it is lies nowhere.)"""
-
-    partition: Carried[Partition]
-    ids: Carried[Words]
-    future: Carried[Words]  # room for its bounds
-    now: Carried[int]  # the instant up to which everything is known
-    closes: Carried[bool]
-    ended: Carried[int]  # symbols (as bits) whose intervals have ended if they are interrupted
-
-    @method
-    def slot(self, s: int) -> Slot:
-        """The interval of a symbol."""
-        return self.partition.ring(s).slot(self.ids[s])
-
-    @method
-    def pair(self, absence: Absence, number: int) -> AbsentPair:
-        """What a group says of one of its intervals of the match."""
-        return self.partition.program.absent_pairs[absence.pair + number]
-
-    @method
-    def interrupted_since(self, s: int, slot: Slot) -> int:
-        """Since when an interval may have ended (BRIDGING); OPEN if it has, or its predicate holds."""
-        if slot.end == OPEN and self.partition.program.bridged >> s & 1:
-            return BridgedSlot(slot).since
-        return OPEN
-
-    @method
-    def end_of(self, s: int, slot: Slot) -> int:
-        """Where an interval ends in this outlook, or OPEN."""
-        if self.ended >> s & 1:
-            return min(slot.end, self.interrupted_since(s, slot))
-        return slot.end
-
-    @method
-    def open_run(self, s: int) -> Slot:
-        """The run of a symbol that has not ended: there must be one."""
-        return self.partition.ring(s).latest()
-
-    @method
-    def interrupted_of(self, absence: Absence) -> int:
-        """The symbols (as bits) of a group whose intervals of the match are interrupted."""
-        symbols = 0
-        if self.partition.program.bridged:
-            for number in range(absence.pair_end - absence.pair):
-                s = self.pair(absence, number).symbol
-                if self.interrupted_since(s, self.slot(s)) != OPEN:
-                    symbols |= 1 << s
-        return symbols
-
-    @method
-    def is_shown(self, end: int) -> bool:
-        """Whether an end is shown where it lies: not what ends because the input does."""
-        return not self.closes or end <= self.partition.last_time
-
-    @method
-    def future_with(self, absence: Absence, start: int, end: int) -> Future:
-        """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN."""
-        future = Future(self.future, absence.pair_end - absence.pair, self.now)
-        is_row = self.partition.program.rows >> absence.symbol & 1 != 0  # announced with its end
-        future.place_absent(start, end, self.is_shown(start), is_row or self.is_shown(end))
-        for number in range(absence.pair_end - absence.pair):
-            s = self.pair(absence, number).symbol
-            slot = self.slot(s)
-            end = self.end_of(s, slot)
-            is_shown = self.is_shown(end)
-            if self.partition.program.rows >> s & 1 and RowSlot(slot).announced:
-                is_shown = True
-            future.place_other(number, slot.start, end, is_shown)
-        return future
 
 
 @kernel
@@ -200,6 +137,9 @@ def _possible_until(judged: Judged, absence: Absence, start: int, end: int) -> i
     Of one that is not there neither endpoint is known.
     """
     n = absence.pair_end - absence.pair
+    is_to_come = start == OPEN and absence.begins_known and not judged.closes
+    if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.now:
+        return INT64_MIN
     parts = judged.partition.program.absent_parts
     future = judged.future_with(absence, start, end)
     options_array = np.zeros(2 * n, np.int64)
@@ -333,7 +273,9 @@ def _latest_start(judged: Judged, absence: Absence) -> int:
     for number in range(absence.pair_end - absence.pair):
         pair = judged.pair(absence, number)
         slot = judged.slot(pair.symbol)
-        if not pair.allowed & _AFTER:
+        if not pair.allowed & _BEGINS_LATER:
+            latest = min(latest, slot.start)
+        elif not pair.allowed & _AFTER:
             latest = min(latest, slot.end)
         for distance_number in range(pair.distance, pair.distance_end):
             distance = judged.partition.program.distances[distance_number]
@@ -366,6 +308,12 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
     interrupted = judged.interrupted_of(absence)
     if judged.interrupted_since(absence.symbol, slot) != OPEN:
         interrupted |= 1 << absence.symbol
+    if not interrupted:
+        known = fits(judged, absence, slot.start, slot.end)
+        if known == IMPOSSIBLE:
+            return INT64_MIN
+        if known == CERTAIN and slot.end != OPEN:
+            return _CERTAIN
     until = INT64_MIN
     certain = True
     ended = interrupted
@@ -385,6 +333,13 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
 @kernel
 def _judge_to_come(judged: Judged, absence: Absence) -> int:
     """How long an interval of the absent symbol that has not begun may satisfy the group; as of one."""
+    is_plain = absence.begins_known and not judged.partition.program.bridged
+    if is_plain and all_known(judged, absence):
+        is_known, until = to_come_behind_all(judged, absence)
+        if is_known:
+            return until
+    elif is_plain and not judged.closes and may_always_come(judged, absence):
+        return INT64_MAX
     interrupted = judged.interrupted_of(absence)
     until = INT64_MIN
     ended = interrupted
