@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.cores import Flags
+from piestream.archives.live_reach import part_reach
 from piestream.archives.live_regions import Regions, merged
 from piestream.archives.live_rows import ALL
 from piestream.archives.live_store import REGION, RowStore
@@ -59,8 +60,10 @@ class RegionPart:
         query = inner.query
         apart = replace(query, partition_by=(EPISODE, *query.partition_by))
         self.binding = bind(apart, {**inner.schema, EPISODE: pl.Int64()}, as_stream=True)
+        #: Whether time alone ends what is open, without the rows of a pattern of rows.
+        self.has_deadlines = query.rows is None and part_reach(inner).has_deadlines
         #: Whether time alone makes matches known, so that it has to go on for all partitions.
-        self.has_clock = query.rows is not None
+        self.has_clock = query.rows is not None or self.has_deadlines
         #: How many rows have been worked on.
         self.n_rows = 0
         self._cache = _Cache(store)
@@ -110,7 +113,7 @@ class RegionPart:
             of_match = [n for n in found.columns if n not in (REGION, _FROM, _UNTIL, NUMBER)]
             count = pl.int_range(pl.len()).over([REGION, *of_match])
             found = found.with_columns(count.alias(_COUNT)).unique(
-                [*of_match, _COUNT], maintain_order=True
+                [*of_match, _COUNT], keep="first", maintain_order=True
             )
         return found.select(list(self.union.schema))
 
@@ -150,6 +153,8 @@ class RegionPart:
             rows = rows.with_columns(numbers.alias(REGION))
             stream.observe_time(now)
             found = self._processed(stream, rows)
+            if self.has_deadlines:
+                found = pl.concat([found, self._of_union(stream.pass_time())])
             found = found.join(cache.bounds, on=REGION, how="left").filter(
                 (pl.col(TIME) <= pl.col(_UNTIL)) & (pl.col(START) >= pl.col(_FROM))
             )

@@ -21,7 +21,6 @@ __all__ = [
     "RelativeBounds",
     "fault_of",
     "part_reach",
-    "regions_fault",
     "relative_bounds",
 ]
 
@@ -110,7 +109,7 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
     return all(has_only(part, known[type(part)]) for part in parts)
 
 
-def regions_fault(query: Query) -> Fault | None:
+def fault_of(query: Query) -> Fault | None:
     """Why matches in archives cannot be looked for around live matches; None if they can."""
     live = 0
     if query.has_silences:
@@ -161,26 +160,6 @@ def regions_fault(query: Query) -> Fault | None:
             None,
             "a symbol without a window may lie arbitrarily far back in an archive",
             "give each symbol a window, as in WITHIN 30 min OF low, 12 h OF fast",
-        )
-    return None
-
-
-def fault_of(query: Query) -> Fault | None:
-    """Why a query cannot be worked on as rows come, part by part; None if it can."""
-    fault = regions_fault(query)
-    if fault is not None:
-        return fault
-    if query.limits.once_per:
-        return (
-            None,
-            "ONCE PER tells intervals apart by their rows, which an archive may find anew",
-            "leave it out, or write NO OVERLAP or COOLDOWN",
-        )
-    if query.limits and query.emit is Emit.BOTH:
-        return (
-            None,
-            "NO OVERLAP, COOLDOWN and LIMIT judge one row of each match beside an archive",
-            "leave EMIT ON BOTH out: the intervals of queries in brackets have ended when they are known",
         )
     return None
 

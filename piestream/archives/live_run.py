@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from piestream.adapters.files import CHUNK_ROWS
-from piestream.archives.live_reach import regions_fault
+from piestream.archives.live_reach import fault_of
 from piestream.archives.live_rows import projected
 from piestream.archives.live_sources import Sources, inner_of, part_key
 from piestream.archives.live_stream import LiveStream
@@ -36,7 +36,7 @@ def reads_regions(query: Query, options: RunOptions) -> bool:
         options.live_plan.order in ("auto", "live-first")
         and options.at_end == "open"
         and options.ties == "error"
-        and regions_fault(query) is None
+        and fault_of(query) is None
     )
 
 

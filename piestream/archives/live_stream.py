@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.cores import Flags
-from piestream.archives.live_limits import LimitedJoin
+from piestream.archives.live_limits import IntervalNumbers, LimitedJoin, with_completions
 from piestream.archives.live_parts import RegionPart
 from piestream.archives.live_plan import LEAST_ROWS, ROWS_BETWEEN, Choice, Sample, choose
 from piestream.archives.live_reach import RelativeBounds, part_reach, relative_bounds
@@ -39,6 +39,7 @@ from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import END, START, STREAM
 from piestream.engine.validation import damaged
 from piestream.language.options import AtEnd, Ties
+from piestream.language.parts import Emit
 from piestream.plan.binding import Binding
 
 __all__ = ["LiveStream"]
@@ -60,6 +61,7 @@ class LiveStream(CombinedStream):
         #: Which rows of parts that are asked for regions are late is judged as streams do.
         self._judges: dict[int, ReorderBuffer] = {}
         self._kept = pl.DataFrame(schema=self._union.schema)
+        self._numbers = IntervalNumbers(self._union.schema)
         self._from = INT64_MIN  # instants before this one are done
         self._ends = False
         self._latest_rows = INT64_MIN
@@ -158,9 +160,9 @@ class LiveStream(CombinedStream):
 
     def _look_for(self, number: int, inner: Binding, store: RowStore) -> None:
         """Look for the matches of a part as it has been chosen; nothing is known of them yet."""
-        choice, reach = self.choice, self.reaches[number]
+        choice = self.choice
         assert choice is not None
-        caches = (choice.caches or number in choice.everywhere) and not reach.has_deadlines
+        caches = choice.caches or number in choice.everywhere
         ties: Ties = "error" if self.ties == "error" else "first"
         self.parts[number] = RegionPart(number, self._union, inner, store, ties, caches)
 
@@ -263,26 +265,45 @@ class LiveStream(CombinedStream):
         streams = set(rows[STREAM].unique().to_list())
         if len(streams) < len(self.binding.parts):
             return self.no_results
-        found = self._join().joined(rows, limit - 1)
+        found = self._joined(rows, limit - 1)
         report = found[found.columns[len(keys)]].to_physical().cast(pl.Int64)
         found = found.filter(report >= self._from)
-        self._counts.matches += len(found)
+        self._counts.matches += self._matches_in(found)
         return found
 
-    def _join(self) -> JoinStream:
+    def _matches_in(self, found: pl.DataFrame) -> int:
+        """How many matches result rows are of."""
+        if self.binding.query.emit is not Emit.BOTH:
+            return len(found)
+        return int((found[found.columns[len(self._union.keys) + 1]] == "trigger").sum())
+
+    def _joined(self, rows: pl.DataFrame, now: int) -> pl.DataFrame:
+        """The matches of all intervals."""
         judged = self.sources.judged
         options: StreamKeywords = {"ties": self.ties, "lateness": None, "whole": True}
         if judged is None:
-            return JoinStream(self.binding, **options)
-        return LimitedJoin(judged, self._given_of, **options)
+            return JoinStream(self.binding, **options).joined(rows, now)
+        found = LimitedJoin(judged, self._given_of, **options).joined(rows, now)
+        if judged.query.emit is self.binding.query.emit:
+            return found
+        return with_completions(found, self.binding)
 
-    def _given_of(self, keys: pl.DataFrame, places: Words, rows: Words, identities: Words) -> Flags:
+    def _given_of(
+        self, keys: pl.DataFrame, places: Words, rows: Words, identities: Words, joined: pl.DataFrame
+    ) -> Flags:  # fmt: skip
         """Which matches are given, of those that have not been reported before."""
         assert isinstance(self._partitions, Partitions)
         numbers = self._partitions.admit(keys, self._partitions.known(keys))
         rows = np.concatenate([numbers[places][:, None], rows[:, 1:]], axis=1)
         passes: Flags = rows[:, 1] >= self._from
-        passes[passes] = self.detector.judge(rows[passes], identities[passes])
+        if self.binding.query.limits.once_per:
+            identities = identities[passes]
+            found, of_match = np.unique(identities[:, 1::2], return_inverse=True)
+            own = self._numbers.numbers_of(joined[found])
+            identities[:, 1::2] = own[of_match].reshape(-1, identities.shape[1] // 2)
+            passes[passes] = self.detector.judge(rows[passes], identities)
+        else:
+            passes[passes] = self.detector.judge(rows[passes], identities[passes])
         return passes
 
     def _compact(self, now: int) -> None:
@@ -383,6 +404,7 @@ class LiveStream(CombinedStream):
         horizon = max(self._from - self.detector.window, INT64_MIN)
         if len(self._kept):
             self._kept = self._kept.filter(pl.col(START) >= horizon)
+        self._numbers.forget(horizon)
         for number, store in self.stores.items():
             if self.reaches[number].is_local:
                 recent = None if self._recent is None else self._from - self._recent
@@ -394,12 +416,13 @@ class LiveStream(CombinedStream):
         """Everything that the stream knows; what is read of archives is no part of it."""
         state = super().export_state()
         waiting = [] if state.buffered is None else [state.buffered]
-        return replace(state, buffered=pl.concat([self._kept, *waiting]))
+        return replace(state, buffered=pl.concat([self._kept, self._numbers.rows, *waiting]))
 
     def export_counters(self) -> dict[str, int]:
         """The numbers that a state has besides those of its parts."""
         own = {_FROM: self._from, _LATEST: self._latest_rows, _KEPT: len(self._kept)}
-        return {**super().export_counters(), **own, _LAZY_LIVE: int(self._is_lazy_live)}
+        own |= {_NUMBERED: len(self._numbers.rows), _LAZY_LIVE: int(self._is_lazy_live)}
+        return {**super().export_counters(), **own}
 
     @property
     def _is_lazy_live(self) -> bool:
@@ -424,10 +447,11 @@ class LiveStream(CombinedStream):
         self._from, self._latest_rows = counters[_FROM], counters[_LATEST]
         self._stored_lazy_live = bool(counters[_LAZY_LIVE])
         rows = self._buffer.rows
-        n_kept = counters[_KEPT]
-        if rows is None or not 0 <= n_kept <= len(rows):
+        n_kept, n_numbered = counters[_KEPT], counters.get(_NUMBERED, 0)
+        if rows is None or min(n_kept, n_numbered) < 0 or n_kept + n_numbered > len(rows):
             raise damaged("the intervals that are kept are not there")
         self._kept, rest = rows[:n_kept], rows[n_kept:]
+        self._numbers.rows, rest = rest[:n_numbered], rest[n_numbered:]
         self._buffer.rows = rest if len(rest) else None
         for number, part in enumerate(parts):
             if isinstance(part, Stream):
@@ -440,4 +464,5 @@ class LiveStream(CombinedStream):
             self._stored[number] = part
 
 
-_FROM, _LATEST, _KEPT, _LAZY_LIVE = "from", "latest_rows", "kept", "lazy_live"
+_FROM, _LATEST, _KEPT, _NUMBERED = "from", "latest_rows", "kept", "numbered"
+_LAZY_LIVE = "lazy_live"

@@ -253,6 +253,11 @@ class Stream:
             self.observe_watermark(time)
             return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
 
+    def pass_time(self) -> pl.DataFrame:
+        """What time alone makes known in a bounded input that goes on, all rows of which have come so far."""
+        with self.changes:
+            return self._advance_watermark(self.reached)
+
     def finish(self, at_end: AtEnd | None = None) -> pl.DataFrame:
         """No more events come: process all that waits, at the largest time seen.
 

@@ -219,12 +219,19 @@ def spend(partition: Partition, ids: Words) -> None:
 
 @kernel
 def is_remembered(partition: Partition, now: int) -> bool:
-    """Whether what was given counts for matches whose intervals all begin later."""
+    """Whether what was given counts for matches of intervals that are not held.
+
+    They may begin later, or be held elsewhere (`archives/live_limits.py`).
+    """
     program = partition.program
     if program.given_at == NONE or not partition.given().count:
         return False
     if program.limit != NONE:
         return True
+    if program.given_ring != NONE:
+        given = partition.given_matches()
+        if given.head < given.tail:
+            return True
     return program.cooldown != NONE and now <= plus(partition.given().latest, program.cooldown)
 
 

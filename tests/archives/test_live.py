@@ -365,16 +365,6 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "a symbol without a window may lie arbitrarily far back in an archive",
             None,
         ),
-        (
-            (_TEXT + "ONCE PER f").format(path="trades"),
-            "ONCE PER tells intervals apart by their rows",
-            None,
-        ),
-        (
-            _TEXT.format(path="trades").replace("WHERE r.top >= f.top", "EMIT ON BOTH LIMIT 3"),
-            "NO OVERLAP, COOLDOWN and LIMIT judge one row of each match",
-            None,
-        ),
     ],
 )
 def test_what_cannot_be_decided_as_rows_come_is_refused(

@@ -307,15 +307,19 @@ def test_a_run_reads_archives_around_live_matches_and_gives_the_rows_of_all(
 
 #: Cases in which no two matches have the same starts, so that their order is certain.
 _ORDERED = ("falls after rises", "anyhow", "gap", "one bridged run")
-_LIMITS = ("LIMIT 2", "COOLDOWN 3", "NO OVERLAP", "COOLDOWN 1 LIMIT 3", "NO OVERLAP COOLDOWN 2")
+_LIMITS = (
+    "LIMIT 2", "COOLDOWN 3", "NO OVERLAP", "COOLDOWN 1 LIMIT 3", "NO OVERLAP COOLDOWN 2",
+    "ONCE PER l", "ONCE PER a", "ONCE PER a, l COOLDOWN 1", "ONCE PER a LIMIT 2",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(2 * len(_SEEDS)))
 def test_a_session_gives_what_its_limits_leave_of_all_matches_that_it_finds(seed: int) -> None:
     rng = Random(f"limits {seed}")
     case, drawn = _CASES[rng.choice(_ORDERED)], _pushes(rng)
-    where = rng.choice(["", "", "WHERE l.n < 3"])
-    text = f"{where} {{}} RETURN l.ts AS lts, a.ts AS ats, l.n AS ln"
+    where = rng.choice(["", "", "WHERE l.n < 3", "EMIT ON BOTH"])
+    text = f"{where} {{}} RETURN l.ts AS lts, l.te AS lte, l.n AS ln, a.ts AS ats, a.te AS ate"
+    phases = 2 if where == "EMIT ON BOTH" else 1
     query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, text.format(rng.choice(_LIMITS))))
     every = ps.query(case.text("ARCHIVE 'trades'", drawn.window, text.format("")))
     restores = rng.random() < 0.4
@@ -330,14 +334,55 @@ def test_a_session_gives_what_its_limits_leave_of_all_matches_that_it_finds(seed
             found = limited.push(_frame(pushed)).to_dicts()
             expected = []
             for row in whole.push(_frame(pushed)).to_dicts():
+                if row.get("phase") == "completion":
+                    continue
                 own = reported.setdefault(row["k"], [])
-                starts = {"l": row["lts"], "a": row["ats"]}
-                own.append(Reported(row["detected_at"], starts, row))
+                # with another end, because of rows that came late, it is another interval
+                starts = {
+                    "l": (row["lts"], row["lte"], row["ln"]), "a": (row["ats"], row["ate"])
+                }  # fmt: skip
+                own.append(Reported(row["detected_at"], starts, row, (row["detected_at"],)))
                 if given(query, Clock(), own)[-1:] == own[-1:]:
-                    expected.append(row)
+                    expected += [row, {**row, "phase": "completion"}][:phases]
             assert sorted(found, key=_order) == sorted(expected, key=_order), number
             if restores and number % 3 == 2:
                 limited = query.open(limited.snapshot(), archives={"trades": lake})
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_limits_leave_the_same_rows_in_each_plan_and_in_a_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _CASES[name]
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    for seed in range(max(len(_SEEDS) // 2, 1)):
+        rng = Random(f"cells {name} {seed}")
+        drawn = _pushes(rng)
+        both = rng.choice(["", "EMIT ON BOTH"])
+        text = (
+            f"{both} {rng.choice(_LIMITS)} RETURN l.ts AS lts, a.ts AS ats, a.te AS ate, a.n AS n"
+        )
+        query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, text))
+        whole = ps.query(case.text("past", drawn.window, text))
+        live = [row for pushed, _ in drawn.steps for row in pushed]
+        if not live:
+            continue
+        with _lake(drawn.past, rng) as lake:
+            known = {(row["ts"], row["k"]) for row in drawn.past}
+            past = [*drawn.past, *(row for row in live if (row["ts"], row["k"]) not in known)]
+            expected = whole.run({"trades": _frame(live), "past": _frame(past)}).sort(
+                "k", "detected_at", maintain_order=True
+            )
+            for plan in [*rng.sample(list(_plans()), 2), None]:
+                if plan is None:
+                    found = query.run({"trades": _frame(live)}, archives={"trades": lake})
+                else:
+                    session = query.open(archives={"trades": lake}, plan=plan)
+                    pushes = [session.push(_frame(pushed)) for pushed, _ in drawn.steps]
+                    found = pl.concat([*pushes, session.close()])
+                assert (
+                    found.sort("k", "detected_at", maintain_order=True).rows() == expected.rows()
+                ), (seed, plan)
 
 
 def _check(
