@@ -91,6 +91,16 @@ def test_what_is_to_come_begins_behind_the_bridge_of_what_goes_on() -> None:
     ).rows() == [("x", 13, 1)]
 
 
+def test_a_query_with_a_not_is_a_stream_of_another() -> None:
+    query = ps.query(
+        "FROM (FROM s ORDER BY ts DEFINE a AS a, c AS c PATTERN a AND NOT (c after a AND c.ts - a.te <= 10) "
+        "WITHIN 99 RETURN a.ts) AS alone WITH s ORDER BY ts DEFINE x AS alone, b AS s.a "
+        "PATTERN x before b WITHIN 99 RETURN x.ts, x.te, b.ts"
+    )
+    rows = pl.concat([RUN, _events(("x", 9, True, False), ("x", 30, False, False))]).drop("k")
+    assert query.run(rows).rows() == [(13, 1, 3, 9)]  # when it is known that c is not there
+
+
 def test_nothing_is_decided_because_the_input_ends() -> None:
     assert ALONE.run(RUN, at_end="close").is_empty()
     contained = ps.query(str(ALONE).replace("c after a AND c.ts - a.te <= 10", "c during a"))
