@@ -66,20 +66,27 @@ def last_instant(
     distances: Sequence[tuple[Node, Node, str, int]],
     apart: Mapping[str, int] = MappingProxyType({}),
     not_before: tuple[Node, int] = (NOW, 0),
+    known_by: str = "ts",
+    longer_than: int | None = None,
 ) -> int | None:
     """From when on an interval can satisfy the group no longer; None if it cannot now.
 
-    NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than now. ``relations`` has those to each present
-    symbol that are allowed, and ``apart`` the present ones that are runs of the same predicate.
+    NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than
+    now, or ends later where it is ``known_by`` its "te". ``relations`` has those to each present symbol that
+    are allowed, and ``apart`` the present ones that are runs of the same predicate, with how far apart two runs are. One
+    that has not begun begins so long after an instant (``not_before``), or later. A silence lasts ``longer_than``.
     """
     spans = dict(present)
     if span is not None:
         spans[absent] = span
     given = [*_known(spans, now), *_lengths(absent, lengths), *_distances(distances)]
+    if longer_than is not None:
+        given.append(((absent, "ts"), (absent, "te"), -longer_than, True))
     if span is None:
-        given.append((NOW, (absent, "ts"), 0, True))
-        given.append((not_before[0], (absent, "ts"), -not_before[1], True))
+        given.append((NOW, (absent, known_by), 0, True))
         given.append(((absent, "ts"), (absent, "te"), 0, True))
+        if known_by == "ts":
+            given.append((not_before[0], (absent, "ts"), -not_before[1], True))
         given += (((name, "te"), (absent, "ts"), -length, True) for name, length in apart.items())
     found: int | None = None
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]

@@ -548,6 +548,13 @@ class _Partition:
                 and self._may_count(group, one, now)
                 and not any(self._same(group.name, one, name, bound[name]) for name in bound)
             ]
+            source = self.query.streams[self.query.symbol(group.name).stream]
+            by_end = source.kind in (StreamKind.INTERVALS, StreamKind.QUERY)
+            known_by = "te" if by_end and not source.known_at_start else "ts"
+            longer_than = None
+            if source.silence is not None:
+                longer_than = self.clock.ticks(source.silence.longer_than)
+                spans += self._may_become_silent(source.silence.of, longer_than, now)
             for span in [*spans, None]:
                 until = absent.last_instant(
                     group.name,
@@ -558,12 +565,22 @@ class _Partition:
                     group.lengths,
                     group.distances,
                     dict.fromkeys(apart, 0),
+                    known_by=known_by,
+                    longer_than=longer_than,
                 )
                 if until == absent.CERTAIN:
                     return until
                 if until is not None and (found is None or until > found):
                     found = until
         return found
+
+    def _may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[absent.Span]:
+        """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""
+        last = max((time for time in self.events[stream] if time <= now), default=None)
+        if last is None or now in self.shown:
+            return
+        if now < last + longest or self.inputs.until <= last + longest:
+            yield absent.Span(last, None)
 
     def _are_runs_of_one(self, x: str, y: str) -> bool:
         """Whether two symbols have runs of one predicate, of which no two touch."""

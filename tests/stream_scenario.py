@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from random import Random
 from typing import Any
 
@@ -157,10 +157,21 @@ class CombinedScenario:
         return found
 
     def expected(self, until: int | None = None) -> Rows:
-        """The oracle's rows; ``until`` time has gone, else to the last instant of a row."""
-        inputs = self.inputs.values()
+        """The oracle's rows; ``until`` time has gone, else to the last instant of a row.
+
+        The latter are found once, for all engines.
+        """
         if until is None:
-            until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
+            return [dict(row) for row in self._expected]
+        return self._matches(until)
+
+    @cached_property
+    def _expected(self) -> Rows:
+        instants = (s.instant(row) for s in self.inputs.values() for row in s.rows)
+        return self._matches(max(instants, default=0))
+
+    def _matches(self, until: int) -> Rows:
+        inputs = self.inputs.values()
         rows = {stream.name: stream.rows for stream in inputs}
         told = stream_oracle.Inputs(
             rows, self.truth, self.clock, self.ties, until, 600, self.at_end
@@ -249,11 +260,11 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     if count == 1 and chosen == ["events"]:
         chosen = ["events", "events"]
     absent = {name for name, _ in base.absences}
-    if absent and "events" not in chosen:
+    if absent and set(chosen) == {"pattern"}:
         chosen.append("events")
-    at_start = [number for number, kind in enumerate(chosen) if kind in ("events", "known")]
+    may_be_absent = [number for number, kind in enumerate(chosen) if kind != "pattern"]
     definitions = [
-        (rng.choice(at_start) if d.name in absent else rng.randrange(len(chosen)), d)
+        (rng.choice(may_be_absent) if d.name in absent else rng.randrange(len(chosen)), d)
         for d in base.definitions
     ]
     used = sorted({number for number, _ in definitions})
@@ -274,6 +285,7 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         clauses = tuple(_without_gaps(clause, late) for clause in base.clauses)
     else:
         clauses = base.clauses
+    by_end = {d.name for n, d in definitions if chosen[n] in _LATE}
     definitions = [
         (number, d if chosen[number] == "events" else _of_row(rng, _uncounted(d), chosen[number]))
         for number, d in definitions
@@ -289,13 +301,28 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
         keys=base.keys,
         returns=base.returns,
         ties=base.ties,
-        absences=base.absences,
+        absences=tuple(
+            (name, _ending_in_time(rng, name, clauses, base) if name in by_end else clauses)
+            for name, clauses in base.absences
+        ),
     )
+
+
+def _ending_in_time(
+    rng: Random, name: str, clauses: tuple[Clause, ...], base: Scenario
+) -> tuple[Clause, ...]:
+    """What a NOT says of what is known at its end, and mostly that it does not end late."""
+    if rng.random() < 0.1:
+        return clauses
+    of_other, beats = rng.choice(("ts", "te")), rng.randint(0, 9)
+    distance = of_other, "te", rng.choice(("<", "<=")), (beats,)
+    other = rng.choice(base.symbols)
+    return (*clauses, Clause(other, name, distance=distance))
 
 
 @lru_cache(maxsize=1024)
 def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
-    """The scenario of a seed in which runs of some symbols, or rows known at start, may not be there.
+    """The scenario of a seed in which intervals of some symbols may not be there, of whatever stream.
 
     The streams of the others are of these kinds; with "silences", some are silences of events.
     """
@@ -319,6 +346,7 @@ def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
             continue
 
 
+@lru_cache(maxsize=256)
 def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     """The scenario of a seed at whose end what is open is closed: also rows, whose ends are missing."""
     drawn = combined_scenario(seed, kinds)
@@ -424,6 +452,7 @@ def _reads_events(item: Return, silent: set[str]) -> bool:
     return isinstance(item, Aggregate | Value) and item.symbol in silent
 
 
+@lru_cache(maxsize=256)
 def counting_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     """The scenario of a seed whose symbols bound the number of their events, where they have any."""
     drawn = combined_scenario(seed, kinds)

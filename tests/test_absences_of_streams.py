@@ -1,4 +1,4 @@
-"""NOT (...) beside several streams: what may not be there is known at its start, the rest is anything."""
+"""NOT (...) beside several streams: what may not be there is of whatever stream, as the rest is."""
 
 from __future__ import annotations
 
@@ -94,6 +94,39 @@ def test_a_row_that_is_known_at_its_start_may_be_absent() -> None:
     session = query.open(state=session.snapshot())
     assert session.advance(22).is_empty()
     assert session.advance(23).rows() == [(22, 20, 22)]
+
+
+def test_what_comes_at_its_end_may_have_begun_long_ago() -> None:
+    query = ps.query(
+        "FROM ev ORDER BY ts WITH jobs FROM began TO ended ID id "
+        "DEFINE a AS ev.p, job AS jobs PATTERN a "
+        "AND NOT (job.te > a.ts AND job.te - a.te <= 5) WITHIN 99 RETURN a.ts"
+    )
+    columns = {"began": pl.Int64(), "ended": pl.Int64(), "id": pl.Int64()}
+    session = query.open(schema={"ev": {"ts": pl.Int64(), "p": pl.Boolean()}, "jobs": columns})
+
+    def found(stream: str, *rows: tuple[int, int | None, int] | tuple[int, bool]) -> list[object]:
+        schema = columns if stream == "jobs" else ["ts", "p"]
+        return session.push(pl.DataFrame(rows, schema=schema, orient="row"), stream=stream).rows()
+
+    assert found("jobs", (1, None, 1)) == []
+    assert found("ev", (10, True), (12, False)) == []
+    assert found("jobs", (3, 18, 2)) == [(17, 10)]
+    assert found("ev", (30, True), (31, False)) == []
+    assert found("jobs", (1, 36, 1)) == []
+    assert session.advance(99).is_empty()
+
+
+def test_a_match_of_a_query_may_be_absent() -> None:
+    inner = "(FROM ev DEFINE x AS q PATTERN x WITHIN 99 EMIT ON COMPLETION RETURN x.ts) AS m"
+    query = ps.query(
+        f"FROM ev ORDER BY ts WITH {inner} DEFINE a AS ev.p, c AS m "
+        "PATTERN a AND NOT (c.te > a.ts AND c.te - a.te <= 5) WITHIN 99 RETURN a.ts"
+    )
+    events = pl.DataFrame({"ts": [1, 4, 5, 6, 20, 30, 50]}).with_columns(
+        p=pl.col("ts").is_in([4, 20]), q=pl.col("ts") < 6
+    )
+    assert query.run(events).rows() == [(35, 20)]
 
 
 @pytest.mark.parametrize("kinds", _KINDS)

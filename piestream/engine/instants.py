@@ -19,7 +19,7 @@ from piestream.compiled.constants import INT64_MIN
 Words = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-__all__ = ["EventRows", "Instants", "merged", "silences"]
+__all__ = ["EventRows", "Instants", "merged", "order_by_time", "silences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Instants:
     groups: Words
     times: Words
     offsets: Words  # where those of each group begin
+    is_ordered: Flags  # which are not the first of their times, but ordered among these
     places: tuple[Words, ...]  # the instant of each row, a list of rows after the other
 
     def latest(self, n_groups: int, groups: Words, places: Words, ends: Words) -> Words:
@@ -85,6 +86,27 @@ def silences(rows: EventRows, gap: int, limit: int) -> tuple[Words, Words]:
     return groups[ends], times[ends] + gap
 
 
+def order_by_time(groups: Words, times: Words) -> Words:
+    """The order of rows by group and time, those of one time as they are.
+
+    >>> order_by_time(np.array([1, 0, 0]), np.array([3, 9, 7]))
+    array([2, 1, 0])
+    """
+    if not len(times):
+        return np.zeros(0, np.int64)
+    first = int(times.min())
+    span, most = int(times.max()) - first + 1, int(groups.max())
+    if (most + 1) * span >= 1 << 63:
+        return np.lexsort((times, groups))
+    # one number for both: lists of rows in order are put together as fast as they are read
+    numbers = times - first
+    if most:
+        numbers += groups * span
+    if (numbers[1:] >= numbers[:-1]).all():
+        return np.arange(len(numbers))
+    return np.argsort(numbers, kind="stable")
+
+
 def merged(
     n_groups: int, lists: Sequence[tuple[Words, Words]], sequences: Sequence[Words | None] = ()
 ) -> Instants:
@@ -106,7 +128,7 @@ def merged(
         order = np.lexsort((least, has_one, times, groups))
         least, has_one = least[order], has_one[order]
     else:
-        order = np.lexsort((times, groups))
+        order = order_by_time(groups, times)
     groups, times = groups[order], times[order]
     is_first = np.ones(len(times), np.bool_)
     is_first[1:] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])
@@ -115,6 +137,7 @@ def merged(
     place = np.empty(len(times), np.int64)
     place[order] = np.cumsum(is_first) - 1
     groups, times = groups[is_first], times[is_first]
+    is_ordered = has_one[is_first] if is_sequenced else np.zeros(len(times), np.bool_)
     offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
     places = tuple(place[first:end] for first, end in pairwise(edges))
-    return Instants(groups, times, offsets, places)
+    return Instants(groups, times, offsets, is_ordered, places)

@@ -9,7 +9,7 @@ from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import Constraint, Program
 from piestream.joins.rings import Ring
-from piestream.joins.scratch import EVENT_PLACES
+from piestream.joins.scratch import EVENT_PLACES, Place
 from piestream.joins.state_records import (
     MOST_EVENTS,
     NO_MATCH,
@@ -24,6 +24,7 @@ from piestream.joins.state_records import (
     RowsHeader,
     RowSlot,
     Sequence,
+    Shifted,
     Slot,
 )
 
@@ -93,7 +94,8 @@ class Partition(Record):
         """The intervals of such a symbol in one of their orders."""
         symbol = self.program.symbols[s]
         root = at_word(self, symbol.rows + by)
-        return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0, symbol)
+        keeps_best = self.program.in_ranges >> s & 1 != 0
+        return Order(root, self.ring(s), by, self.program.start_instant, keeps_best, symbol)
 
     @method
     def row_number(self, s: int, slot_id: int) -> int:
@@ -121,7 +123,7 @@ class Partition(Record):
     def instant_of(self, event: int, place: int) -> int:
         """The instant of the event of this number, or of what comes before it (`Place`).
 
-        So where instants are numbers (`Program.is_sequenced`).
+        So where instants are numbers (`Program.is_sequenced`), and no intervals come as rows.
         """
         return EVENT_PLACES * event + place
 
@@ -129,6 +131,18 @@ class Partition(Record):
     def sequence(self) -> Sequence:
         """What is kept where instants are numbers."""
         return Sequence(at_word(self, self.program.sequence_at))
+
+    @method
+    def shifted(self) -> Shifted:
+        """What is kept where instants are numbered by their times."""
+        return Shifted(at_word(self, self.program.shifted_at))
+
+    @method
+    def last_instant(self) -> int:
+        """The instant of the last event, where instants are numbers."""
+        if self.program.shifted_at != NONE:
+            return self.shifted().last
+        return self.instant_of(self.events - 1, Place.EVENT)
 
     @method
     def given(self) -> Given:

@@ -195,7 +195,7 @@ class Absence(Record):
     pair: int  # first of its conditions
     pair_end: int
     same: int  # symbols of the match (as bits) whose intervals are of the same runs, or rows
-    begins_known: int  # 1: its intervals are known from their starts
+    begins_known: int  # 1: its intervals are known from their starts; 0: some from their ends on
 
 
 class AbsentPair(Record):
@@ -341,6 +341,10 @@ class Program(Record):
     #: with every event (`Scratch.instant`), and slots have those of both endpoints besides the times.
     is_sequenced: int
     sequence_at: int  # the partition's words of Sequence, or NONE
+    #: Where intervals come as rows besides: the column of what each instant's number is more than twice
+    #: its time (`Shifted`), and the partition's words of that; else NONE. (See engine/instant_numbers.py.)
+    shift_column: int
+    shifted_at: int
     start_instant: int  # words of each slot; without numbers those of the times
     end_instant: int
     n_present: int  # how many symbols have an interval in each match; the first in `sort_order`

@@ -170,6 +170,13 @@ class Sequence(Record):
     given: int  # the instant of the last report of a match that was given
 
 
+class Shifted(Record):
+    """What a partition keeps where instants are numbered by their times (`Program.shift_column`)."""
+
+    behind: int  # how much more than twice its time the number of what comes behind all rows is
+    last: int  # the instant of the last row
+
+
 class GivenMatch(Record):
     """A match that was given, as ONCE PER tells matches apart (given.py)."""
 

@@ -195,7 +195,7 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
     if program.gap != NONE:
         last_end = plus(last_end, program.gap)
     earliest = limits.lowest_time
-    earliest_instant = 0
+    earliest_instant = 0 if program.shifted_at == NONE else INT64_MIN
     for slot_id in range(min(ring.head, ring.tail - is_open), ring.tail):
         slot = ring.slot(slot_id)
         if not earliest <= slot.start <= partition.last_time:

@@ -14,7 +14,7 @@ from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY
 
-__all__ = ["AbsenceBounds", "LastStart", "absence_bounds", "bounds_of", "kept_after_end"]
+__all__ = ["AbsenceBounds", "LastEndpoint", "absence_bounds", "bounds_of", "kept_after_end"]
 
 
 class _Lasting(Protocol):
@@ -112,12 +112,13 @@ def kept_after_end(
 
 
 @dataclass(frozen=True, slots=True)
-class LastStart:
-    """An interval that is absent could begin so long after an endpoint of the match, and no later."""
+class LastEndpoint:
+    """An interval that is absent could begin, or end, so long after an endpoint, and no later."""
 
-    since: End
+    which: str  # "ts", or "te" of what may become known at its end
+    since: End  # an endpoint of the match
     most: int  # ticks or nanoseconds; negative: it begins before the endpoint
-    is_strict: bool  # whether it begins before that instant
+    is_strict: bool  # whether it lies before that instant
     in_ticks: bool
 
 
@@ -125,7 +126,7 @@ class LastStart:
 class AbsenceBounds:
     """How long an absence is waited for, and how long intervals of its symbol are kept for it."""
 
-    last_starts: tuple[LastStart, ...]  # the first that passes counts; none: nothing bounds it
+    latest: tuple[LastEndpoint, ...]  # the first that passes counts; none: nothing bounds it
     kept: Duration | None  # after their ends; None: nothing bounds it
 
 
@@ -138,8 +139,11 @@ def absence_bounds(
     windows: Iterable[Window],
     emit: Emit,
     unit: str | None,
+    which: str = "ts",
 ) -> AbsenceBounds:
     """What relations, distances and lengths say of the intervals that NOT speaks of.
+
+    ``which`` is the endpoint that is later than now while nothing is known of an interval.
 
     >>> import piestream as ps
     >>> q = ps.query(
@@ -149,8 +153,8 @@ def absence_bounds(
     >>> found = absence_bounds(
     ...     q.present, q.symbols[1], (), q.absences[0], q.within, q.windows, q.emit, None
     ... )
-    >>> found.last_starts
-    (LastStart(since=('a', 'te'), most=4, is_strict=False, in_ticks=True),)
+    >>> found.latest
+    (LastEndpoint(which='ts', since=('a', 'te'), most=4, is_strict=False, in_ticks=True),)
     >>> print(found.kept)
     9
     """
@@ -166,7 +170,7 @@ def absence_bounds(
     closed = close([*names, absence.symbol], relations, bounds)
     if closed is None:  # then it always holds
         return AbsenceBounds(
-            (LastStart((names[0], "ts"), 0, True, in_ticks),), Duration(0, in_ticks)
+            (LastEndpoint(which, (names[0], "ts"), 0, True, in_ticks),), Duration(0, in_ticks)
         )
     lengths = []
     for window in having:
@@ -179,16 +183,16 @@ def absence_bounds(
     )
     closed = close([*names, absence.symbol], relations, without)
     assert closed is not None
-    return AbsenceBounds(tuple(_last_starts(closed, names, absence.symbol, in_ticks)), kept)
+    return AbsenceBounds(tuple(_latest(closed, names, (absence.symbol, which), in_ticks)), kept)
 
 
-def _last_starts(
-    closed: Differences, names: Iterable[str], absent: str, in_ticks: bool
-) -> Iterator[LastStart]:
+def _latest(
+    closed: Differences, names: Iterable[str], absent: End, in_ticks: bool
+) -> Iterator[LastEndpoint]:
     for end in ((name, which) for name in names for which in ("ts", "te")):
-        most = closed.most((absent, "ts"), end)
+        most = closed.most(absent, end)
         if most is not None:
-            yield LastStart(end, most[0], most[1], in_ticks)
+            yield LastEndpoint(absent[1], end, most[0], most[1], in_ticks)
 
 
 def _amount(length: Duration, unit: str | None) -> int:

@@ -124,6 +124,16 @@ class Source:
         return self.query is None and self.silence is None
 
     @property
+    def known_by(self) -> str:
+        """The endpoint at which an interval is known at the latest: "ts" or "te".
+
+        What has come of rows with an ID, or of a query, may come at its end only. The start of a
+        silence is known late, but is that of an event.
+        """
+        comes_at_end = self.kind in (StreamKind.INTERVALS, StreamKind.QUERY)
+        return "te" if comes_at_end and not self.known_at_start else "ts"
+
+    @property
     def is_known_at_end(self) -> bool:
         """Whether its rows are intervals none of which is known before it ends."""
         return self.kind is StreamKind.INTERVALS and self.id is None and not self.known_at_start

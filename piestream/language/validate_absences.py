@@ -127,11 +127,12 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
         stream = validation.draft.streams[definition.stream]
-        if stream.is_ready_made and not stream.known_at_start:
-            message = (
-                f"{symbol} is absent, and its intervals may become known later than they begin"
-            )
-            hint = "a symbol of events can be absent, or one of rows KNOWN AT START"
+        if stream.silence is not None or stream.source().is_known_late:
+            message = f"{symbol} is absent, and its intervals may become known later than they end"
+            hint = "absent can be what is of events, of rows, or of a query without BRIDGING"
+            if stream.silence is not None:
+                message = f"{symbol} is absent, and a silence becomes known later than it begins"
+                hint = "write what may not be missing instead: a symbol of the stream's events"
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
@@ -214,16 +215,19 @@ def report_endless(
     within = draft.within or NO_WINDOW
     for absence in absences:
         symbol, where = absence.symbol, ("absence", absence.symbol)
+        known_by = draft.streams[specs[symbol].stream].source().known_by
         found = absence_bounds(
             validation.present, specs[symbol], constraints, absence, within, draft.windows,
-            draft.emit, unit,
+            draft.emit, unit, known_by,
         )  # fmt: skip
         length = draft.within or draft.windows[0].length
-        if not found.last_starts:
+        if not found.latest:
+            which = "begin" if known_by == "ts" else "end, as it may come at its end only"
+            bound = f"{symbol}.{known_by} - {absence.present[0]}.te <= {length}"
             validation.report_at(
                 where,
                 f"nothing bounds how long the absence of {symbol} must be waited for",
-                f"bound how late it may begin: {symbol}.ts - {absence.present[0]}.te <= {length}",
+                f"bound how late it may {which}: {bound}",
             )
         elif found.kept is None:
             window = next(iter(draft.windows), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
-from piestream.language.difference_bounds import LastStart, absence_bounds
+from piestream.language.difference_bounds import LastEndpoint, absence_bounds
 from piestream.language.model import Query
 from piestream.language.printer import absence_text
 
@@ -30,20 +30,21 @@ def absence_lines(query: Query) -> Iterator[str]:
     for absence in query.absences:
         yield absence_text(absence)
         for bound in _nearest(query, absence):
-            yield f"  a {absence.symbol} that has not begun {_begins(bound)}"
+            unseen = "begun" if bound.which == "ts" else "come"
+            yield f"  a {absence.symbol} that has not {unseen} {_lies(bound)}"
         yield "  one that has begun counts until its endpoints, or time alone, rule it out"
     named = " or ".join(absence.symbol for absence in query.absences)
     yield f"a match is reported when it has triggered and no {named} can satisfy this any more"
 
 
-def _nearest(query: Query, absence: Absence) -> Iterator[LastStart]:
-    """The bounds on the start of what is absent; none that follows from one on the same symbol."""
+def _nearest(query: Query, absence: Absence) -> Iterator[LastEndpoint]:
+    """The bounds on what is absent and not known; none that follows from one on the same symbol."""
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
     symbol = query.symbol(absence.symbol)
     found = absence_bounds(
         query.present, symbol, query.constraints, absence, query.within, query.windows, query.emit,
-        unit,
-    ).last_starts  # fmt: skip
+        unit, query.stream_of(absence.symbol).known_by,
+    ).latest  # fmt: skip
     by_end = {bound.since: bound for bound in found if bound.since[0] in absence.present}
     for (name, which), bound in by_end.items():
         earlier = by_end.get((name, "ts"))
@@ -51,10 +52,11 @@ def _nearest(query: Query, absence: Absence) -> Iterator[LastStart]:
             yield bound
 
 
-def _begins(bound: LastStart) -> str:
-    """When an interval can begin at the latest."""
+def _lies(bound: LastEndpoint) -> str:
+    """When an interval can begin, or end, at the latest."""
     end = f"{bound.since[0]}.{bound.since[1]}"
     if bound.most:
         length = Duration(abs(bound.most), bound.in_ticks)
         end += f" {'+' if bound.most > 0 else '-'} {length}{' ticks' * bound.in_ticks}"
-    return f"must begin before {end}" if bound.is_strict else f"can begin no later than {end}"
+    verb = "begin" if bound.which == "ts" else "end"
+    return f"must {verb} before {end}" if bound.is_strict else f"can {verb} no later than {end}"
