@@ -96,6 +96,25 @@ def test_what_is_silent_when_the_input_ends_is_open_or_ends_where_it_became_know
     assert query.run(rows, at_end="close").rows() == [("x", 8, 3, 8)]
 
 
+def test_a_deadline_costs_what_is_due_and_not_what_there_is() -> None:
+    count = 100_000
+    session = ps.query(QUIET.format("EMIT ON BOTH ")).open()
+    session.push(pl.DataFrame({"k": range(count), "ts": range(count)}))
+    session.advance(count)
+    before = session._stream._silences.examined
+    told = [len(session.advance(time)) for time in range(count + 1, count + 6)]
+    assert told == [1] * 5
+    assert session._stream._silences.examined - before == 5
+
+
+def test_a_deadline_that_events_put_off_is_looked_at_now_and_then() -> None:
+    session = ps.query(QUIET.format("").replace("THAN 5", "THAN 50")).open()
+    for time in range(1, 600, 2):
+        session.push({"k": "x", "ts": time, "a": False})
+    assert session._stream._silences.examined <= 15
+    assert session.advance(700) == [{"k": "x", "detected_at": 649, "q_ts": 599, "q_te": None}]
+
+
 def test_a_late_event_does_not_undo_a_silence() -> None:
     query = ps.query(QUIET.format("EMIT ON BOTH "))
     session = query.open(lateness=2, on_late="drop")

@@ -39,22 +39,25 @@ class InputBinding:
     def converted(self, key: str, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one input with the types that all inputs have in common."""
         types = self.types[key]
-        changed = [n for n in frame.columns if n in types and frame.schema[n] != types[n]]
+        changed = [n for n, dtype in frame.schema.items() if types.get(n, dtype) != dtype]
+        if not changed:
+            return frame
         return frame.with_columns(pl.col(name).cast(types[name]) for name in changed)
 
     def checked(self, key: str, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one input, refused if their columns are others than those it is bound to."""
+        schema = frame.schema
+        if schema == self.types[key]:  # as single events have it
+            return frame
         for name, dtype in self.given[key].items():
-            if name not in frame.columns:
+            if name not in schema:
                 raise SchemaError(
                     f"the rows of {key} have no column {name}, which earlier rows had"
                 )
             types = (dtype, self.types[key].get(name, dtype))
-            if not any(_fits(frame.schema[name], one) for one in types):
+            if not any(_fits(schema[name], one) for one in types):
                 late = dtype == pl.Null
-                message = (
-                    f"column {name} of {key} has type {frame.schema[name]}; it had {dtype} before"
-                )
+                message = f"column {name} of {key} has type {schema[name]}; it had {dtype} before"
                 hint = ": say the types when the session is opened, query.open(schema={...})"
                 raise SchemaError(message + hint * late)
         return self.converted(key, frame.select(list(self.given[key])))

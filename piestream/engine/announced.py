@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from piestream.copies import copied_but
 
-__all__ = ["AnnouncedIntervals", "AnnouncedRows", "Numbered"]
+__all__ = ["BEGUN_COLUMNS", "AnnouncedIntervals", "AnnouncedRows", "Numbered"]
 
 Words = NDArray[np.int64]
+#: The columns of a stored state that has intervals which have begun; the type of an ID is the user's.
+BEGUN_COLUMNS = {
+    "partition": pl.Int64(),
+    "id": pl.Null(),
+    "number": pl.Int64(),
+    "start": pl.Int64(),
+    "symbols": pl.Int64(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +106,13 @@ class AnnouncedIntervals:
 
     def frame(self, places: dict[int, int]) -> pl.DataFrame:
         """All of it as columns; ``places`` are those of the partitions in a stored state."""
-        some = [(places[p], name, one) for (p, name), one in self._begun.items() if p in places]
-        return pl.DataFrame(
-            [
-                pl.Series("partition", [place for place, _, _ in some], dtype=pl.Int64),
-                pl.Series("id", [name for _, name, _ in some], dtype=self.dtype),
-                pl.Series("number", [one.number for _, _, one in some], dtype=pl.Int64),
-                pl.Series("start", [one.start for _, _, one in some], dtype=pl.Int64),
-                pl.Series("symbols", [one.symbols for _, _, one in some], dtype=pl.Int64),
-            ]
-        )
+        rows = [
+            (places[p], name, one.number, one.start, one.symbols)
+            for (p, name), one in self._begun.items()
+            if p in places
+        ]
+        schema = {**BEGUN_COLUMNS, "id": self.dtype}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def restore(self, frame: pl.DataFrame) -> None:
         """Take over what `frame` gave."""

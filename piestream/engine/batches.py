@@ -36,6 +36,7 @@ class IntervalRows:
     numbers: Words
     columns: Words
     known: NDArray[np.uint8]
+    events: Words | None = None  # that each row is known at, by number; found by time if None
 
     def packed(self, first: int = 0, end: int | None = None) -> Words:
         """What the loops take, of the partitions from one to another."""
@@ -119,6 +120,10 @@ class Batch:
 
     def _rows_of_instants(self, intervals: IntervalRows) -> Words:
         """The events at whose times intervals become known."""
+        if intervals.events is not None:
+            found = intervals.events
+            assert (self.times[found] == intervals.instants).all(), "an instant is that of no event"
+            return found
         rows = []
         edges = zip(pairwise(self.row_offsets), pairwise(intervals.offsets), strict=True)
         for (first, end), (first_known, end_known) in edges:

@@ -9,12 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 
-def stack_bits(columns: Sequence[pl.Series]) -> NDArray[np.uint64]:
+def stack_bits(columns: Sequence[pl.Series | NDArray[np.bool_]]) -> NDArray[np.uint64]:
     """Boolean columns as rows of 64-bit words, the first row in the lowest bit."""
     n_rows = len(columns[0]) if columns else 0
     bits = np.zeros((len(columns), (n_rows + 63) // 64), np.uint64)
     in_bytes = bits.view(np.uint8)
     for number, column in enumerate(columns):
-        packed = np.packbits(column.to_numpy(), bitorder="little")
+        holds = column.to_numpy() if isinstance(column, pl.Series) else column
+        packed = np.packbits(holds, bitorder="little")
         in_bytes[number, : packed.size] = packed
     return bits

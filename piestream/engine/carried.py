@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN
+from piestream.engine.columns import nulls, values_at
 from piestream.engine.past import PastValues
 from piestream.engine.union import CombinedProjection
 from piestream.plan.binding import Binding
@@ -47,19 +49,21 @@ class CarriedState:
         """Room for partitions that are new."""
         missing = count - len(self.last_times)
         if missing > 0:
+            missing = max(missing, len(self.last_times))  # each is moved a few times only
             self.last_times = np.concatenate([self.last_times, np.full(missing, INT64_MIN)])
             more = np.zeros((len(self.bits), missing), np.bool_)
             self.bits = np.concatenate([self.bits, more], axis=1)
             for number, values in self.values.items():
-                self.values[number] = values.extend_constant(None, missing)
+                self.values[number] = pl.concat([values, nulls(values.dtype, missing)])
         self.past.make_room(count)
 
-    def frame(self) -> pl.DataFrame:
-        """All of it as columns."""
-        columns = [pl.Series("last", self.last_times)]
-        columns += [pl.Series(f"bit {n}", bits) for n, bits in enumerate(self.bits)]
-        columns += [values.alias(f"value {n}") for n, values in self.values.items()]
-        past = self.past.frame(range(len(self.last_times)))
+    def frame(self, partitions: Sequence[int]) -> pl.DataFrame:
+        """What there is of these partitions, as columns."""
+        at = np.array(partitions, np.int64)
+        columns = [pl.Series("last", self.last_times[at])]
+        columns += [pl.Series(f"bit {n}", bits[at]) for n, bits in enumerate(self.bits)]
+        columns += [values_at(v, at).alias(f"value {n}") for n, v in self.values.items()]
+        past = self.past.frame(partitions)
         columns += [values.alias(f"past {n}") for n, values in enumerate(past)]
         return pl.DataFrame(columns)
 

@@ -20,13 +20,16 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine import ordering
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
+from piestream.engine.columns import joined, taken
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.event_streams import EventStreams, MergedRows
+from piestream.engine.instants import order_by_time
 from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
 from piestream.engine.partitions import Partitions
-from piestream.engine.projection import ATTRIBUTE, TIME, Projection
+from piestream.engine.projection import ATTRIBUTE, SEQUENCE, TIME, Projection
 from piestream.engine.reordering import tie_error
 from piestream.engine.silences import Silences
+from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import NUMBER, STREAM, CombinedProjection
@@ -90,7 +93,7 @@ class CombinedStream(Stream):
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
-        self._silences = Silences(binding, self._union, self._events.carried, self._whole)
+        self._silences = Silences(binding, self._events.carried, self._whole)
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
         """The open streams of queries in brackets."""
@@ -137,7 +140,7 @@ class CombinedStream(Stream):
             first = intervals.next_number
             try:
                 own = [intervals.numbered(number, rows) for number, rows in given.items()]
-                rows = _all_of(own, union.schema)
+                rows = joined([union.no_rows, *own])
                 return self.process_union(rows, frames, seen, unordered)
             except StreamError:
                 intervals.next_number = first
@@ -157,7 +160,7 @@ class CombinedStream(Stream):
                     stream.closable = self.closable
                     found = inner_results(stream, frames, seen, unordered)
                     known = self._intervals.numbered(number, self._union.of_stream(number, found))
-                    rows = pl.concat([rows, known])
+                    rows = joined([rows, known])
                 buffer.observe_time(seen)
                 released = rows if buffer.lateness is None else buffer.passed(rows)
                 results = [self._detect_until(released, self._limit)]
@@ -243,7 +246,7 @@ class CombinedStream(Stream):
             ]
             if self._buffer:
                 inner = [self._buffer.drain(), *inner]
-            rows = _all_of(inner, self._union.schema)
+            rows = joined([self._union.no_rows, *inner])
             yield self._detect_until(rows, self.reached)
             if self._buffer.latest != INT64_MIN and not self._whole:
                 yield self._advance_watermark(self.reached)
@@ -311,18 +314,20 @@ class CombinedStream(Stream):
     def export_parts(self) -> list[pl.DataFrame | Stream]:
         """What each part hands on, in the order of the partitions in use; or its own stream."""
         assert isinstance(self._partitions, Partitions)
-        used = pl.Series(self._partitions.used(), dtype=pl.UInt32)
-        self._events.make_room(self.detector.n_partitions)
+        used = self._partitions.used()
+        self._make_room()
         carried, announced = self._events.carried, self._intervals.announced
         parts: list[pl.DataFrame | Stream] = []
         for number in range(len(self.binding.parts)):
             if number in self.inner:
                 parts.append(self.inner[number])
             elif number in carried:
-                parts.append(carried[number].frame()[used])
+                parts.append(carried[number].frame(used))
             elif number in announced:
-                places = {int(p): place for place, p in enumerate(used.to_list())}
-                parts.append(announced[number].frame(places))
+                parts.append(announced[number].frame({p: n for n, p in enumerate(used)}))
+            elif number in self._silences.numbers:
+                symbols = self._intervals.silence_symbols[number]
+                parts.append(self._silences.frame(number, used, symbols))
             else:
                 parts.append(pl.DataFrame())
         return parts
@@ -344,7 +349,7 @@ class CombinedStream(Stream):
             if isinstance(part, Stream):
                 self.inner[number] = part
             elif number in carried:
-                expected = carried[number].frame().schema
+                expected = carried[number].frame([]).schema
                 count = self.detector.n_partitions
                 if part.schema != expected or len(part) != count:
                     raise damaged("what a stream hands on does not fit its columns")
@@ -353,13 +358,25 @@ class CombinedStream(Stream):
                 if part.schema != announced[number].frame({}).schema:
                     raise damaged("the intervals that have begun do not fit their columns")
                 announced[number].restore(part)
+            elif number in self._silences.numbers:
+                count = self.detector.n_partitions
+                if part.schema != self._silences.frame(number, [], 0).schema:
+                    raise damaged("the silences that have begun do not fit their columns")
+                if not part["partition"].is_between(0, count, closed="left").all():
+                    raise damaged("a silence is that of no partition")
+                self._silences.restore(number, part, count)
+
+    def _make_room(self) -> None:
+        """Room for partitions that are new."""
+        self._events.make_room(self.detector.n_partitions)
+        self._silences.make_room(self.detector.n_partitions)
 
     def _unneeded(self, idle: Words, now: int) -> Words:
         """Which of the partitions that hold no interval need not be kept for their earlier events."""
         if any(part.binding.past for part in self.binding.parts):
             return idle[:0]
         if self._silences:
-            self._events.make_room(self.detector.n_partitions)
+            self._make_room()
             idle = idle[~self._silences.await_deadlines(idle)]
         return idle
 
@@ -367,77 +384,88 @@ class CombinedStream(Stream):
         super()._compact(now)
         used = set(self._partitions.number_of.values())
         free = [n for n in range(self.detector.n_partitions) if n not in used]
-        self._events.make_room(self.detector.n_partitions)
-        self._events.forget(np.array(free, np.int64))
-        self._intervals.forget(now, self.detector.awaited_rows(), set(free))
+        self._make_room()
+        awaited = self.detector.awaited_rows()
+        gone = np.array(free, np.int64)
+        self._silences.forget(lambda n: self._intervals.kept_since(n, now), awaited, gone)
+        self._events.forget(gone)
+        self._intervals.forget(now, awaited, set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
     def _detect_until(self, rows: pl.DataFrame, limit: int) -> pl.DataFrame:
         """The results of all instants before ``limit``, whose rows these are."""
-        silent = self._events.silent(limit)
-        if self._silences:
-            silent = np.union1d(silent, self._silences.due(limit))
-        if not len(rows) and not silent.size:
+        came = self._sorted(rows)
+        due = self._due(limit)
+        if due.size:  # behind the partitions of the rows
+            numbers = np.concatenate([came.numbers, np.setdiff1d(due, came.numbers)])
+            came = replace(came, numbers=numbers)
+        if not len(came.numbers):
             self._silences.pass_time(limit)
             return self.no_results
-        rows, numbers, group_of = self._sorted(rows, silent)
-        self._counts.events += len(rows)
-        self._since_compaction += len(rows)
+        self._counts.events += len(came.rows)
+        self._since_compaction += len(came.rows)
         if not self._whole:
-            self._events.make_room(self.detector.n_partitions)
+            self._make_room()
+        silent: list[SilenceRows] = []
         if self._silences:
-            rows, group_of = self._silences.added(rows, numbers, group_of, limit)
+            silent = self._silences.found(came, limit, self._intervals.take_numbers)
             self._silences.pass_time(limit)
-        intervals = self._intervals.known(rows, numbers, group_of)
+        found = self._events.merged(came, silent, limit)
+        intervals = self._intervals.known(came, silent, found)
         self._counts.ties += 0 if intervals is None else intervals.repeated
-        found = self._events.merged(rows, numbers, group_of, limit)
-        batch = self._batch(found, numbers, intervals)
+        batch = self._batch(found, came.numbers, intervals)
         return self._concat(list(map(self._results, self._found(batch, limit))))
 
-    def _sorted(self, rows: pl.DataFrame, silent: Words) -> tuple[pl.DataFrame, Words, Words]:
-        """Rows by partition, time and stream; the partitions' numbers; the group of each row.
+    def _due(self, limit: int) -> Words:
+        """The partitions in which time alone may bring something before ``limit``."""
+        silent, due = self._events.silent(limit), self._silences.due(limit)
+        return np.union1d(silent, due) if due.size else silent
 
-        Behind the partitions of the rows stand those that are only ``silent``.
-        """
+    def _sorted(self, rows: pl.DataFrame) -> SortedRows:
+        """Rows by partition, time and stream."""
         union = self._union
-        grouped = ordering.group(rows, union.keys)
         if not len(rows):
-            return rows, silent, np.zeros(0, np.int64)
+            nothing = np.zeros(0, np.int64)
+            return SortedRows(rows, nothing, nothing, nothing.astype(np.int16), None, nothing)
+        grouped = ordering.group(rows, union.keys)
         partitions = self._partitions.known(grouped.keys)
         group_of = np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
-        rows = grouped.sorted_rows()
-        times, streams = rows[TIME].to_numpy(), rows[STREAM].to_numpy()
-        sequences = [rows[name].to_numpy() for name in union.sequence_columns]
-        order = np.lexsort((streams, *sequences, times, group_of))
-        rows, group_of = rows[order], group_of[order]
-        keep = self._untied(rows, group_of)
+        streams = rows[STREAM].to_numpy()
+        sequences = rows[SEQUENCE].to_numpy() if union.sequence_columns else None
+        order = np.arange(len(rows)) if grouped.order is None else grouped.order
+        if sequences is None and (streams == streams[0]).all():
+            by_time = order_by_time(group_of, grouped.times)
+        else:
+            least = () if sequences is None else (sequences[order],)
+            by_time = np.lexsort((streams[order], *least, grouped.times, group_of))
+        order, times, group_of = order[by_time], grouped.times[by_time], group_of[by_time]
+        came = SortedRows(
+            taken(rows, order), group_of, times, streams[order],
+            None if sequences is None else sequences[order], partitions,
+        )  # fmt: skip
+        keep = self._untied(came)
         if not keep.all():
             if self.ties == "error":
-                raise tie_error(union, rows, int(np.flatnonzero(~keep)[0]))
+                raise tie_error(union, came.rows, int(np.flatnonzero(~keep)[0]))
             self._counts.ties += int(keep.size - keep.sum())
-            rows, group_of = rows.filter(pl.Series(keep)), group_of[keep]
-        numbers = self._partitions.admit(grouped.keys, partitions)
-        return rows, np.concatenate([numbers, np.setdiff1d(silent, numbers)]), group_of
+            came = came.kept(keep)
+        return replace(came, numbers=self._partitions.admit(grouped.keys, partitions))
 
-    def _untied(self, rows: pl.DataFrame, group_of: Words) -> NDArray[np.bool_]:
+    def _untied(self, came: SortedRows) -> NDArray[np.bool_]:
         """Which rows stay when one event of each stream and time does."""
-        times, streams = rows[TIME].to_numpy(), rows[STREAM].to_numpy()
         ready = np.array([part.source.is_ready_made for part in self.binding.parts])
-        again = np.zeros(len(rows), np.bool_)
-        again[1:] = (
-            (group_of[1:] == group_of[:-1])
-            & (times[1:] == times[:-1])
-            & (streams[1:] == streams[:-1])
-            & ~ready[streams[1:]]
-        )
-        for name in self._union.sequence_columns:
-            sequences = rows[name].to_numpy()
-            again[1:] &= sequences[1:] == sequences[:-1]
-        keep = ~again
-        if self.ties == "last":
-            keep = np.ones(len(rows), np.bool_)
-            keep[:-1] = ~again[1:]
+        again = np.zeros(len(came.times), np.bool_)
+        again[1:] = came.times[1:] == came.times[:-1]
+        if again.any():
+            for words in (came.groups, came.streams, came.sequences):
+                if words is not None:
+                    again[1:] &= words[1:] == words[:-1]
+            again &= ~ready[came.streams]
+        if self.ties != "last":
+            return ~again
+        keep = np.ones(len(again), np.bool_)
+        keep[:-1] = ~again[1:]
         return keep
 
     def _batch(self, found: MergedRows, numbers: Words, intervals: KnownIntervals | None) -> Batch:
@@ -447,12 +475,15 @@ class CombinedStream(Stream):
             {f"{ATTRIBUTE}{number}": found.columns[number] for number in range(n_attributes)}
         )
         if n_attributes and intervals is not None:
-            names = {
-                self._union.attribute_column(n): f"{ATTRIBUTE}{n}" for n in range(n_attributes)
-            }
-            values = pl.concat([values, intervals.rows.select(list(names)).rename(names)])
+            of_intervals = pl.DataFrame(
+                {
+                    f"{ATTRIBUTE}{n}": intervals.values(self._union.attribute_column(n))
+                    for n in range(n_attributes)
+                }
+            )
+            values = pl.concat([values, of_intervals])
         n_instants = len(instants.times)
-        n_intervals = 0 if intervals is None else len(intervals.rows)
+        n_intervals = 0 if intervals is None else len(intervals.instants)
         columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
@@ -492,13 +523,6 @@ def _with_counts(
     if not len(columns):
         return more, np.ones(more.shape, np.uint8)
     return np.concatenate([columns, more]), np.concatenate([known, np.ones(more.shape, np.uint8)])
-
-
-def _all_of(frames: list[pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The rows of all frames, whose columns these are."""
-    if len(frames) == 1:
-        return frames[0]
-    return pl.concat([pl.DataFrame(schema=dict(schema)), *frames])
 
 
 def _latest_time(rows: pl.DataFrame) -> int:

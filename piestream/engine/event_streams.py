@@ -6,7 +6,9 @@ until it has been silent for longer than its MAX GAP.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -14,11 +16,14 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.carried import CarriedState
+from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.instants import EventRows, Instants, merged, silences
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
-from piestream.engine.projection import ATTRIBUTE, PREDICATE, SEQUENCE, TIME
-from piestream.engine.union import STREAM, CombinedProjection
+from piestream.engine.projection import ATTRIBUTE, PREDICATE
+from piestream.engine.sorted_rows import SilenceRows, SortedRows
+from piestream.engine.timers import DeadlineQueue, deadlines_after
+from piestream.engine.union import CombinedProjection
 from piestream.language.parts import StreamKind
 from piestream.plan.binding import Binding
 from piestream.plan.program import counted_streams
@@ -33,9 +38,29 @@ class MergedRows:
     """The instants of a batch, and what holds at each."""
 
     instants: Instants
-    bits: list[pl.Series] = field(default_factory=list)
+    at_rows: Words  # the instant of each row
+    at_silences: dict[int, Words]  # of each row of a stream of silences
+    bits: list[NDArray[np.bool_]] = field(default_factory=list)
     columns: dict[int, pl.Series] = field(default_factory=dict)  # of the attributes
     counts: list[Words] = field(default_factory=list)  # of the streams whose events are counted
+
+
+class _Merging:
+    """Lists of rows whose instants are merged, and where each of them is among all."""
+
+    def __init__(self) -> None:
+        self.lists: list[tuple[Words, Words]] = []
+        self.sequences: list[Words | None] = []
+
+    def add(self, groups: Words, times: Words, sequences: Words | None = None) -> int:
+        """The number of one more list."""
+        self.lists.append((groups, times))
+        self.sequences.append(sequences)
+        return len(self.lists) - 1
+
+    def instants(self, n_groups: int) -> Instants:
+        """The instants of all."""
+        return merged(n_groups, self.lists, self.sequences)
 
 
 class EventStreams:
@@ -55,7 +80,17 @@ class EventStreams:
         self._whole = whole
         self._gaps = _gap_ticks(binding)
         self._counted = counted_streams(binding.query)
-        self.next_silence = INT64_MAX  # no silence ends anything before or at this time
+        self._queues = {number: DeadlineQueue() for number in self._gaps}
+
+    @property
+    def next_silence(self) -> int:
+        """No silence ends anything before or at this time."""
+        return min((queue.earliest for queue in self._queues.values()), default=INT64_MAX)
+
+    @next_silence.setter
+    def next_silence(self, deadline: int) -> None:
+        for queue in self._queues.values():
+            queue.bound(deadline)
 
     def make_room(self, n_partitions: int) -> None:
         """Room for partitions that are new."""
@@ -69,74 +104,74 @@ class EventStreams:
 
     def silent(self, limit: int) -> Words:
         """The partitions in which a silence may have ended something before ``limit``."""
-        if self.next_silence >= limit:
-            return np.zeros(0, np.int64)
-        due: list[Words] = []
-        following = INT64_MAX
-        for number, gap in self._gaps.items():
-            state = self.carried[number]
-            is_open = np.flatnonzero(state.bits.any(axis=0))
-            times = state.last_times[is_open]
-            passed = np.array(limit).astype(np.uint64) - times.astype(np.uint64)  # without sign
-            over = (times < limit) & (passed > np.uint64(gap))
-            due.append(is_open[over])
-            if len(times[~over]):
-                following = min(following, int(times[~over].min()) + gap)
-        self.next_silence = min(following, INT64_MAX)
-        return np.unique(np.concatenate(due)) if due else np.zeros(0, np.int64)
+        found = [
+            queue.passed(
+                limit, partial(self._deadlines, number), len(self.carried[number].last_times)
+            )
+            for number, queue in self._queues.items()
+            if queue.earliest < limit
+        ]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
-    def merged(self, rows: pl.DataFrame, numbers: Words, group_of: Words, limit: int) -> MergedRows:
+    def _deadlines(self, number: int, partitions: Words) -> NDArray[np.uint64]:
+        """When what is open in partitions ends unless an event comes."""
+        state = self.carried[number]
+        is_open = np.asarray(state.bits[:, partitions].any(axis=0), np.bool_)
+        return deadlines_after(state.last_times[partitions], self._gaps[number], is_open)
+
+    def merged(self, rows: SortedRows, silent: Sequence[SilenceRows], limit: int) -> MergedRows:
         """The instants of rows, with the predicates and the values that hold at each.
 
-        ``numbers`` are those of the groups' partitions, for which there is room.
+        There is room for the partitions. ``silent`` are the rows of silences, and time is ``limit``.
         """
-        streams, times = rows[STREAM].to_numpy(), rows[TIME].to_numpy()
-        n_groups = len(numbers)
+        n_groups = len(rows.numbers)
+        lists = _Merging()
         mine = {
-            number: np.flatnonzero(streams == number) for number in range(len(self.binding.parts))
+            number: rows.places(number)
+            for number, part in enumerate(self.binding.parts)
+            if part.source.silence is None
         }
-        events: dict[int, EventRows] = {}
-        frames: dict[int, pl.DataFrame] = {}
-        lists: list[tuple[Words, Words]] = []
-        sequences: list[Words | None] = []
-        ends: dict[int, tuple[Words, Words]] = {}
         for number, at in mine.items():
-            lists.append((group_of[at], times[at]))
             is_sequenced = self.binding.parts[number].binding.sequence is not None
-            sequences.append(rows[SEQUENCE].to_numpy()[at] if is_sequenced else None)
-            if number not in self.carried:
-                continue
-            frames[number], events[number] = self._event_rows(number, rows[at], numbers, lists[-1])
-            if number in self._gaps:
-                ends[number] = silences(events[number], self._gaps[number], limit)
-        instants = merged(n_groups, [*lists, *ends.values()], sequences)
-        found = MergedRows(instants)
-        found.counts += [instants.numbered(instants.places[n]) for n in self._counted]
-        end_places = dict(zip(ends, instants.places[len(lists) :], strict=True))
-        for number, one in events.items():
-            places = instants.places[number]
-            silent = end_places.get(number, np.zeros(0, np.int64))
-            latest = instants.latest(n_groups, one.groups, places, silent)
+            sequences = None
+            if is_sequenced and rows.sequences is not None:
+                sequences = rows.sequences[at]
+            lists.add(rows.groups[at], rows.times[at], sequences)
+        events = {number: self._event_rows(number, rows, mine[number]) for number in self.carried}
+        silences_at = {one.stream: lists.add(one.groups, one.instants) for one in silent}
+        ends_at = {
+            number: lists.add(*silences(events[number][1], gap, limit))
+            for number, gap in self._gaps.items()
+        }
+        instants = lists.instants(n_groups)
+        places = dict(zip(mine, instants.places, strict=False))
+        at_rows = np.zeros(len(rows.times), np.int64)
+        for number, at in mine.items():
+            at_rows[at] = places[number]
+        at_silences = {number: instants.places[n] for number, n in silences_at.items()}
+        found = MergedRows(instants, at_rows, at_silences)
+        found.counts += [instants.numbered(places[n]) for n in self._counted]
+        nowhere = np.zeros(0, np.int64)
+        for number, (own, one) in events.items():
+            ends = instants.places[ends_at[number]] if number in ends_at else nowhere
+            latest = instants.latest(n_groups, one.groups, places[number], ends)
             nothing = np.zeros((len(one.bits), 1), np.bool_)
             bits = np.concatenate([one.last_bits, one.bits, nothing], axis=1)[:, latest]
-            found.bits += [pl.Series(row) for row in bits]
-            self._carry(number, found, frames[number], numbers, latest)
+            found.bits += list(bits)
+            self._carry(number, found, own, rows.numbers, latest, places[number])
             if not self._whole:
-                self._store(number, found.instants, one, bits, numbers)
-        for number in mine.keys() - self.carried.keys():
-            self._no_values(number, found)
+                self._store(number, found.instants, one, bits, rows.numbers)
+        for number in range(len(self.binding.parts)):
+            if number not in self.carried:
+                self._no_values(number, found)
         return found
 
     def _event_rows(
-        self,
-        number: int,
-        rows: pl.DataFrame,
-        numbers: Words,
-        where: tuple[Words, Words],
-    ) -> tuple[pl.DataFrame, EventRows]:
+        self, number: int, rows: SortedRows, mine: Words
+    ) -> tuple[dict[str, pl.Series], EventRows]:
         """The rows of one stream of events, with all of its predicates."""
-        groups, times = where
-        own = self.union.own_rows(number, rows)
+        groups, times, numbers = rows.groups[mine], rows.times[mine], rows.numbers
+        own = self.union.own_columns(number, taken(rows.rows, mine))
         state = None if self._whole else self.carried[number]
         part = self.binding.parts[number]
         if self.union.parts[number].ordered_predicates:
@@ -144,10 +179,11 @@ class EventStreams:
             offsets = np.concatenate([firsts, [len(groups)]]).astype(np.int64)
             past = PastValues(part.binding.past) if state is None else state.past
             ordered = OrderedRows(numbers[some], offsets, times, state is None)
-            own = with_past(own, self.union.parts[number], ordered, past)
-        bits = np.zeros((len(part.predicates), len(own)), np.bool_)
+            frame = with_past(pl.DataFrame(own), self.union.parts[number], ordered, past)
+            own = frame.to_dict()
+        bits = np.zeros((len(part.predicates), len(mine)), np.bool_)
         for place in range(len(part.predicates)):
-            bits[place] = own[f"{PREDICATE}{place}"].fill_null(False).to_numpy()
+            bits[place] = flags(own[f"{PREDICATE}{place}"])
         if state is None:
             last_times = np.full(len(numbers), INT64_MIN)
             last_bits = np.zeros((len(part.predicates), len(numbers)), np.bool_)
@@ -159,32 +195,33 @@ class EventStreams:
         self,
         number: int,
         found: MergedRows,
-        own: pl.DataFrame,
+        own: Mapping[str, pl.Series],
         numbers: Words,
         latest: Words,
+        places: Words,
     ) -> None:
-        """The values of one stream's attributes at all instants."""
+        """The values of one stream's attributes at all instants; its rows are at ``places``."""
         part = self.binding.parts[number]
         n_instants = len(found.instants.times)
         for place, attribute in enumerate(part.attributes):
             values = own[f"{ATTRIBUTE}{place}"]
+            nothing = nulls(values.dtype, 1)
             if not self.binding.attributes[attribute].carried:
-                at = pl.Series(found.instants.places[number], dtype=pl.UInt32)
-                column = pl.repeat(None, n_instants, dtype=values.dtype, eager=True)
-                found.columns[attribute] = column.scatter(at, values) if len(at) else column
+                at = np.full(n_instants, len(values), np.int64)
+                at[places] = np.arange(len(values))
+                found.columns[attribute] = values_at(pl.concat([values, nothing]), at)
                 continue
-            before = pl.repeat(None, len(numbers), dtype=values.dtype, eager=True)
+            before = nulls(values.dtype, len(numbers))
             state = self.carried[number].values
             if not self._whole:
-                before = state[attribute].gather(pl.Series(numbers))
-            nothing = pl.repeat(None, 1, dtype=values.dtype, eager=True)
-            column = pl.concat([before, values, nothing]).gather(pl.Series(latest))
+                before = values_at(state[attribute], numbers)
+            column = values_at(pl.concat([before, values, nothing]), latest)
             found.columns[attribute] = column
             if not self._whole:
                 last = found.instants.offsets[1:] - 1
                 some = found.instants.offsets[1:] > found.instants.offsets[:-1]
                 state[attribute] = state[attribute].scatter(
-                    pl.Series(numbers[some]), column.gather(pl.Series(last[some]))
+                    pl.Series(numbers[some]), values_at(column, last[some])
                 )
 
     def _store(
@@ -200,18 +237,14 @@ class EventStreams:
         some = instants.offsets[1:] > instants.offsets[:-1]
         state.bits[:, numbers[some]] = bits[:, instants.offsets[1:][some] - 1]
         state.last_times[numbers[rows.groups]] = rows.times  # the last of each stays
-        if number in self._gaps:
-            is_open = state.bits[:, numbers].any(axis=0)
-            first = int(state.last_times[numbers[is_open]].min(initial=INT64_MAX))
-            self.next_silence = min(self.next_silence, first + self._gaps[number], INT64_MAX)
+        if number in self._queues:
+            self._queues[number].await_deadlines(numbers, self._deadlines(number, numbers))
 
     def _no_values(self, number: int, found: MergedRows) -> None:
         """Rows of intervals have their values for themselves, not at instants."""
         for attribute in self.binding.parts[number].attributes:
             dtype = self.union.schema[self.union.attribute_column(attribute)]
-            found.columns[attribute] = pl.repeat(
-                None, len(found.instants.times), dtype=dtype, eager=True
-            )
+            found.columns[attribute] = nulls(dtype, len(found.instants.times))
 
 
 def _gap_ticks(binding: Binding) -> dict[int, int]:

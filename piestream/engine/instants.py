@@ -19,7 +19,7 @@ from piestream.compiled.constants import INT64_MIN
 Words = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-__all__ = ["EventRows", "Instants", "merged", "silences"]
+__all__ = ["EventRows", "Instants", "merged", "order_by_time", "silences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,27 @@ def silences(rows: EventRows, gap: int, limit: int) -> tuple[Words, Words]:
     return groups[ends], times[ends] + gap
 
 
+def order_by_time(groups: Words, times: Words) -> Words:
+    """The order of rows by group and time, those of one time as they are.
+
+    >>> order_by_time(np.array([1, 0, 0]), np.array([3, 9, 7]))
+    array([2, 1, 0])
+    """
+    if not len(times):
+        return np.zeros(0, np.int64)
+    first = int(times.min())
+    span, most = int(times.max()) - first + 1, int(groups.max())
+    if (most + 1) * span >= 1 << 63:
+        return np.lexsort((times, groups))
+    # one number for both: lists of rows in order are put together as fast as they are read
+    numbers = times - first
+    if most:
+        numbers += groups * span
+    if (numbers[1:] >= numbers[:-1]).all():
+        return np.arange(len(numbers))
+    return np.argsort(numbers, kind="stable")
+
+
 def merged(
     n_groups: int, lists: Sequence[tuple[Words, Words]], sequences: Sequence[Words | None] = ()
 ) -> Instants:
@@ -106,7 +127,7 @@ def merged(
         order = np.lexsort((least, has_one, times, groups))
         least, has_one = least[order], has_one[order]
     else:
-        order = np.lexsort((times, groups))
+        order = order_by_time(groups, times)
     groups, times = groups[order], times[order]
     is_first = np.ones(len(times), np.bool_)
     is_first[1:] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,8 +13,11 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MIN, OPEN
 from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
 from piestream.engine.batches import IntervalRows
-from piestream.engine.projection import PREDICATE, TIME
-from piestream.engine.union import END, ID, NUMBER, START, STREAM, CombinedProjection, own_column
+from piestream.engine.columns import flags, nulls, taken, values_at
+from piestream.engine.event_streams import MergedRows
+from piestream.engine.projection import PREDICATE
+from piestream.engine.sorted_rows import SilenceRows, SortedRows
+from piestream.engine.union import END, ID, NUMBER, START, CombinedProjection, own_column
 from piestream.plan.binding import Binding
 
 __all__ = ["IntervalStreams", "KnownIntervals"]
@@ -22,15 +27,23 @@ Words = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class KnownIntervals:
-    """The rows of intervals of a batch, by group and instant."""
+    """The rows of intervals of a batch, by group and instant; silences among them."""
 
-    rows: pl.DataFrame  # of the union
+    rows: pl.DataFrame  # of the union, with the values of those that have any
+    origin: Words  # the row of each; behind all rows where there is none
     groups: Words
+    instants: Words
+    places: Words  # the number of each one's instant among those of the batch
     starts: Words
     ends: Words
     symbols: Words
     numbers: Words
     repeated: int  # how many rows were left out: beginnings of what had begun
+
+    def values(self, column: str) -> pl.Series:
+        """The values of a column of the union."""
+        values = self.rows[column]
+        return values_at(pl.concat([values, nulls(values.dtype, 1)]), self.origin)
 
     def as_rows(
         self, some: NDArray[np.bool_], columns: Words, known: NDArray[np.uint8]
@@ -39,14 +52,38 @@ class KnownIntervals:
         offsets = np.searchsorted(self.groups, np.arange(len(some) + 1)).astype(np.int64)
         return IntervalRows(
             np.concatenate(([0], offsets[1:][some])),
-            self.rows[TIME].to_numpy(),
+            self.instants,
             self.starts,
             self.ends,
             self.symbols,
             self.numbers,
             np.ascontiguousarray(columns),
             np.ascontiguousarray(known),
+            self.places,
         )
+
+
+class _Known(NamedTuple):
+    """Rows of intervals of some streams, as arrays."""
+
+    groups: Words
+    instants: Words
+    streams: Words
+    places: Words
+    starts: Words
+    ends: Words
+    symbols: Words
+    numbers: Words
+    origin: Words
+
+    def sorted_with(self, others: Sequence[_Known]) -> _Known:
+        """These and others by group, instant and stream."""
+        some = [one for one in (self, *others) if len(one.groups)]
+        if not any(len(one.groups) for one in others):
+            return self
+        found = _Known(*map(np.concatenate, zip(*some, strict=True)))
+        order = np.lexsort((found.streams, found.instants, found.groups))
+        return _Known(*(field[order] for field in found))
 
 
 class IntervalStreams:
@@ -58,7 +95,15 @@ class IntervalStreams:
         self.announced = {
             number: AnnouncedIntervals(union.schema[own_column(number, ID)])
             for number, part in enumerate(binding.parts)
-            if part.source.id is not None
+            if part.source.id is not None and part.source.silence is None
+        }
+        #: For each stream of silences a bit for each symbol, which all take all of them.
+        self.silence_symbols = {
+            number: _signed(
+                s for s, one in enumerate(binding.query.symbols) if one.stream == number
+            )
+            for number, part in enumerate(binding.parts)
+            if part.source.silence is not None
         }
         self.next_number = 0
         self._is_ready = np.array([part.source.is_ready_made for part in binding.parts])
@@ -69,14 +114,16 @@ class IntervalStreams:
         ``awaited`` are the numbers of intervals for whose ends a match may wait. What is kept after its
         end may be in a match as long as it goes on, whenever it began.
         """
-        lasts = self.binding.compiled.ticks.kept
         for number, announced in self.announced.items():
-            symbols = self.binding.query.symbols
-            mine = [one for s, one in zip(symbols, lasts, strict=True) if s.stream == number]
-            before = INT64_MIN
-            if not any(one.after_end for one in mine):
-                before = now - max((one.length for one in mine), default=0) - 1
-            announced.forget(before, awaited, partitions)
+            announced.forget(self.kept_since(number, now), awaited, partitions)
+
+    def kept_since(self, number: int, now: int) -> int:
+        """What began before this time, of one stream, can be in no match to come, unless one waits."""
+        lasts, symbols = self.binding.compiled.ticks.kept, self.binding.query.symbols
+        mine = [one for s, one in zip(symbols, lasts, strict=True) if s.stream == number]
+        if any(one.after_end for one in mine):
+            return INT64_MIN
+        return now - max((one.length for one in mine), default=0) - 1
 
     def numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of intervals with numbers that no other interval has had."""
@@ -87,56 +134,90 @@ class IntervalStreams:
         self.next_number = first + int(rows[NUMBER].max()) + 1  # type: ignore[arg-type]
         return rows.with_columns(pl.col(NUMBER) + first)
 
-    def known(self, rows: pl.DataFrame, numbers: Words, group_of: Words) -> KnownIntervals | None:
-        """The rows of intervals among these, told apart; None where no stream has any."""
+    def known(
+        self, rows: SortedRows, silent: Sequence[SilenceRows], found: MergedRows
+    ) -> KnownIntervals | None:
+        """The rows of intervals among these, told apart, and silences; None where no stream has any."""
         if not self._is_ready.any():
             return None
-        streams = rows[STREAM].to_numpy()
-        at = np.flatnonzero(self._is_ready[streams])
-        rows, groups, streams = rows[at], group_of[at], streams[at]
-        starts = rows[START].to_numpy().copy()
-        is_open = rows[END].is_null().to_numpy()
-        own_numbers = rows[NUMBER].fill_null(0).to_numpy().copy()
-        symbols = np.zeros(len(rows), np.int64)
-        keep = np.ones(len(rows), np.bool_)
+        at = np.flatnonzero(self._is_ready[rows.streams])
+        given = taken(rows.rows, at)
+        own, keep = self._told_apart(given, rows, at, found.at_rows[at])
+        if not keep.all():
+            own = _Known(*(field[keep] for field in own))
+        silences = [self._silences(one, found.at_silences[one.stream], len(at)) for one in silent]
+        every = own.sorted_with(silences)
+        return KnownIntervals(
+            given, every.origin, every.groups, every.instants, every.places, every.starts,
+            every.ends, every.symbols, every.numbers, int(keep.size - keep.sum()),
+        )  # fmt: skip
+
+    def _silences(self, rows: SilenceRows, places: Words, nowhere: int) -> _Known:
+        """Silences, which have no values."""
+        count = len(rows.groups)
+        symbols = np.full(count, self.silence_symbols[rows.stream])
+        return _Known(
+            rows.groups, rows.instants, np.full(count, rows.stream), places, rows.starts,
+            rows.ends, symbols, rows.numbers, np.full(count, nowhere),
+        )  # fmt: skip
+
+    def _told_apart(
+        self, rows: pl.DataFrame, of: SortedRows, at: Words, places: Words
+    ) -> tuple[_Known, NDArray[np.bool_]]:
+        """The rows of intervals that are ``at`` these places of all, and which of them count."""
+        groups, streams, times = of.groups[at], of.streams[at].astype(np.int64), of.times[at]
+        keep, symbols = np.ones(len(at), np.bool_), np.zeros(len(at), np.int64)
+        if not len(at):
+            return _Known(groups, times, streams, places, times, times, symbols, times, at), keep
+        ends, starts = rows[END], rows[START].to_numpy().copy()
+        is_open = np.zeros(len(at), np.bool_)
+        if ends.null_count():
+            is_open, ends = ends.is_null().to_numpy(), ends.fill_null(OPEN)
+        numbers = rows[NUMBER]
+        own_numbers = (numbers.fill_null(0) if numbers.null_count() else numbers).to_numpy().copy()
         for number in np.flatnonzero(self._is_ready):
             mine = np.flatnonzero(streams == number)
-            symbols[mine] = self._symbols_of(int(number), rows[mine])
+            if not len(mine):
+                continue
+            symbols[mine] = self._symbols_of(int(number), taken(rows, mine))
             announced = self.announced.get(int(number))
             if announced is None:
                 continue
-            times = rows[TIME].to_numpy()[mine]
-            mine = mine[np.lexsort((is_open[mine], times, groups[mine]))]
-            ids = rows[own_column(int(number), ID)].gather(pl.Series(mine)).to_list()
+            mine = mine[np.lexsort((is_open[mine], times[mine], groups[mine]))]
+            ids = values_at(rows[own_column(int(number), ID)], mine).to_list()
             of_rows = AnnouncedRows(
-                numbers[groups[mine]], starts[mine], is_open[mine], ids, symbols[mine]
+                of.numbers[groups[mine]], starts[mine], is_open[mine], ids, symbols[mine]
             )
             found = announced.number(of_rows, self._take_number)
             own_numbers[mine], starts[mine] = found.numbers, found.starts
             symbols[mine], keep[mine] = found.symbols, found.keep
-        ends = rows[END].fill_null(OPEN).to_numpy()
-        return KnownIntervals(
-            rows.filter(pl.Series(keep)),
-            groups[keep],
-            starts[keep],
-            ends[keep],
-            symbols[keep],
-            own_numbers[keep],
-            int(keep.size - keep.sum()),
-        )
+        return _Known(
+            groups, times, streams, places, starts, ends.to_numpy(), symbols, own_numbers,
+            np.arange(len(at)),
+        ), keep  # fmt: skip
 
     def _symbols_of(self, number: int, rows: pl.DataFrame) -> Words:
         """A bit for each symbol whose predicate holds of a row of intervals."""
         part = self.binding.parts[number]
-        own = self.union.own_rows(number, rows)
+        own = self.union.own_columns(number, rows)
         taken = np.zeros(len(rows), np.uint64)
         bits = iter(part.binding.bit_of_symbol)
         for symbol, one in enumerate(self.binding.query.symbols):
             if one.stream == number:
-                holds = own[f"{PREDICATE}{next(bits)}"].fill_null(False).to_numpy()
+                holds = flags(own[f"{PREDICATE}{next(bits)}"])
                 taken |= holds.astype(np.uint64) << np.uint64(symbol)
         return taken.view(np.int64)
 
     def _take_number(self) -> int:
-        self.next_number += 1
-        return self.next_number - 1
+        return self.take_numbers(1)
+
+    def take_numbers(self, count: int) -> int:
+        """The first of so many numbers that no interval has."""
+        self.next_number += count
+        return self.next_number - count
+
+
+def _signed(bits: Iterable[int]) -> int:
+    """A word that has these bits."""
+    word = sum(1 << bit for bit in bits)
+    return word - (1 << 64) if word >> 63 else word

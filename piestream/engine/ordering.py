@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.records import Array, Times, kernel
+from piestream.engine.columns import taken
 from piestream.engine.projection import SEQUENCE, TIME
 
 Words = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+#: So few rows are put together by Python: a query of Polars costs more than that.
+_FEW_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +92,40 @@ def group(rows: pl.DataFrame, keys: list[str]) -> Grouped:
     instants = Instants(rows[TIME].to_numpy(), sequences)
     if not keys:
         return Grouped(rows, pl.DataFrame({"only": [0]}), np.array([0, len(rows)]), None, instants)
+    few = _few_groups(rows, keys) if len(rows) <= _FEW_ROWS else None
+    counts, order, distinct = _groups(rows, keys) if few is None else few
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    if len(counts) <= 1:
+        return Grouped(rows, distinct, offsets, None, instants)
+    return Grouped(rows, distinct, offsets, order, instants[order])
+
+
+def _groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.DataFrame]:
+    """How many rows each partition has, the rows by partition, and the partitions' keys."""
     groups = (
         rows.select(keys)
         .with_row_index("row")
         .group_by(keys, maintain_order=True)
         .agg(pl.col("row"))
     )
-    offsets = np.zeros(len(groups) + 1, np.int64)
-    np.cumsum(groups["row"].list.len().to_numpy(), out=offsets[1:])
-    if len(groups) <= 1:
-        return Grouped(rows, groups.select(keys), offsets, None, instants)
+    counts = groups["row"].list.len().to_numpy()
     order = groups["row"].explode().to_numpy().astype(np.int64)
-    return Grouped(rows, groups.select(keys), offsets, order, instants[order])
+    return counts, order, groups.select(keys)
+
+
+def _few_groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.DataFrame] | None:
+    """The same of a few rows, in a tenth of the time; None where keys have no hash."""
+    columns = [rows[key] for key in keys]
+    if any(column.dtype.is_nested() or column.dtype.is_float() for column in columns):
+        return None
+    places: dict[Any, list[int]] = {}
+    for row, key in enumerate(zip(*(column.to_list() for column in columns), strict=True)):
+        places.setdefault(key, []).append(row)
+    counts = np.array([len(some) for some in places.values()], np.int64)
+    order = np.array([row for some in places.values() for row in some], np.int64)
+    firsts = np.array([some[0] for some in places.values()], np.int64)
+    return counts, order, taken(pl.DataFrame(columns), firsts)
 
 
 #: What can be wrong with an order; BACKWARDS is before the last event processed.

@@ -11,6 +11,7 @@ from functools import cached_property
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.engine.few_rows import MOST_ROWS, FewRows
 from piestream.errors import TimeError
 from piestream.expressions.columns import column_named
 from piestream.expressions.predicate import Predicate
@@ -36,6 +37,7 @@ class Projection:
         distinct: list[Predicate] = list(
             dict.fromkeys(symbol.predicate for symbol in binding.query.symbols)
         )
+        self.predicates = distinct
         #: Predicates of one row, and those that read earlier ones, which need the order of events.
         ordered = [p.reads_the_past and not is_evaluated for p in distinct]
         self.row_predicates = [i for i, is_ordered in enumerate(ordered) if not is_ordered]
@@ -47,12 +49,24 @@ class Projection:
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The projected rows of a frame. What ordered predicates read is carried along."""
+        if len(frame) <= MOST_ROWS and self._few_rows is not None:
+            columns = self._few_columns(self._few_rows, frame)
+            if columns is not None:
+                return pl.DataFrame(columns)
         try:
             return frame.select(self.columns)
         except pl.exceptions.InvalidOperationError as error:
             raise TimeError(
                 f"the time column {self.binding.time.name} holds values beyond 64 bits: {error}"
             ) from None
+
+    @cached_property
+    def _few_rows(self) -> FewRows | None:
+        return FewRows.of(self)
+
+    def _few_columns(self, few: FewRows, frame: pl.DataFrame) -> list[pl.Series] | None:
+        """The projected columns of a few rows; None where it takes Polars."""
+        return few.project(frame)
 
     @cached_property
     def columns(self) -> list[pl.Expr]:
@@ -77,7 +91,7 @@ class Projection:
             elif attribute.form != CODE:
                 value = value.to_physical().cast(pl.Int64)
             columns.append(value.alias(f"{ATTRIBUTE}{number}"))
-        columns += [column_named(name).alias(RAW + name) for name in self._raw]
+        columns += [column_named(name).alias(RAW + name) for name in self.raw_columns]
         return columns
 
     @cached_property
@@ -97,17 +111,34 @@ class Projection:
                 if attribute.form == CODE
                 else pl.Int64()
             )
-        return types | {RAW + name: binding.schema[name] for name in self._raw}
+        return types | {RAW + name: binding.schema[name] for name in self.raw_columns}
+
+    @property
+    def names(self) -> list[str]:
+        """The projected columns that events have."""
+        return [
+            *self.keys,
+            TIME,
+            *self.sequence_columns,
+            *(f"{PREDICATE}{n}" for n in self.row_predicates),
+            *(f"{ATTRIBUTE}{n}" for n in range(len(self.binding.attributes))),
+            *(RAW + name for name in self.raw_columns),
+        ]
 
     @cached_property
-    def _raw(self) -> tuple[str, ...]:
+    def raw_columns(self) -> tuple[str, ...]:
         """The columns that are read by predicates of earlier rows."""
         return self.binding.predicate_columns if self.ordered_predicates else ()
 
     @property
     def tie_columns(self) -> list[pl.Expr]:
         """What two events have in common that tie."""
-        return [*map(pl.col, self.keys), pl.col(TIME), *map(pl.col, self.sequence_columns)]
+        return [*map(pl.col, self.tie_names)]
+
+    @property
+    def tie_names(self) -> list[str]:
+        """The columns in which they have that in common."""
+        return [*self.keys, TIME, *self.sequence_columns]
 
     @property
     def sequence_columns(self) -> list[str]:

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import Copied
+from piestream.engine.columns import joined, kept
 from piestream.engine.ordering import Instants
 from piestream.engine.projection import SEQUENCE, TIME, Projection
 from piestream.errors import LateEventError, TieError
 from piestream.language.options import OnLate, Ties
 
+#: Of so few rows Python says sooner than Polars whether any tie.
+_FEW_ROWS = 256
 #: Gives the last events that were worked on, of the partitions with these keys.
 LastInstants = Callable[[pl.DataFrame], Instants]
 
@@ -122,15 +125,29 @@ class ReorderBuffer(Copied):
     def passed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows that the watermark has passed, of these and of those that waited for it."""
         if self.rows is not None and len(self.rows):
-            rows = pl.concat([self.rows, rows])
-        passed = rows[TIME] < self.watermark if self._waits else rows[TIME] <= self.watermark
+            rows = joined([self.rows, rows])
+        times = rows[TIME].to_numpy()
+        passed = times < self.watermark if self._waits else times <= self.watermark
         if passed.all():
             self.rows = None
             return rows
-        if self.ties == "error" and self.projection.has_ties:
+        if self.ties == "error" and self.projection.has_ties and self._may_tie(rows, times):
             self._refuse_ties(rows)
-        self.rows = rows.filter(~passed)
-        return rows.filter(passed)
+        self.rows = kept(rows, ~passed)
+        return kept(rows, passed)
+
+    def _may_tie(self, rows: pl.DataFrame, times: NDArray[np.int64]) -> bool:
+        """Whether some rows may tie. It costs less than to know."""
+        if len(np.unique(times)) == len(times):
+            return False
+        if len(rows) > _FEW_ROWS:
+            return True
+        names = self.projection.tie_names
+        found = list(zip(*(rows[name].to_list() for name in names), strict=True))
+        try:
+            return len(set(found)) < len(found)
+        except TypeError:  # keys of lists have no hash
+            return True
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""

@@ -8,31 +8,47 @@ is the next event. Deadlines are instants of their partition, like those of othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.copies import copied_but
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
+from piestream.copies import Copied, copied_but
+from piestream.engine.announced import BEGUN_COLUMNS
 from piestream.engine.carried import CarriedState
-from piestream.engine.projection import PREDICATE, TIME
-from piestream.engine.union import END, ID, START, STREAM, CombinedProjection, own_column
+from piestream.engine.sorted_rows import SilenceRows, SortedRows
+from piestream.engine.timers import DeadlineQueue, deadlines_after
 from piestream.plan.binding import Binding
 
 __all__ = ["Silences"]
 
 Words = NDArray[np.int64]
+#: Gives the first of so many numbers that no interval has.
+TakeNumbers = Callable[[int], int]
 
 
-class _Silent(NamedTuple):
-    """A stream of silences."""
+class _Silent(Copied):
+    """A stream of silences, and what is known of them by the partitions' numbers."""
 
-    number: int
-    of: int
-    ticks: int
+    def __init__(self, number: int, of: int, ticks: int) -> None:
+        self.number = number
+        self.of = of
+        self.ticks = ticks
+        self.queue = DeadlineQueue()
+        self.count = 0  # of partitions
+        self.open_numbers = np.zeros(0, np.int64)  # of silences that have begun, or NONE
+
+    def make_room(self, count: int) -> None:
+        """Room for partitions that are new."""
+        missing = count - len(self.open_numbers)
+        self.count = count
+        if missing > 0:
+            more = np.full(max(missing, len(self.open_numbers)), NONE)
+            self.open_numbers = np.concatenate([self.open_numbers, more])
 
 
 class _Starts(NamedTuple):
@@ -47,9 +63,9 @@ class _Starts(NamedTuple):
 
 def _exceeds(since: Words, until: Words | int, ticks: int) -> NDArray[np.bool_]:
     """Whether more than so many ticks lie between two times."""
-    later = np.broadcast_to(np.asarray(until, np.int64), since.shape)
-    passed = later.astype(np.uint64) - since.astype(np.uint64)  # without sign
-    longer: NDArray[np.bool_] = (later > since) & (passed > np.uint64(ticks))
+    until = np.asarray(until, np.int64)
+    longer: NDArray[np.bool_] = (until - since).view(np.uint64) > np.uint64(ticks)  # without sign
+    longer &= until > since
     return longer
 
 
@@ -59,14 +75,7 @@ class Silences:
     ``carried`` has the last events of the streams that may be silent, unless the input comes ``whole``.
     """
 
-    def __init__(
-        self,
-        binding: Binding,
-        union: CombinedProjection,
-        carried: Mapping[int, CarriedState],
-        whole: bool,
-    ) -> None:
-        self.union = union
+    def __init__(self, binding: Binding, carried: Mapping[int, CarriedState], whole: bool) -> None:
         self.carried = carried
         self._whole = whole
         self._streams = [
@@ -76,59 +85,93 @@ class Silences:
         ]
         #: Up to which time silences have been told; it not included.
         self.passed = INT64_MIN
-        self.next_deadline = INT64_MAX  # no deadline of an event before now is earlier
 
     def __bool__(self) -> bool:
         return bool(self._streams)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Silences:
-        return copied_but(self, memo, union=self.union, _streams=self._streams)
+        return copied_but(self, memo)
+
+    @property
+    def next_deadline(self) -> int:
+        """No deadline of an event before now is earlier."""
+        return min((stream.queue.earliest for stream in self._streams), default=INT64_MAX)
+
+    @next_deadline.setter
+    def next_deadline(self, deadline: int) -> None:
+        for stream in self._streams:
+            stream.queue.bound(deadline)
+
+    @property
+    def examined(self) -> int:
+        """How many deadlines have come, of partitions that were looked at for them."""
+        return sum(stream.queue.examined for stream in self._streams)
+
+    def make_room(self, n_partitions: int) -> None:
+        """Room for partitions that are new."""
+        for stream in self._streams:
+            stream.make_room(n_partitions)
 
     def due(self, limit: int) -> Words:
         """The partitions in which a deadline has passed before ``limit``, without any new row."""
-        if self._whole or self.next_deadline >= limit:
-            return np.zeros(0, np.int64)
-        found: list[Words] = []
-        self.next_deadline = INT64_MAX
-        for stream in self._streams:
-            times = self.carried[stream.of].last_times
-            waiting = np.flatnonzero(
-                (times != INT64_MIN) & ~_exceeds(times, self.passed, stream.ticks)
-            )
-            over = _exceeds(times[waiting], limit, stream.ticks)
-            found.append(waiting[over])
-            self._note_deadlines(times[waiting[~over]], stream.ticks)
-        return np.unique(np.concatenate(found))
+        found = [
+            stream.queue.passed(limit, partial(self._deadlines, stream), stream.count)
+            for stream in self._streams
+            if not self._whole and stream.queue.earliest < limit
+        ]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
-    def added(
-        self, rows: pl.DataFrame, numbers: Words, group_of: Words, limit: int
-    ) -> tuple[pl.DataFrame, Words]:
-        """Rows by group, time and stream, with those of silences among them; and their groups.
+    def _deadlines(self, stream: _Silent, partitions: Words) -> NDArray[np.uint64]:
+        """The deadlines of partitions whose silences have not been told."""
+        last = self.carried[stream.of].last_times[partitions]
+        waits = (last != INT64_MIN) & ~_exceeds(last, self.passed, stream.ticks)
+        return deadlines_after(last, stream.ticks, waits)
 
-        ``numbers`` are the partitions of the groups; time is known up to ``limit``.
-        """
-        frames, groups = [rows], [group_of]
-        for stream in self._streams:
-            starts = self._starts(stream, rows, numbers, group_of, limit)
-            silent = _exceeds(starts.times, starts.following, stream.ticks)
-            waits = starts.is_last & ~silent
-            self._note_deadlines(starts.times[waits], stream.ticks)
-            begins, ends = silent & ~starts.begun, silent & ~starts.is_last
-            nowhere = np.zeros(len(starts.times), np.int64)
-            for which, times, closed in (
-                (begins, starts.times + stream.ticks * silent, nowhere),
-                (ends, starts.following, starts.following),
-            ):
-                if which.any():
-                    end = None if closed is nowhere else closed[which]
-                    rows_ = self._rows(stream.number, times[which], starts.times[which], end)
-                    frames.append(rows_)
-                    groups.append(starts.groups[which])
-        if len(frames) == 1:
-            return rows, group_of
-        rows, group_of = pl.concat(frames), np.concatenate(groups)
-        order = np.lexsort((rows[STREAM].to_numpy(), rows[TIME].to_numpy(), group_of))
-        return rows[order], group_of[order]
+    def found(self, rows: SortedRows, limit: int, take: TakeNumbers) -> list[SilenceRows]:
+        """The beginnings and ends that rows make known, and time, which is known up to ``limit``."""
+        return [self._found(stream, rows, limit, take) for stream in self._streams]
+
+    def _found(
+        self, stream: _Silent, rows: SortedRows, limit: int, take: TakeNumbers
+    ) -> SilenceRows:
+        starts = self._starts(stream, rows, limit)
+        silent = _exceeds(starts.times, starts.following, stream.ticks)
+        if not self._whole:
+            last = starts.is_last
+            deadlines = deadlines_after(starts.times[last], stream.ticks, ~silent[last])
+            stream.queue.await_deadlines(rows.numbers[starts.groups[last]], deadlines)
+        some = np.flatnonzero(silent)
+        groups, times = starts.groups[some], starts.times[some]
+        begun, is_last = starts.begun[some], starts.is_last[some]
+        numbers = self._numbers(stream, rows.numbers[groups], begun, is_last, take)
+        begins, ends = ~begun, ~is_last
+        following = starts.following[some][ends]
+        return SilenceRows(
+            stream.number,
+            np.concatenate([groups[begins], groups[ends]]),
+            np.concatenate([times[begins] + stream.ticks, following]),
+            np.concatenate([times[begins], times[ends]]),
+            np.concatenate([np.full(int(begins.sum()), OPEN), following]),
+            np.concatenate([numbers[begins], numbers[ends]]),
+        )
+
+    def _numbers(
+        self,
+        stream: _Silent,
+        partitions: Words,
+        begun: NDArray[np.bool_],
+        is_last: NDArray[np.bool_],
+        take: TakeNumbers,
+    ) -> Words:
+        """The numbers of silences; those that stay open are kept."""
+        if self._whole:
+            return take(len(partitions)) + np.arange(len(partitions))
+        numbers = np.where(begun, stream.open_numbers[partitions], NONE)
+        new = np.flatnonzero(numbers == NONE)
+        numbers[new] = take(len(new)) + np.arange(len(new))
+        stream.open_numbers[partitions] = NONE
+        stream.open_numbers[partitions[is_last]] = numbers[is_last]
+        return numbers
 
     def pass_time(self, limit: int) -> None:
         """All silences before ``limit`` have been told."""
@@ -142,45 +185,66 @@ class Silences:
             found |= (times != INT64_MIN) & ~_exceeds(times, self.passed, stream.ticks)
         return found
 
-    def _starts(
-        self, stream: _Silent, rows: pl.DataFrame, numbers: Words, group_of: Words, limit: int
-    ) -> _Starts:
-        mine = np.flatnonzero(rows[STREAM].to_numpy() == stream.of)
-        groups, times = group_of[mine], rows[TIME].to_numpy()[mine]
+    def _starts(self, stream: _Silent, rows: SortedRows, limit: int) -> _Starts:
+        mine = rows.places(stream.of)
+        groups, times = rows.groups[mine], rows.times[mine]
         begun = np.zeros(len(mine), np.bool_)
         if not self._whole:
-            before = self.carried[stream.of].last_times[numbers]
+            before = self.carried[stream.of].last_times[rows.numbers]
             known = np.flatnonzero(before != INT64_MIN)
             before = before[known]
+            told = _exceeds(before, self.passed, stream.ticks)
             groups, times = np.concatenate([known, groups]), np.concatenate([before, times])
-            begun = np.concatenate([_exceeds(before, self.passed, stream.ticks), begun])
-        order = np.argsort(groups, kind="stable")  # those of a group are in order of time
-        groups, times, begun = groups[order], times[order], begun[order]
+            order = np.argsort(groups, kind="stable")  # those of a group are in order of time
+            groups, times = groups[order], times[order]
+            begun = np.concatenate([told, begun])[order]
         is_last = np.ones(len(groups), np.bool_)
         is_last[:-1] = groups[1:] != groups[:-1]
         following = np.full(len(groups), limit, np.int64)
         following[:-1] = np.where(is_last[:-1], limit, times[1:])
         return _Starts(groups, times, begun, is_last, following)
 
-    def _rows(self, number: int, times: Words, starts: Words, ends: Words | None) -> pl.DataFrame:
-        """Rows of the union, of silences that become known at these times."""
-        count = len(times)
-        own: dict[str, pl.Series] = {
-            TIME: pl.Series(times),
-            STREAM: pl.repeat(number, count, eager=True),
-            START: pl.Series(starts),
-            END: pl.repeat(None, count, eager=True) if ends is None else pl.Series(ends),
-            own_column(number, ID): pl.repeat(0, count, eager=True),
-            own_column(number, f"{PREDICATE}0"): pl.repeat(True, count, eager=True),
-        }
+    # -- the state --------------------------------------------------------------------------------
+
+    def forget(self, kept_since: Callable[[int], int], awaited: set[int], free: Words) -> None:
+        """Drop what began too long ago to be in a match, and what partitions have that are gone.
+
+        ``awaited`` are the numbers of intervals for whose ends a match may wait.
+        """
+        for stream in self._streams:
+            some = np.flatnonzero(stream.open_numbers != NONE)
+            old = self.carried[stream.of].last_times[some] < kept_since(stream.number)
+            needed = np.isin(stream.open_numbers[some], np.array(sorted(awaited), np.int64))
+            stream.open_numbers[some[old & ~needed]] = NONE
+            stream.open_numbers[free] = NONE
+
+    def frame(self, number: int, used: list[int], symbols: int) -> pl.DataFrame:
+        """The silences of one stream that have begun, by the places of partitions in a stored state."""
+        stream = self._stream(number)
+        numbers = stream.open_numbers[used]
+        places = np.flatnonzero(numbers != NONE)
+        starts = self.carried[stream.of].last_times[used]
         return pl.DataFrame(
-            [
-                own.get(name, pl.repeat(None, count, eager=True)).cast(dtype).alias(name)
-                for name, dtype in self.union.schema.items()
-            ]
+            {
+                "partition": places,
+                "id": np.zeros(len(places), np.int64),
+                "number": numbers[places],
+                "start": starts[places],
+                "symbols": np.full(len(places), symbols),
+            },
+            schema={**BEGUN_COLUMNS, "id": pl.Int64()},
         )
 
-    def _note_deadlines(self, times: Words, ticks: int) -> None:
-        """Events whose silences are still to come, if they do."""
-        if len(times):
-            self.next_deadline = min(self.next_deadline, int(times.min()) + ticks, INT64_MAX)
+    def restore(self, number: int, frame: pl.DataFrame, count: int) -> None:
+        """Take over what `frame` gave, of so many partitions."""
+        stream = self._stream(number)
+        stream.make_room(count)
+        stream.open_numbers[frame["partition"].to_numpy()] = frame["number"].to_numpy()
+
+    def _stream(self, number: int) -> _Silent:
+        return next(stream for stream in self._streams if stream.number == number)
+
+    @property
+    def numbers(self) -> set[int]:
+        """The streams of silences, by their numbers."""
+        return {stream.number for stream in self._streams}

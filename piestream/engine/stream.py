@@ -596,13 +596,13 @@ class Stream:
                 self._remap(dictionary, new_codes)
         for number, attribute in enumerate(attributes):
             column = rows[f"{ATTRIBUTE}{number}"]
-            known[number] = column.is_not_null().to_numpy()
+            known[number] = column.is_not_null().to_numpy() if column.null_count() else 1
             if attribute.form == CODE:
                 column = self._dictionaries[number].codes(column)
-            if attribute.form == FLOAT:
-                columns[number] = column.fill_null(0.0).to_numpy().view(np.int64)
-            else:
-                columns[number] = column.fill_null(0).to_numpy()
+            if column.null_count():
+                column = column.fill_null(0.0 if attribute.form == FLOAT else 0)
+            values = column.to_numpy()
+            columns[number] = values.view(np.int64) if attribute.form == FLOAT else values
         return columns, known
 
     def _remap(self, dictionary: Dictionary, new_codes: Words) -> None:
@@ -612,6 +612,8 @@ class Stream:
                 self.detector.remap_codes(number, new_codes)
 
     def _results(self, found: Words) -> pl.DataFrame:
+        if not len(found):
+            return self.no_results
         rows, left_out = self._passing(found)
         self._counts.matches += int((rows.phases == int(Phase.TRIGGER)).sum())
         self._counts.left_out += left_out

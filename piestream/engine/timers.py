@@ -6,6 +6,7 @@ after some time that no run follows another one, and with NOT that nothing came 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 import numpy as np
@@ -16,90 +17,94 @@ from piestream.copies import Copied
 from piestream.joins.partition_table import PartitionTable
 
 Words = NDArray[np.int64]
+#: What the deadlines of partitions are now.
+DeadlinesOf = Callable[[Words], NDArray[np.uint64]]
 
 #: The deadline of what is not queued: no time comes after it.
-_LATEST = (1 << 64) - 1
+LATEST = (1 << 64) - 1
 
 
-def _unsigned(times: Words) -> NDArray[np.uint64]:
+def unsigned(times: Words) -> NDArray[np.uint64]:
     """Times as distances from the earliest time there is."""
     return times.astype(np.uint64) - np.uint64(1 << 63)
 
 
-class DeadlineTimers(Copied):
-    """The deadlines of partitions: when, unless an event comes, something happens to them.
+def deadlines_after(last_times: Words, length: int, waits: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """The `unsigned` times that are so much later, LATEST for those that do not wait.
 
-    Each partition that waits for one is queued at a deadline that was right when it was queued, or is
-    too early since: only then is it looked at again. If it has an earlier one, it is queued anew. So time costs what is due, not what there is. What
-    comes together is sorted once and queued as one group. Until the first deadline may have passed
-    nothing is queued at all, because a bound of all deadlines is enough.
+    A time that is before all others is that of no event.
+    """
+    since = unsigned(last_times)
+    deadlines = since + np.uint64(length)
+    never = ~waits | (since == 0) | (deadlines < since)  # time may end before
+    deadlines[never] = LATEST
+    return deadlines
+
+
+class DeadlineQueue(Copied):
+    """Partitions that wait for a time: which of them it is that time for, without a look at the others.
+
+    Each partition that waits is queued at a deadline that was right when it was queued, or is too
+    early since: only then is it looked at again. If it has an earlier one, it is queued anew. So time
+    costs what is due, not what there is. What comes together is sorted once and queued as one group.
+    Until the first deadline may have passed nothing is queued at all, because a bound of all
+    deadlines is enough.
+
+    Deadlines are given as `unsigned` times, and those of partitions without one are LATEST.
     """
 
-    def __init__(self, gap: int, partitions: PartitionTable) -> None:
-        self._gap = None if gap == NONE else np.uint64(gap % (1 << 64))
+    def __init__(self) -> None:
         #: No deadline is before or at this time.
         self.earliest = INT64_MAX
         self.examined = 0  # partitions whose deadline came
-        self._partitions = partitions
         self._queues = False
         self._deadlines = np.zeros(0, np.uint64)  # at which each partition is queued
         self._groups: list[tuple[int, int, NDArray[np.uint64], Words]] = []
         self._n_groups = 0  # groups of one deadline are not compared any further
 
-    def touch(self, partitions: Words) -> None:
-        """Record activity of these partitions."""
+    def await_deadlines(self, partitions: Words, deadlines: NDArray[np.uint64]) -> None:
+        """These are the deadlines of these partitions now."""
         if self._queues:
-            self._queue(partitions)
+            self._queue(partitions, deadlines)
         else:
-            first = int(self._next(partitions).min(initial=_LATEST))
-            self.earliest = min(self.earliest, first + INT64_MIN)
+            self.bound(int(deadlines.min(initial=LATEST)) + INT64_MIN)
 
-    def needs_touch(self, partition: int, time: int) -> bool:
-        """Whether a partition that has an event at this time must be touched if it is open."""
-        if self._partitions.has_deadlines:
-            return True
-        if self._queues:
-            return partition >= self._deadlines.size or bool(self._deadlines[partition] == _LATEST)
-        assert self._gap is not None
-        self.earliest = min(self.earliest, time + int(self._gap))
-        return False
+    def bound(self, deadline: int) -> None:
+        """No deadline of what is not queued is before or at this time, nor before those so far."""
+        self.earliest = min(self.earliest, deadline)
+
+    def passed(self, now: int, deadlines_of: DeadlinesOf, count: int) -> Words:
+        """The partitions whose deadline is before ``now``, in ascending order; they wait no longer.
+
+        ``deadlines_of`` says what the deadlines are now. There are ``count`` partitions.
+        """
+        if not self._queues:
+            self._queues = True
+            waiting = np.arange(count)
+            self._queue(waiting, deadlines_of(waiting))
+        due = self._due(now)
+        self.examined += due.size
+        deadlines = deadlines_of(due)
+        over = deadlines < np.uint64(now - INT64_MIN)
+        self._queue(due[~over], deadlines[~over])
+        passed: Words = due[over]
+        return passed
 
     def cancel(self, partitions: Words) -> None:
         """Drop the deadlines of numbers that were given to other partitions."""
-        self._deadlines[partitions[partitions < self._deadlines.size]] = _LATEST
+        self._deadlines[partitions[partitions < self._deadlines.size]] = LATEST
 
-    def expired(self, now: int) -> Words:
-        """The partitions that have been inactive for too long at ``now``, in ascending order."""
-        if not self._queues:
-            self._queues = True
-            self._queue(np.flatnonzero(self._partitions.column("used")))
-        due = self._due(now)
-        self.examined += due.size
-        due = due[self._partitions.column("used")[due] != 0]
-        over = self._next(due) < np.uint64(now - INT64_MIN)
-        self._queue(due[~over])
-        expired: Words = due[over]
-        return expired
+    def is_queued(self, partition: int) -> bool:
+        """Whether a partition waits for a deadline, which may be too early by now."""
+        return partition < self._deadlines.size and bool(self._deadlines[partition] != LATEST)
 
-    def _next(self, partitions: Words) -> NDArray[np.uint64]:
-        """The deadlines of partitions as they are now."""
-        deadlines = np.full(partitions.size, _LATEST, np.uint64)
-        if self._gap is not None:
-            last = _unsigned(self._partitions.column("last_time")[partitions])
-            comes = self._partitions.held_before(partitions) != 0
-            comes &= last + self._gap >= last  # time may end before
-            deadlines[comes] = last[comes] + self._gap
-        if self._partitions.has_deadlines:
-            deadlines = np.minimum(deadlines, _unsigned(self._partitions.deadlines(partitions)))
-        return deadlines
-
-    def _queue(self, partitions: Words) -> None:
+    def _queue(self, partitions: Words, deadlines: NDArray[np.uint64]) -> None:
         """Queue those of the partitions that have a deadline, and not one as early in the queue."""
         most = int(partitions.max(initial=-1)) + 1
-        if most > self._deadlines.size:
-            more = np.full(most, _LATEST, np.uint64)
+        missing = most - self._deadlines.size
+        if missing > 0:
+            more = np.full(max(missing, self._deadlines.size), LATEST, np.uint64)
             self._deadlines = np.concatenate([self._deadlines, more])
-        deadlines = self._next(partitions)
         earlier = deadlines < self._deadlines[partitions]
         partitions, deadlines = partitions[earlier], deadlines[earlier]
         self._deadlines[partitions] = deadlines
@@ -118,7 +123,7 @@ class DeadlineTimers(Copied):
             due.append(partitions[:end][self._deadlines[partitions[:end]] == deadlines[:end]])
             self._push(deadlines[end:], partitions[end:])
         distinct = np.unique(np.concatenate(due))
-        self._deadlines[distinct] = _LATEST
+        self._deadlines[distinct] = LATEST
         self._set_earliest()
         return distinct
 
@@ -128,5 +133,45 @@ class DeadlineTimers(Copied):
             heappush(self._groups, (int(deadlines[0]), self._n_groups, deadlines, partitions))
 
     def _set_earliest(self) -> None:
-        first = self._groups[0][0] if self._groups else _LATEST
+        first = self._groups[0][0] if self._groups else LATEST
         self.earliest = min(first + INT64_MIN, INT64_MAX)
+
+
+class DeadlineTimers(DeadlineQueue):
+    """When time alone brings something to the partitions of a detector."""
+
+    def __init__(self, gap: int, partitions: PartitionTable) -> None:
+        super().__init__()
+        self._gap = None if gap == NONE else np.uint64(gap % (1 << 64))
+        self._partitions = partitions
+
+    def touch(self, partitions: Words) -> None:
+        """Record activity of these partitions."""
+        self.await_deadlines(partitions, self._next(partitions))
+
+    def needs_touch(self, partition: int, time: int) -> bool:
+        """Whether a partition that has an event at this time must be touched if it is open."""
+        if self._partitions.has_deadlines:
+            return True
+        if self._queues:
+            return not self.is_queued(partition)
+        assert self._gap is not None
+        self.bound(time + int(self._gap))
+        return False
+
+    def expired(self, now: int) -> Words:
+        """The partitions that have been inactive for too long at ``now``, in ascending order."""
+        return self.passed(now, self._next, self._partitions.count)
+
+    def _next(self, partitions: Words) -> NDArray[np.uint64]:
+        """The deadlines of partitions as they are now."""
+        deadlines = np.full(partitions.size, LATEST, np.uint64)
+        if self._gap is not None:
+            last = unsigned(self._partitions.column("last_time")[partitions])
+            comes = self._partitions.held_before(partitions) != 0
+            comes &= last + self._gap >= last  # time may end before
+            deadlines[comes] = last[comes] + self._gap
+        if self._partitions.has_deadlines:
+            deadlines = np.minimum(deadlines, unsigned(self._partitions.deadlines(partitions)))
+        deadlines[self._partitions.column("used")[partitions] == 0] = LATEST
+        return deadlines

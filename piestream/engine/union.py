@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
+from piestream.engine.columns import nulls, repeated
+from piestream.engine.few_rows import FewRows
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
@@ -71,18 +74,38 @@ class _IntervalProjection(Projection):
         """The projected rows of a frame, numbered from 0 on where no ID says which is which."""
         return self.numbered(super().project(frame))
 
+    def _few_columns(self, few: FewRows, frame: pl.DataFrame) -> list[pl.Series] | None:
+        source, time = self.source, self.binding.time.name
+        if source.is_known_late or frame.schema[str(source.end)] != frame.schema[time]:
+            return None
+        columns = few.project(frame)
+        if columns is None:
+            return None
+        ends = frame[str(source.end)].cast(pl.Int64).alias(END)
+        found: list[pl.Series] = []
+        for column in columns:
+            found += [column.alias(START), ends] if column.name == TIME else [column]
+        if source.id is not None:
+            found.append(frame[source.id].alias(ID))
+        return found
+
     def numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the instants at which they become known."""
         self._check(rows)
-        number = pl.int_range(pl.len(), dtype=pl.Int64)
-        if self.source.id is not None:
-            number = pl.lit(None, pl.Int64)
+        ends, starts = rows[END], rows[START]
         if self.source.is_known_late:
-            rows = rows.rename({_KNOWN: TIME})
+            known = rows[_KNOWN]
+        elif self.source.known_at_start:
+            known = starts
+        elif ends.null_count():
+            known = rows.select(pl.coalesce(END, START)).to_series()
         else:
-            known = pl.col(START) if self.source.known_at_start else pl.coalesce(END, START)
-            rows = rows.with_columns(known.alias(TIME))
-        return rows.with_columns(number.alias(NUMBER))
+            known = ends
+        number = nulls(pl.Int64(), len(rows))
+        if self.source.id is None:
+            number = pl.Series(np.arange(len(rows)))
+        columns = [column for column in rows.get_columns() if column.name != _KNOWN]
+        return pl.DataFrame([*columns, known.alias(TIME), number.alias(NUMBER)])
 
     def _check(self, rows: pl.DataFrame) -> None:
         source = self.source
@@ -101,13 +124,13 @@ class _IntervalProjection(Projection):
                 f"{source.end} is NULL in row {row} of the rows given for {source.name}: an "
                 "interval whose end is not known yet needs an ID, by which its end is found"
             )
-        nameless = pl.col(END).is_null() & pl.col(ID).is_null()
-        if source.id is not None and rows.select(nameless.any()).item():
+        some_nameless = source.id is not None and ends.null_count() and rows[ID].null_count()
+        if some_nameless and (ends.is_null() & rows[ID].is_null()).any():
             raise TimeError(
                 f"an interval of {source.name} begins without {source.id}: nothing could tell its "
                 "end"
             )
-        empty = (ends <= starts).fill_null(False)
+        empty = ends <= starts
         if empty.any():
             row = int(empty.arg_max() or 0)
             start, end = (self.time_text(int(column[row])) for column in (starts, ends))
@@ -136,14 +159,35 @@ class CombinedProjection(Projection):
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_rows(rows)
-        own = {self._name(number, name): pl.col(name) for name in rows.columns}
-        own[STREAM] = pl.lit(number)
-        # what nothing orders comes before all else of its time
-        own.setdefault(SEQUENCE, pl.lit(INT64_MIN))
-        return rows.select(
-            own.get(name, pl.lit(None)).cast(dtype).alias(name)
-            for name, dtype in self.schema.items()
-        )
+        count = len(rows)
+        given = dict(zip(rows.columns, rows.get_columns(), strict=True))
+        columns = []
+        for name, dtype, own in self._columns_of[number]:
+            if name == STREAM:
+                column = repeated(number, dtype, count)
+            elif own is not None and own in given:
+                column = given[own]
+                column = column if column.dtype == dtype else column.cast(dtype)
+            elif name == SEQUENCE:  # what nothing orders comes before all else of its time
+                column = repeated(INT64_MIN, dtype, count)
+            else:
+                column = nulls(dtype, count)
+            columns.append(column.alias(name))
+        return pl.DataFrame(columns)
+
+    @cached_property
+    def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None]]]:
+        """For each stream the columns of all, and which of its own each of them is."""
+        found = []
+        for number, part in enumerate(self.parts):
+            own = {self._name(number, name): name for name in part.schema}
+            found.append([(name, dtype, own.get(name)) for name, dtype in self.schema.items()])
+        return found
+
+    @cached_property
+    def no_rows(self) -> pl.DataFrame:
+        """The columns without any row."""
+        return pl.DataFrame(schema=self.schema)
 
     def with_ends(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with one more for each interval that was known before it ends: at its end."""
@@ -153,10 +197,9 @@ class CombinedProjection(Projection):
         ends = rows.filter(pl.col(STREAM).is_in(known)).with_columns(pl.col(END).alias(TIME))
         return pl.concat([rows, ends])
 
-    def own_rows(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of one stream with the names that the stream's own projection gives."""
-        names = {self._name(number, name): name for name in self.parts[number].schema}
-        return rows.select(list(names)).rename(names)
+    def own_columns(self, number: int, rows: pl.DataFrame) -> dict[str, pl.Series]:
+        """The columns of one stream by the names that the stream's own projection gives."""
+        return {own: rows[name] for name, _, own in self._columns_of[number] if own is not None}
 
     def attribute_column(self, number: int) -> str:
         """The column of one of the query's attributes among the rows of all."""
@@ -187,8 +230,12 @@ class CombinedProjection(Projection):
         """What two events of one stream have in common that tie; rows of intervals never do."""
         ready = [n for n, part in enumerate(self.binding.parts) if part.source.is_ready_made]
         apart = pl.when(pl.col(STREAM).is_in(ready)).then(pl.int_range(pl.len())).otherwise(-1)
-        instant = map(pl.col, [*self.keys, TIME, *self.sequence_columns])
-        return [*instant, pl.col(STREAM), apart.alias("apart")]
+        return [*map(pl.col, self.tie_names), apart.alias("apart")]
+
+    @property
+    def tie_names(self) -> list[str]:
+        """The columns in which they have that in common."""
+        return [*self.keys, TIME, *self.sequence_columns, STREAM]
 
     @property
     def sequence_columns(self) -> list[str]:
