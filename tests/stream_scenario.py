@@ -380,9 +380,8 @@ def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> Combi
         return None
     definitions = list(drawn.definitions)
     lengths = [rng.choice((1, 1, 2, 3, 4)) for _ in range(2)]
-    present = [at for at, (_, one) in enumerate(definitions) if one.name in drawn.symbols]
-    count = min(len(present), rng.choice((1, 1, 1, 2)))
-    for place in rng.sample(present, count):
+    count = min(len(definitions), rng.choice((1, 1, 1, 2)))
+    for place in rng.sample(range(len(definitions)), count):
         _, definition = definitions[place]
         length = rng.choice(lengths)
         least, most = definition.at_least, definition.at_most

@@ -59,3 +59,4 @@ class SilenceRows:
     starts: Words
     ends: Words
     numbers: Words
+    symbols: Words  # a bit for each that takes the row

@@ -85,7 +85,8 @@ def _begin(judged: Judged, absence: Absence, future: Future) -> None:
     future.begin(absence.begins_known != 0)
     if future.variable_of()[1]:  # one that has ended has an allowed length
         if symbol.at_least != NONE:
-            future.separate(0, 1, symbol.at_least, False, False)
+            longer = absence.is_longer
+            future.separate(0, 1, symbol.at_least - longer, False, longer != 0)
         if symbol.at_most != NONE:
             future.separate(0, 1, symbol.at_most, True, False)
 

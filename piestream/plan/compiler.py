@@ -331,6 +331,7 @@ class _Compiler:
                     pair_end=len(pairs),
                     same=_bits(same),
                     begins_known=stream.known_by == "ts",
+                    is_longer=absent in self.ticks.longer,
                 )
             )
         return found, pairs
