@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.archives.pages import Words
+from piestream.archives.reach import Reach
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 
@@ -155,24 +156,24 @@ def cores_of(
     earliest: Sequence[Flags] | None,
     firsts: Words,
     lasts: Words,
-    window: int,
+    reach: Reach,
     ranges: KeyRanges | None,
 ) -> list[Core]:
     """Where all symbols can have intervals, of which it is given on which pages each can hold.
 
     ``earliest`` are the pages of the symbols one of which starts first in every match, if that is known.
-    The cores of one cell lie further apart than the window.
+    The cores of one cell lie so far apart that none has rows of another.
     """
-    ends = later(lasts, window)
+    ends = later(lasts, reach.window)
     rare = holds[0]
     cells = [(NULL_CELL, INT64_MAX)] if ranges is None else _cells(ranges, rare)
     found: list[tuple[tuple[int, int], Spans, Words]] = []
     for cell in cells:
         here = np.ones(len(rare), np.bool_) if ranges is None else ranges.reach(cell)
-        spans = _allowed(holds, firsts, ends, here).bridged(window)
+        spans = _allowed(holds, firsts, ends, here).bridged(reach.back)
         if not len(spans.firsts):
             continue
-        starts = later(spans.firsts, -window)
+        starts = later(spans.firsts, -reach.back)
         if earliest is not None:
             starts = _held_from(starts, [pages & here for pages in earliest], firsts, lasts)
         if found and found[-1][0][1] == cell[0] - 1 and _same(found[-1][1], spans):

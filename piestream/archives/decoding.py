@@ -63,6 +63,11 @@ class Decoder:
         keys = self.binding.query.partition_by
         return keys[0] if keys else None
 
+    @property
+    def _sequence(self) -> list[str]:
+        """The column that orders events of one time, if there is one."""
+        return [] if self.binding.sequence is None else [self.binding.sequence.name]
+
     @cached_property
     def needed(self) -> Flags:
         """Which columns of which pages something depends on."""
@@ -70,7 +75,7 @@ class Decoder:
         found = np.zeros(self.decoded.shape, np.bool_)
         if query.rows is not None or self.keeps_rows:
             return ~found  # what a row gives depends on the others of its match
-        for name in (*query.partition_by, self.binding.time.name):
+        for name in (*query.partition_by, self.binding.time.name, *self._sequence):
             found[:, self.columns_of[name]] = True
         distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
         reads_the_past = bool(self.projection.ordered_predicates)

@@ -15,7 +15,7 @@ from piestream.archives.pages import Words
 from piestream.archives.planning import ArchivePlan
 from piestream.archives.selection import CORE
 from piestream.engine.combined import open_stream
-from piestream.engine.projection import KEY, TIME
+from piestream.engine.projection import KEY, SEQUENCE, TIME
 from piestream.errors import TieError
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding
@@ -78,6 +78,7 @@ def _in_cores(
 def _refuse_ties(plan: ArchivePlan, rows: pl.DataFrame, options: RunOptions) -> None:
     """Raise the error for two events of one time as the query has it, that is without the core."""
     names = [KEY + CORE, *(KEY + name for name in plan.query.partition_by), TIME]
+    names += [SEQUENCE] if SEQUENCE in rows.columns else []
     is_again = rows.select(~pl.struct(names).is_first_distinct()).to_series()
     if is_again.any():
         core = rows[KEY + CORE][int(is_again.arg_max() or 0)]
@@ -107,7 +108,7 @@ def found_completed(plan: ArchivePlan, options: RunOptions) -> tuple[pl.DataFram
         waiting &= np.array([core.last < end for core in cores])
         if not waiting.any():
             return found.drop(CORE), selection.n_read
-        cores = _longer(cores, waiting, step, plan.reach.window)
+        cores = _longer(cores, waiting, step, plan.reach.back)
         step *= _MORE
         wanted = plan.wanted(cores)
         if plan.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
@@ -117,7 +118,7 @@ def found_completed(plan: ArchivePlan, options: RunOptions) -> tuple[pl.DataFram
     return pl.DataFrame(schema=plan.binding.result_schema), 0
 
 
-def _longer(cores: Sequence[Core], waiting: Flags, step: int, window: int) -> list[Core]:
+def _longer(cores: Sequence[Core], waiting: Flags, step: int, back: int) -> list[Core]:
     """Cores of which some last longer; those that come near each other are one."""
     lasts = np.array([core.last for core in cores], np.int64)
     lasts = np.where(waiting, later(lasts, step), lasts)
@@ -126,7 +127,7 @@ def _longer(cores: Sequence[Core], waiting: Flags, step: int, window: int) -> li
         own = np.array([core.cells == cells for core in cores])
         firsts = np.array([core.first for core in cores], np.int64)[own]
         starts = {core.first: core.start for core in cores if core.cells == cells}
-        spans = Spans.of(firsts, lasts[own]).bridged(window)
+        spans = Spans.of(firsts, lasts[own]).bridged(back)
         found += [
             Core(cells, int(first), int(last), starts[int(first)])
             for first, last in zip(spans.firsts, spans.lasts, strict=True)

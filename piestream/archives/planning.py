@@ -70,7 +70,7 @@ class ArchivePlan:
         if query.partition_by:
             self.ranges = key_ranges(self.pages.table, query.partition_by[0], holds[0])
         earliest = self._earliest_pages(found)
-        cores = cores_of(holds, earliest, *times, reach.window, self.ranges)
+        cores = cores_of(holds, earliest, *times, reach, self.ranges)
         cores = self._closer(found, holds, earliest, cores)
         wanted = self.wanted(cores) & ~self.decoder.is_quiet
         if self.is_together and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
@@ -120,7 +120,7 @@ class ArchivePlan:
         firsts = np.concatenate((times[0], rows.firsts))
         lasts = np.concatenate((times[1], rows.lasts))
         starting = None if earliest is None else list(map(closer, earliest))
-        cores = cores_of(list(map(closer, holds)), starting, firsts, lasts, reach.window, ranges)
+        cores = cores_of(list(map(closer, holds)), starting, firsts, lasts, reach, ranges)
         self.ranges = None if ranges is None else of_pages(ranges, len(pages))
         return cores
 
@@ -141,7 +141,7 @@ class ArchivePlan:
     def _earliest_pages(self, found: Sequence[Verdict]) -> list[Flags] | None:
         """The pages of the symbols one of which starts first in every match; None if it is not known."""
         assert self.reach is not None
-        if self.query.rows is not None or self.reach.is_bridged:
+        if self.query.rows is not None or self.reach.is_bridged or self.query.absences:
             return None
         distinct = list(dict.fromkeys(symbol.predicate for symbol in self.query.symbols))
         chosen = {distinct.index(symbol.predicate) for symbol in earliest_symbols(self.query)}
@@ -154,7 +154,8 @@ class ArchivePlan:
             predicate: verdict.can_hold for predicate, verdict in zip(distinct, found, strict=True)
         }
         if self.query.rows is None:
-            return list(can_hold.values())
+            present = dict.fromkeys(symbol.predicate for symbol in self.query.present)
+            return [can_hold[predicate] for predicate in present]
         by_name = {symbol.name: can_hold[symbol.predicate] for symbol in self.query.symbols}
         return needed_pages(self.query.rows.pattern, by_name)
 

@@ -201,7 +201,7 @@ class QuietPages:
 _OF_CHANGES: dict[type, frozenset[str]] = {
     Query: KNOWN[Query] - {"rows", "absences"},
     Symbol: frozenset({"name", "predicate", "stream"}),
-    Source: KNOWN[Source] - {"max_gap"},
+    Source: KNOWN[Source] - {"max_gap", "sequence", "row_order", "silence"},
     Constraint: frozenset({"x", "y", "relations"}),
 }
 

@@ -17,14 +17,20 @@ from piestream.plan.program import Ticks
 
 __all__ = [
     "KNOWN",
+    "MOST_TICKS",
     "Reach",
+    "absent_reach",
     "earliest_symbols",
     "has_only",
     "is_local",
     "may_close",
     "past_of",
     "reach_of",
+    "window_and_absent",
 ]
+
+#: Longer than this nothing is looked for.
+MOST_TICKS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,20 @@ class Reach:
     max_gap: int | None  # longer silences end all, also what is bridged
     reads_the_past: bool
     is_bridged: bool = False
+    absent: int = 0  # so long before a report what is absent may lie, as far as it counts
+
+    @property
+    def needs_last(self) -> bool:
+        """Whether the last row before a core counts, whatever holds at its first one.
+
+        It does where earlier rows are read, and where a run may count that ends at that first one.
+        """
+        return self.reads_the_past or self.is_bridged or self.absent > 0
+
+    @property
+    def back(self) -> int:
+        """How long before the first report of a core its own rows begin, at most."""
+        return max(self.window, self.absent)
 
     def with_bridges(self, ticks: Ticks) -> Reach:
         """The same of intervals that may go on with runs which ended before."""
@@ -48,14 +68,20 @@ class Reach:
             return self
         longest = max(bridges)
         gap = None if self.max_gap is None else self.max_gap + longest
-        return replace(self, window=self.window + longest, max_gap=gap, is_bridged=True)
+        return replace(
+            self,
+            window=self.window + longest,
+            absent=self.absent + longest,
+            max_gap=gap,
+            is_bridged=True,
+        )
 
 
 #: What is known here of a query and of its parts: with anything else all rows are read.
 KNOWN: dict[type, frozenset[str]] = {
     Query: frozenset({
         "symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
-        "rows", "limits", "origin", "names", "windows",
+        "rows", "limits", "origin", "names", "windows", "absences",
     }),
     Symbol: frozenset({
         "name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events",
@@ -63,7 +89,7 @@ KNOWN: dict[type, frozenset[str]] = {
     }),
     Source: frozenset({
         "name", "path", "order_by", "time_unit", "max_gap", "start", "end", "id", "known_at_start",
-        "query",
+        "query", "sequence", "row_order", "silence",
     }),
     Constraint: frozenset({"x", "y", "relations", "distances"}),
 }  # fmt: skip
@@ -90,8 +116,43 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
         window = query.ticks(("within",), query.within, time.nanoseconds_per_tick, time.needs_units)
         return Reach(window, rows, length, None, bool(binding.past))
     ticks = query_ticks(query, binding.time)
-    found = Reach(ticks.within, 1 + rows, length, ticks.max_gap, bool(binding.past))
-    return found.with_bridges(ticks)
+    lengths = window_and_absent(query, ticks)
+    if lengths is None:
+        return None
+    window, absent = lengths
+    found = Reach(
+        window, 1 + rows, length, ticks.max_gap, bool(binding.past), absent=absent
+    ).with_bridges(ticks)
+    return None if found.back > MOST_TICKS else found
+
+
+def window_and_absent(query: Query, ticks: Ticks) -> tuple[int, int] | None:
+    """How long before its report a match begins, and how long before absent symbols count, at most."""
+    absent = absent_reach(query, ticks)
+    if absent is None:
+        return None
+    return max(kept.length for s, kept in enumerate(ticks.kept) if s not in ticks.absent), absent
+
+
+def absent_reach(query: Query, ticks: Ticks) -> int | None:
+    """How long before a report absent symbols count: 0 where there are none.
+
+    What is absent has ended no longer ago than it is kept. A run of it that began long before that is
+    seen to begin where reading does: it satisfies the same lengths and distances if these are shorter.
+    None where its number of events counts, which only the beginning tells.
+    """
+    kept = [ticks.kept[s].length for s in ticks.absent]
+    lengths = [
+        abs(length) for groups in ticks.absent_distances for group in groups for length in group
+    ]
+    for s in ticks.absent:
+        symbol = query.symbols[s]
+        if (symbol.at_least_events, symbol.at_most_events) != (None, None):
+            return None
+        lengths += [
+            length for length in (ticks.at_least[s], ticks.at_most[s]) if length is not None
+        ]
+    return max(kept) + max(lengths, default=0) + 1 if kept else 0
 
 
 def may_close(query: Query) -> bool:
@@ -100,6 +161,7 @@ def may_close(query: Query) -> bool:
         query.emit is not Emit.BOTH
         and not query.limits
         and query.rows is None
+        and not query.absences
         and len(query.partition_by) < 2
         and all(symbol.bridging is None for symbol in query.symbols)
     )
@@ -125,7 +187,7 @@ def earliest_symbols(query: Query) -> list[Symbol]:
 
 def is_local(query: Query, options: RunOptions) -> bool:
     """Whether a match depends on nothing but the rows of its window, but for what predicates read."""
-    names = {symbol.name for symbol in query.symbols}
+    names = {symbol.name for symbol in query.present}
     if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
         return False
     if query.emit is Emit.BOTH or options.at_end != "open":
@@ -137,7 +199,8 @@ def is_local(query: Query, options: RunOptions) -> bool:
 
 def _is_known(query: Query) -> bool:
     """Whether there is nothing in a query but what is known here."""
-    parts = [query, *query.symbols, *query.streams, *query.constraints]
+    constraints = [*query.constraints, *(c for one in query.absences for c in one.constraints)]
+    parts = [query, *query.symbols, *query.streams, *constraints]
     return all(has_only(part, KNOWN[type(part)]) for part in parts)
 
 

@@ -24,7 +24,7 @@ from piestream.archives.statistics import KEYS
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
-from piestream.engine.projection import KEY, PREDICATE, RAW, TIME
+from piestream.engine.projection import KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.columns import columns_named
 from piestream.language.options import Ties
 
@@ -131,9 +131,13 @@ class Selection:
 
         Their predicates are evaluated, also those that read earlier rows.
         """
+        if not self.reach.reads_the_past:
+            return self.read_raw(cores)
+        return self._evaluated(*self._with_needs(cores), ties)
+
+    def read_raw(self, cores: Sequence[Core]) -> pl.DataFrame:
+        """The rows of some cores with what they need, each once; predicates of earlier rows are not evaluated."""
         found, order = self._with_needs(cores)
-        if self.reach.reads_the_past:
-            return self._evaluated(found, order, ties)
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
         np.add.at(begins, found.ends, -1)
@@ -145,10 +149,16 @@ class Selection:
         stretch = np.repeat(np.arange(len(counts)), counts)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         places += found.leads[stretch]
-        times = self._chosen(places, order)[TIME].to_numpy()
+        chosen = self._chosen(places, order)
+        times = chosen[TIME].to_numpy()
         again = (stretch[1:] == stretch[:-1]) & (times[1:] == times[:-1])
+        if SEQUENCE in chosen.columns:
+            sequence = chosen[SEQUENCE].to_numpy()
+            again &= sequence[1:] == sequence[:-1]
         kept = np.ones(len(places), np.bool_)
-        if ties == "first":
+        if not self.decoder.projection.has_ties:
+            pass  # the order of rows tells all of them apart
+        elif ties == "first":
             kept[1:] = ~again
         elif ties == "last":
             kept[:-1] = ~again
@@ -216,21 +226,22 @@ class Selection:
     def _ordered(self) -> tuple[Words | None, Words | None, Words]:
         """The places of rows by partition and time, and both; None: as they are, or there is one."""
         times = self.rows[TIME].to_numpy()
+        sequence = [self.rows[SEQUENCE]] if SEQUENCE in self.rows.columns else []
         if not self.keys:
-            if bool((times[1:] >= times[:-1]).all()):
+            if not sequence and bool((times[1:] >= times[:-1]).all()):
                 return None, None, times
-            order = np.argsort(times, kind="stable")
+            order = np.lexsort((*(column.to_numpy() for column in sequence), times))
             return order, None, times[order]
         names = [f"key{number}" for number in range(len(self.keys))]
         keys = self.rows.select(
             pl.col(key).alias(name) for name, key in zip(names, self.keys, strict=True)
         )
         known = keys.unique().with_row_index(_PARTITION)
-        numbered = keys.with_columns(self.rows[TIME]).join(
+        numbered = keys.with_columns(self.rows[TIME], *sequence).join(
             known, on=names, how="left", nulls_equal=True, maintain_order="left"
         )
         order = (
-            numbered.select(pl.arg_sort_by(_PARTITION, TIME, maintain_order=True))
+            numbered.select(pl.arg_sort_by(_PARTITION, TIME, *sequence, maintain_order=True))
             .to_series()
             .cast(pl.Int64)
             .to_numpy()
@@ -278,7 +289,7 @@ class Selection:
         starts = np.array([core.start for core in cores], np.int64)[found]
         shown = self.rows[firsts if order is None else order[firsts]]
         is_needed = np.ones(len(firsts), np.bool_)
-        if not (self.reach.reads_the_past or self.reach.is_bridged) and len(firsts):
+        if not self.reach.needs_last and len(firsts):
             bits = [name for name in shown.columns if name.startswith(PREDICATE)]
             is_needed = shown.select(pl.any_horizontal(bits).fill_null(False)).to_series()
             is_needed = is_needed.to_numpy().copy()

@@ -2,7 +2,7 @@
 
 A query under construction is a `QueryBuilder`. As soon as it has a window it can be used in place
 of the `Query` that it makes: it is equal to it, prints as it, runs, opens and explains it.
-`piestream.language.symbols` has the symbols and constraints that a pattern is made of.
+`piestream.language.symbols` has the symbols, and `pattern_builder` the constraints, that a pattern is made of.
 """
 
 from __future__ import annotations
@@ -19,19 +19,15 @@ from piestream.language.aggregates import ReturnBuilder
 from piestream.language.conditions import condition_of_text
 from piestream.language.draft import AbsenceSpec, ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
+from piestream.language.endpoint_builder import EndpointBuilder
 from piestream.language.model import Query
 from piestream.language.parts import Condition, Emit, Endpoint, Return
+from piestream.language.pattern_builder import Pair, PatternBuilder, as_pattern
 from piestream.language.printer import UNNAMED_STREAM
 from piestream.language.return_clause import calculation_of_text
 from piestream.language.returns import Names, names_of
 from piestream.language.stream_builder import StreamBuilder, check_sequence, unit_of_ticks
-from piestream.language.symbols import (
-    EndpointBuilder,
-    Pair,
-    PatternBuilder,
-    SymbolBuilder,
-    as_pattern,
-)
+from piestream.language.symbols import SymbolBuilder
 from piestream.language.validate import validated
 from piestream.language.windows import Window
 

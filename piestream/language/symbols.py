@@ -1,15 +1,14 @@
-"""The symbols of the query builder, and the constraints between them.
+"""The symbols of the query builder, and their relations.
 
-`define` makes a symbol. Its relations and the comparisons of its endpoints make constraints, which
-``|`` and ``&`` join; its aggregates are in `piestream.language.aggregates`. What is made here goes
-into `piestream.language.builder.pattern`.
+`define` makes a symbol. Its relations and the comparisons of its endpoints (`endpoint_builder`) make
+constraints, which ``|`` and ``&`` join (`pattern_builder`); its aggregates are in `aggregates`. What
+is made of them goes into `piestream.language.builder.pattern`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -18,28 +17,19 @@ from piestream.expressions.durations import Duration, DurationLike, as_duration,
 from piestream.expressions.parameters import parameters_in
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
-from piestream.language.distances import Distance, distances_of
-from piestream.language.endpoints import relations_where
+from piestream.language.endpoint_builder import EndpointBuilder
 from piestream.language.lets import lets_of_texts
-from piestream.language.parts import Constraint, DurationOf, RelationOf, Value
-from piestream.language.printer import alias_of, constraint_texts
+from piestream.language.parts import DurationOf, RelationOf, Value
+from piestream.language.pattern_builder import Pair, PatternBuilder, PatternPart
+from piestream.language.printer import alias_of
 from piestream.language.signatures import named_options
 from piestream.language.stream_builder import StreamBuilder
-from piestream.relations import ALL_NAMES, ANY, SETS, Relation, inverse, relations_named
+from piestream.relations import ALL_NAMES, SETS, Relation, relations_named
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "DistanceBuilder",
-    "EndpointBuilder",
-    "Pair",
-    "PatternBuilder",
-    "SymbolBuilder",
-    "as_pattern",
-    "define",
-    "silence",
-]
+__all__ = ["SymbolBuilder", "define", "silence"]
 
 _serial = count()
 
@@ -175,7 +165,7 @@ def _predicate(
 
 
 @dataclass(frozen=True)
-class SymbolBuilder(AggregateMethods):
+class SymbolBuilder(AggregateMethods, PatternPart):
     """A symbol: it is related to others, and RETURN takes its endpoints and aggregates.
 
     >>> import piestream as ps
@@ -195,6 +185,9 @@ class SymbolBuilder(AggregateMethods):
     silence: Duration | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
+
+    def _as_pattern(self) -> PatternBuilder:
+        return PatternBuilder((Pair(self, None, Relation(0)),))
 
     def relates(self, other: SymbolBuilder, *relations: str | Relation) -> PatternBuilder:
         """A constraint that allows any of these relations, or of these sets of them.
@@ -453,228 +446,7 @@ class SymbolBuilder(AggregateMethods):
         return ReturnBuilder(RelationOf(self.name, other.name, alias))
 
 
-class EndpointBuilder:
-    """``a.ts`` or ``a.te``; comparing two of them, or their difference, makes a constraint.
-
-    >>> a, b = define("a", "x > 1"), define("b", "y > 1")
-    >>> a.ts < b.ts
-    a before; meets; overlaps; finished-by; contains b
-    >>> a.te == b.te
-    a finished-by; equals; finishes b
-    >>> b.ts - a.te <= "10 s"
-    b.ts - a.te <= 10 s
-    """
-
-    __slots__ = ("symbol", "which")
-
-    def __init__(self, symbol: SymbolBuilder, which: str) -> None:
-        self.symbol = symbol
-        self.which = which
-
-    def __repr__(self) -> str:
-        return f"{self.symbol.name}.{self.which}"
-
-    def __sub__(self, other: EndpointBuilder) -> DistanceBuilder:
-        if not isinstance(other, EndpointBuilder):
-            raise QueryError(
-                f"a distance is from one endpoint to another, not from {other!r} to {self!r}"
-            )
-        return DistanceBuilder(self, other)
-
-    def _compared(self, sign: str, other: object) -> PatternBuilder:
-        if not isinstance(other, EndpointBuilder):
-            raise QueryError(
-                f"{self!r} can be compared with an endpoint of another symbol, not with {other!r}"
-            )
-        relations = relations_where(self.which, sign, other.which)
-        return _constraint(self.symbol, other.symbol, relations)
-
-    def __lt__(self, other: object) -> PatternBuilder:
-        return self._compared("<", other)
-
-    def __le__(self, other: object) -> PatternBuilder:
-        return self._compared("<=", other)
-
-    def __gt__(self, other: object) -> PatternBuilder:
-        return self._compared(">", other)
-
-    def __ge__(self, other: object) -> PatternBuilder:
-        return self._compared(">=", other)
-
-    def __eq__(self, other: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("=", other)
-
-    def __ne__(self, other: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("!=", other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class DistanceBuilder:
-    """``b.ts - a.te``; comparing it with a length makes a constraint.
-
-    A length is text, a timedelta or an int that counts ticks; a negative one turns the difference.
-
-    >>> a, b = define("a", "x > 1"), define("b", "y > 1")
-    >>> a.before(b) & (b.ts - a.te < "10 s")
-    a before b AND b.ts - a.te < 10 s
-    >>> (b.te - a.te).between(-3, 5)
-    a.te - b.te <= 3 AND b.te - a.te <= 5
-    """
-
-    __slots__ = ("end", "since")
-
-    def __init__(self, end: EndpointBuilder, since: EndpointBuilder) -> None:
-        if end.symbol == since.symbol:
-            raise QueryError(
-                f"{end!r} - {since!r} is how long {end.symbol.name} lasts: give its definition "
-                "at_least or at_most"
-            )
-        self.end, self.since = end, since
-
-    def __repr__(self) -> str:
-        return f"{self.end!r} - {self.since!r}"
-
-    def _compared(self, sign: str, length: object) -> PatternBuilder:
-        bound, minus = _signed(length)
-        end, since = self.end, self.since
-        distances = distances_of(
-            (end.symbol.name, end.which),
-            (since.symbol.name, since.which),
-            sign,
-            -bound.amount if minus else bound.amount,
-            bound.in_ticks,
-        )
-        return PatternBuilder((Pair(end.symbol, since.symbol, ANY, distances),))
-
-    def __lt__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared("<", length)
-
-    def __le__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared("<=", length)
-
-    def __gt__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared(">", length)
-
-    def __ge__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared(">=", length)
-
-    def __eq__(self, length: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("=", length)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def between(self, least: DurationLike, most: DurationLike) -> PatternBuilder:
-        """At least and at most so long, both inclusive: ``b.ts - a.te BETWEEN 5 s AND 10 s``.
-
-        >>> a, b = define("a", "x > 1"), define("b", "y > 1")
-        >>> (b.ts - a.te).between("5 s", "10 s")
-        b.ts - a.te BETWEEN 5 s AND 10 s
-        """
-        (low,), (high,) = self._compared(">=", least).pairs, self._compared("<=", most).pairs
-        return PatternBuilder((replace(low, distances=low.distances + high.distances),))
-
-
-def _signed(length: Any) -> tuple[Duration, bool]:
-    """A length without its sign, and whether that is negative."""
-    minus = length < timedelta(0) if isinstance(length, timedelta) else False
-    minus = length < 0 if isinstance(length, int) else minus
-    return as_duration(-length if minus else length, "the distance"), minus
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A constraint on two symbols; the pattern of a single symbol has no ``y``."""
-
-    x: SymbolBuilder
-    y: SymbolBuilder | None
-    relations: Relation
-    distances: tuple[Distance, ...] = ()
-
-    def texts(self) -> list[str]:
-        """What a query writes for it."""
-        if self.y is None:
-            return [self.x.name]
-        constraint = Constraint(self.x.name, self.y.name, self.relations, self.distances)
-        return list(constraint_texts(constraint))
-
-
-@dataclass(frozen=True)
-class PatternBuilder:
-    """Constraints: ``|`` joins alternatives on one pair, ``&`` joins constraints.
-
-    >>> a, b, c = define("a", "x > 1"), define("b", "y > 1"), define("c", "z > 1")
-    >>> (a.meets(b) | b.after(a)) & b.contains(c)
-    a before; meets b AND b contains c
-
-    ``~`` says that no interval satisfies all of some constraints: one of their symbols is absent, and
-    stands nowhere else.
-
-    >>> a.before(b) & ~(c.after(a) & (c.ts - a.te <= "10 s"))
-    a before b AND NOT (c after a AND c.ts - a.te <= 10 s)
-    """
-
-    pairs: tuple[Pair, ...]
-    absences: tuple[tuple[Pair, ...], ...] = ()
-
-    def __repr__(self) -> str:
-        parts = [text for pair in self.pairs for text in pair.texts()]
-        for pairs in self.absences:
-            parts.append(f"NOT ({' AND '.join(text for pair in pairs for text in pair.texts())})")
-        return " AND ".join(parts)
-
-    def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
-        more = as_pattern(other)
-        return PatternBuilder(self.pairs + more.pairs, self.absences + more.absences)
-
-    def __invert__(self) -> PatternBuilder:
-        if self.absences:
-            raise QueryError(
-                "a NOT stands in another: join absences with &, each with a ~ of its own"
-            )
-        return PatternBuilder((), (self.pairs,))
-
-    def __or__(self, other: PatternBuilder) -> PatternBuilder:
-        if self.absences or as_pattern(other).absences:
-            raise QueryError("an absence is no alternative: join it with &")
-        if len(self.pairs) != 1 or len(as_pattern(other).pairs) != 1:
-            raise QueryError("| joins alternatives on one pair; constraints are joined with &")
-        (left,), (right,) = self.pairs, other.pairs
-        if left.y is None or right.y is None:
-            raise QueryError("| joins relations between two symbols")
-        if left.distances or right.distances:
-            raise QueryError("a distance holds besides the relations: join it with &")
-        relations = right.relations
-        if (right.x, right.y) == (left.y, left.x):
-            relations = inverse(relations)
-        elif (right.x, right.y) != (left.x, left.y):
-            raise QueryError(
-                f"| joins alternatives on one pair, not on {left.x.name}, {left.y.name} "
-                f"and {right.x.name}, {right.y.name}; join constraints with &"
-            )
-        return PatternBuilder((Pair(left.x, left.y, left.relations | relations),))
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            "a constraint is neither true nor false: join constraints with & and |, "
-            "and write (a.ts < b.ts) & (b.ts <= a.te) for a.ts < b.ts <= a.te"
-        )
-
-
 def _constraint(x: SymbolBuilder, y: SymbolBuilder, relations: Relation) -> PatternBuilder:
     if not isinstance(y, SymbolBuilder):
         raise QueryError(f"{x.name} can be related to a symbol, not to {y!r}")
     return PatternBuilder((Pair(x, y, relations),))
-
-
-def as_pattern(given: PatternBuilder | SymbolBuilder) -> PatternBuilder:
-    """The constraints of a pattern; those of a single symbol are none.
-
-    >>> as_pattern(define("a", "x > 1"))
-    a
-    """
-    if isinstance(given, SymbolBuilder):
-        return PatternBuilder((Pair(given, None, Relation(0)),))
-    if isinstance(given, PatternBuilder):
-        return given
-    raise QueryError(f"a pattern is made of symbols and their relations, not of {given!r}")

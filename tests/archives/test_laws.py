@@ -19,7 +19,7 @@ from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
 from piestream.language.parts import Aggregate
 from tests.engines import difference, parse, plain
-from tests.randoms import random_scenario, scenario
+from tests.randoms import random_scenario, scenario, sequenced
 from tests.scenario import Definition, Scenario
 
 #: How many seeds are tried.
@@ -49,7 +49,7 @@ def _tiled(drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
         return []
     times = [row["ts"] for row in drawn.rows]
     length = max(times) - min(times) + drawn.clock.beats(1)
-    quiet = [name for name in drawn.schema if name not in (*drawn.keys, "ts")]
+    quiet = [name for name in drawn.schema if name not in (*drawn.keys, "ts", "seq")]
     rows: list[dict[str, Any]] = []
     offset = 0
     for _ in range(rng.randint(1, 8)):
@@ -76,20 +76,32 @@ def _twice(rows: list[dict[str, Any]], drawn: Scenario, rng: Random) -> list[dic
     for row in rows:
         found.append(row)
         if rng.random() < share:
-            found.append({**rng.choice(rows), **{name: row[name] for name in (*drawn.keys, "ts")}})
+            same = (*drawn.keys, "ts", *["seq"][: "seq" in row])
+            found.append({**rng.choice(rows), **{name: row[name] for name in same}})
     return found
 
 
 def _drawn(seed: int, rng: Random) -> Scenario:
     """A scenario, of some of which only changes of predicates count."""
     drawn = scenario(seed)
-    if seed % 4 != 1:  # with absences all rows are read
-        drawn = random_scenario(Random(seed), name=drawn.name)
-    if rng.random() < 0.4:
+    kind = seed // 2 % 5
+    if kind == 3:
+        others = map(scenario, range(seed, seed + 30_000, 30))
+        return next(one for one in others if one.absences and _is_short(one))
+    if kind == 4:
+        return sequenced(seed)
+    drawn = random_scenario(Random(seed), name=drawn.name)
+    if rng.random() < 0.3:
         return drawn
     plain_ones = tuple(Definition(d.name, d.predicate) for d in drawn.definitions)
     drawn = drawn.having(definitions=plain_ones, max_gap=None)
-    return drawn if rng.random() < 0.3 else drawn.having(returns=_extremes(drawn, rng), where=None)
+    return drawn if rng.random() < 0.2 else drawn.having(returns=_extremes(drawn, rng), where=None)
+
+
+def _is_short(drawn: Scenario) -> bool:
+    """Whether not all of an archive may count for a match."""
+    events = [one.at_least_events for one in drawn.definitions]
+    return (drawn.within or 99) < 40 and not any(events) and len(drawn.rows) > 5
 
 
 def _extremes(drawn: Scenario, rng: Random) -> tuple[Aggregate, ...]:
@@ -113,9 +125,9 @@ def _frame(drawn: Scenario, rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) -> ps.Archive:
     """The rows as an archive of some kind, appended in pieces of which some are late."""
-    if len(frame) and rng.random() < 0.25:
+    if drawn.sequence == "ROW" or (len(frame) and rng.random() < 0.25):
         size = rng.choice([3, 11, 1000])
-        for number, first in enumerate(range(0, len(frame), size)):
+        for number, first in enumerate(range(0, len(frame) or 1, size)):
             piece = frame[first : first + size]
             piece.write_parquet(
                 Path(folder, f"{number:04d}.parquet"), row_group_size=rng.choice([2, 7])
@@ -136,7 +148,7 @@ def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) ->
 
 @pytest.mark.parametrize("start", range(2))
 def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
-    selected = less = undecoded = closed = 0
+    selected = less = undecoded = closed = absent = in_sequence = 0
     for seed in _SEEDS[start::2]:
         rng = Random(f"archive {seed}")
         drawn = _drawn(seed, rng)
@@ -160,6 +172,8 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
                 if work.plan.cores is not None:
                     list(work.results())
                     less += work.read_rows < len(frame)
+                    absent += bool(drawn.absences) and work.read_rows < len(frame)
+                    in_sequence += query.is_sequenced and work.read_rows < len(frame)
                     undecoded += bool(work.plan.decoder.is_quiet.any())
             except Exception as error:
                 error.add_note(where)
@@ -172,3 +186,5 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
     assert less > 0
     assert undecoded > 0
     assert closed > 0
+    assert absent > 0
+    assert in_sequence > 0

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,15 +14,9 @@ import pytest
 import piestream as ps
 from piestream.archives import costs, run, statistics, store
 from piestream.archives.run import ArchiveRun
-from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions, Ties
-
-_BRAKING = """
-    FROM cars PARTITION BY car ORDER BY ts
-    DEFINE b AS braking, s AS speed > 60 PATTERN b during; overlaps; meets; before s
-    WITHIN 300
-"""
+from tests.archives.cars import BRAKING, assert_same, car_rows, lake_of, n_read
 
 
 @pytest.fixture(autouse=True)
@@ -34,65 +27,32 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_PAGE", 0)
 
 
-def _rows(n: int = 40_000, cars: int = 4) -> pl.DataFrame:
-    draw = np.random.default_rng(1)
-    ts = np.arange(n)
-    return pl.DataFrame(
-        {
-            "ts": ts,
-            "car": ts % cars,
-            "speed": draw.normal(60, 5, n).round(2),
-            "braking": (ts >= 20_000) & (ts < 20_040),
-        }
-    )
-
-
-def _lake(path: Path, rows: pl.DataFrame, key: str | None = "car", **settings: Any) -> ps.Archive:
-    settings = {"page_rows": 100, "file_rows": 2000, **settings}
-    lake = ps.archive(path, time="ts", key=key, **settings)
-    lake.append(rows)
-    return lake
-
-
-def _read(query: ps.Query, lake: ps.Archive) -> int:
-    """How many rows are read for a query."""
-    work = ArchiveRun(query, source_of(lake), FileOptions())
-    for _ in work.results():
-        pass
-    return work.read_rows
-
-
-def _same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert found.schema == expected.schema
-    assert found.sort(found.columns).equals(expected.sort(expected.columns))
-
-
 @pytest.mark.parametrize("key", ["car", None])
 def test_only_what_lies_around_the_rarest_symbol_is_read(tmp_path: Path, key: str | None) -> None:
-    rows = _rows()
-    lake = _lake(tmp_path, rows, key)
-    query = ps.query(_BRAKING)
+    rows = car_rows()
+    lake = lake_of(tmp_path, rows, key)
+    query = ps.query(BRAKING)
     found = query.run(lake)
     assert len(found) > 50
-    _same(found, query.run(rows))
-    assert _read(query, lake) < (5000 if key else 2000)
+    assert_same(found, query.run(rows))
+    assert n_read(query, lake) < (5000 if key else 2000)
 
 
 def test_of_one_key_only_its_pages_are_read(tmp_path: Path) -> None:
-    rows = _rows(cars=20).with_columns(braking=(pl.col("braking") & (pl.col("car") == 7)))
-    lake = _lake(tmp_path, rows)
-    query = ps.query(_BRAKING)
-    _same(query.run(lake), query.run(rows))
-    assert _read(query, lake) < 600
+    rows = car_rows(cars=20).with_columns(braking=(pl.col("braking") & (pl.col("car") == 7)))
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(BRAKING)
+    assert_same(query.run(lake), query.run(rows))
+    assert n_read(query, lake) < 600
 
 
 def test_of_a_text_that_is_rare_only_its_pages_are_read(tmp_path: Path) -> None:
     names = pl.Series([f"n{n * 7919 % 997}" for n in range(40_000)])
-    rows = _rows(cars=1).with_columns(name=names.scatter(20_000, "n500x"))
-    lake = _lake(tmp_path, rows, None)
-    query = ps.query(_BRAKING.replace("AS braking", "AS name = 'n500x'"))
-    _same(query.run(lake), query.run(rows))
-    assert 0 < _read(query, lake) < 3000
+    rows = car_rows(cars=1).with_columns(name=names.scatter(20_000, "n500x"))
+    lake = lake_of(tmp_path, rows, None)
+    query = ps.query(BRAKING.replace("AS braking", "AS name = 'n500x'"))
+    assert_same(query.run(lake), query.run(rows))
+    assert 0 < n_read(query, lake) < 3000
     assert lake.aggregate("COUNT(*)", where="name = 'n500x'").item() == 1
 
 
@@ -100,21 +60,21 @@ def test_files_without_filters_lie_beside_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = pl.Series([f"n{n % 97}" for n in range(40_000)])
-    rows = _rows(cars=1).with_columns(name=names.scatter([5_000, 20_000], "n50x"))
+    rows = car_rows(cars=1).with_columns(name=names.scatter([5_000, 20_000], "n50x"))
     with monkeypatch.context() as earlier:
         earlier.setattr(store, "page_filters", lambda *_: pl.DataFrame())
-        lake = _lake(tmp_path, rows[:13_000], None)
+        lake = lake_of(tmp_path, rows[:13_000], None)
     lake.append(rows[13_000:])
-    query = ps.query(_BRAKING.replace("AS braking", "AS name = 'n50x'"))
-    _same(query.run(lake), query.run(rows))
+    query = ps.query(BRAKING.replace("AS braking", "AS name = 'n50x'"))
+    assert_same(query.run(lake), query.run(rows))
     assert lake.aggregate("COUNT(*)", where="name = 'n50x'").item() == 2
-    assert _read(query, lake) < 16_000
+    assert n_read(query, lake) < 16_000
     assert lake.verify() == []
 
 
 def test_an_archive_that_others_have_replaced_is_scanned_as_it_is_by_then(tmp_path: Path) -> None:
-    lake = _lake(tmp_path, _rows(2000)[::2])
-    lake.append(_rows(2000)[1::2])
+    lake = lake_of(tmp_path, car_rows(2000)[::2])
+    lake.append(car_rows(2000)[1::2])
     stale = ps.archive(tmp_path)
     assert lake.compact() == 2
     assert len(stale.scan().collect()) == 2000
@@ -131,28 +91,28 @@ def test_filters_tell_where_the_row_before_is_on_pages_with_many_keys(
     if not has_filters:
         monkeypatch.setattr(store, "page_filters", lambda *_: pl.DataFrame())
     cars = pl.Series([f"c{t * 7919 % 997}" for t in range(40_000)]).scatter([1000, 20_010], "c5x")
-    rows = _rows().with_columns(car=cars, speed=pl.lit(70.0), braking=pl.col("ts") == 20_010)
-    lake = _lake(tmp_path, rows, None)
+    rows = car_rows().with_columns(car=cars, speed=pl.lit(70.0), braking=pl.col("ts") == 20_010)
+    lake = lake_of(tmp_path, rows, None)
     query = ps.query(
         "FROM s PARTITION BY car ORDER BY ts DEFINE b AS braking, s AS speed > 60 "
         "PATTERN b starts; equals; during s WITHIN 20"
     )
-    _same(query.run(lake), query.run(rows))
-    assert (_read(query, lake) < 2000) == has_filters
+    assert_same(query.run(lake), query.run(rows))
+    assert (n_read(query, lake) < 2000) == has_filters
 
 
 def test_what_looks_into_frames_says_what_to_give_of_an_archive(tmp_path: Path) -> None:
-    lake = _lake(tmp_path, _rows(1000))
+    lake = lake_of(tmp_path, car_rows(1000))
     with pytest.raises(TypeError, match=r"give its rows, archive\.scan\(\)\.collect\(\)"):
-        ps.query(_BRAKING).diagnose(lake)
+        ps.query(BRAKING).diagnose(lake)
 
 
 def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
-    lake = _lake(tmp_path, _rows())
-    query = ps.query(_BRAKING.replace("speed > 60", "speed > 1000 AND NOT braking"))
+    lake = lake_of(tmp_path, car_rows())
+    query = ps.query(BRAKING.replace("speed > 60", "speed > 1000 AND NOT braking"))
     assert len(query.run(lake)) == 0
-    assert query.run(lake).schema == query.run(_rows()).schema
-    assert _read(query, lake) == 0
+    assert query.run(lake).schema == query.run(car_rows()).schema
+    assert n_read(query, lake) == 0
 
 
 @pytest.mark.parametrize(
@@ -169,28 +129,93 @@ def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
 def test_what_intervals_need_of_earlier_rows_is_read_too(
     tmp_path: Path, predicate: str, key: str | None
 ) -> None:
-    rows = _rows()
-    lake = _lake(tmp_path, rows, key, page_rows=10)
-    query = ps.query(_BRAKING.replace("speed > 60", predicate).replace("WITHIN 300", "WITHIN 30"))
-    _same(query.run(lake), query.run(rows))
-    assert _read(query, lake) < 5000
+    rows = car_rows()
+    lake = lake_of(tmp_path, rows, key, page_rows=10)
+    query = ps.query(BRAKING.replace("speed > 60", predicate).replace("WITHIN 300", "WITHIN 30"))
+    assert_same(query.run(lake), query.run(rows))
+    assert n_read(query, lake) < 5000
+
+
+@pytest.mark.parametrize(
+    ("least", "absence"),
+    [
+        (70, "c after b AND c.ts - b.te <= 20"),
+        (73, "c before b AND b.ts - c.te <= 500"),  # before the window
+        (73, "c before b AND b.ts - c.ts <= 500"),
+        (68, "c intersects b"),
+    ],
+)
+def test_what_is_absent_is_looked_for_around_matches_only(
+    tmp_path: Path, least: int, absence: str
+) -> None:
+    rows = car_rows()
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts "
+        f"DEFINE b AS braking, s AS speed > 60, c AS speed > {least} "
+        f"PATTERN b during; overlaps; meets; before s AND NOT ({absence}) WITHIN 300"
+    )
+    found = query.run(lake)
+    assert 0 < len(found) < len(ps.query(BRAKING).run(rows))
+    assert_same(found, query.run(rows))
+    assert n_read(query, lake) < 9000
+
+
+def test_what_is_absent_may_end_at_the_first_row_that_is_read(tmp_path: Path) -> None:
+    ts = pl.Series("ts", [1, 90, 100, 101, 120])
+    rows = pl.DataFrame({"ts": ts, "a": ts == 100, "c": ts == 1})
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c before a AND a.ts - c.te <= 10) WITHIN 15"
+    )
+    lake = lake_of(tmp_path, rows, None, page_rows=1)
+    assert n_read(query, lake) > 0
+    assert_same(query.run(lake), query.run(rows))
+    assert len(query.run(rows)) == 0
+
+
+def test_where_the_events_of_what_is_absent_are_counted_all_is_read(tmp_path: Path) -> None:
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts "
+        "DEFINE b AS braking, c AS speed > 40 AT LEAST 600 EVENTS "
+        "PATTERN b AND NOT (c intersects b) WITHIN 300"
+    )
+    assert_same(query.run(lake), query.run(rows))
+    assert n_read(query, lake) == len(rows)
+
+
+@pytest.mark.parametrize("predicate", ["speed > 60", "speed > PREV(speed, 3)"])
+@pytest.mark.parametrize("limit", ["", " NO OVERLAP"])
+def test_events_of_one_time_are_read_narrowly_too(
+    tmp_path: Path, predicate: str, limit: str
+) -> None:
+    rows = car_rows().with_columns(pl.col("ts") // 12, seq=-pl.col("ts") % 12)
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(BRAKING.replace("ORDER BY ts", "ORDER BY ts, seq") + limit)
+    query = ps.query(str(query).replace("speed > 60", predicate).replace("300", "30"))
+    found = query.run(lake)
+    assert len(found)
+    assert_same(found, query.run(rows))
+    assert n_read(query, lake) < 5000
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        _BRAKING + " EMIT ON BOTH LIMIT 1",
-        _BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50"),
-        _BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
+        BRAKING + " EMIT ON BOTH LIMIT 1",
+        BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50"),
+        BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
     ],
 )
 def test_what_depends_on_rows_far_away_is_found_by_reading_all(tmp_path: Path, text: str) -> None:
-    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
-    lake = _lake(tmp_path, rows)
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake = lake_of(tmp_path, rows)
     query = ps.query(text)
-    _same(query.run(lake), query.run(rows))
-    assert _read(query, lake) == len(rows)
-    _same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
+    assert_same(query.run(lake), query.run(rows))
+    assert n_read(query, lake) == len(rows)
+    assert_same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
 
 
 @pytest.mark.parametrize("key", ["car", None])
@@ -198,9 +223,9 @@ def test_what_is_open_at_the_end_is_closed_where_its_partition_ends(
     tmp_path: Path, key: str | None
 ) -> None:
     ts = pl.col("ts")
-    rows = _rows().filter((pl.col("car") != 1) | (ts < 20_020))
+    rows = car_rows().filter((pl.col("car") != 1) | (ts < 20_020))
     rows = rows.with_columns(braking=(pl.col("braking") & (pl.col("car") < 2)) | (ts >= 39_990))
-    lake = _lake(tmp_path, rows, key)
+    lake = lake_of(tmp_path, rows, key)
     for partition_by in ("PARTITION BY car", ""):
         query = ps.query(
             f"FROM cars {partition_by} ORDER BY ts DEFINE b AS braking, s AS speed > 55 "
@@ -208,7 +233,7 @@ def test_what_is_open_at_the_end_is_closed_where_its_partition_ends(
         )
         expected = query.run(rows, at_end="close")
         assert len(expected) > len(query.run(rows))
-        _same(query.run(lake, at_end="close"), expected)
+        assert_same(query.run(lake, at_end="close"), expected)
         work = ArchiveRun(query, source_of(lake), FileOptions(at_end="close"))
         list(work.results())
         assert (work.read_rows < 5000) == (key is not None or not partition_by)
@@ -216,57 +241,57 @@ def test_what_is_open_at_the_end_is_closed_where_its_partition_ends(
 
 @pytest.mark.parametrize("limit", ["ONCE PER b", "LIMIT 3", "NO OVERLAP", "COOLDOWN 9"])
 def test_limits_judge_what_is_found_on_few_pages(tmp_path: Path, limit: str) -> None:
-    rows = _rows().with_columns(braking=pl.col("ts") % 9000 < 40)
-    lake = _lake(tmp_path, rows)
-    query = ps.query(f"{_BRAKING} {limit}")
+    rows = car_rows().with_columns(braking=pl.col("ts") % 9000 < 40)
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(f"{BRAKING} {limit}")
     found = query.run(lake)
-    assert 4 <= len(found) < len(ps.query(_BRAKING).run(lake))
-    _same(found, query.run(rows))
-    assert _read(query, lake) < 20_000
+    assert 4 <= len(found) < len(ps.query(BRAKING).run(lake))
+    assert_same(found, query.run(rows))
+    assert n_read(query, lake) < 20_000
 
 
 def test_ends_of_matches_are_looked_for_behind_their_reports(tmp_path: Path) -> None:
     times = pl.col("ts")
-    rows = _rows().with_columns(
+    rows = car_rows().with_columns(
         braking=times % 20_000 < 40, speed=pl.when(times % 20_000 < 2000).then(70.0).otherwise(5.0)
     )
-    lake = _lake(tmp_path, rows)
-    query = ps.query(_BRAKING.replace("before", "before; starts; equals") + " EMIT ON BOTH")
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(BRAKING.replace("before", "before; starts; equals") + " EMIT ON BOTH")
     found = query.run(lake)
     assert found["phase"].value_counts().height == 2
     assert (found["s_te"] - found["s_ts"]).max() == 2000  # type: ignore[operator]
-    _same(found, query.run(rows))
-    assert _read(query, lake) < 20_000
+    assert_same(found, query.run(rows))
+    assert n_read(query, lake) < 20_000
 
 
 def test_pages_that_statistics_decide_are_not_decoded(tmp_path: Path) -> None:
-    rows = _rows(cars=1).with_columns(
+    rows = car_rows(cars=1).with_columns(
         speed=pl.when(pl.col("ts") % 5000 < 4990).then(70.0).otherwise(5)
     )
-    lake = _lake(tmp_path, rows, None)
-    query = ps.query(_BRAKING.replace("WITHIN 300", "WITHIN 20000") + " RETURN b.ts, s.ts")
-    _same(query.run(lake), query.run(rows))
+    lake = lake_of(tmp_path, rows, None)
+    query = ps.query(BRAKING.replace("WITHIN 300", "WITHIN 20000") + " RETURN b.ts, s.ts")
+    assert_same(query.run(lake), query.run(rows))
     assert len(query.run(lake)) > 0
-    assert _read(query, lake) < 1500
+    assert n_read(query, lake) < 1500
 
 
 @pytest.mark.parametrize("key", ["car", None])
 def test_of_long_intervals_statistics_give_the_extremes(tmp_path: Path, key: str | None) -> None:
     draw = np.random.default_rng(2)
-    rows = _rows(cars=1).with_columns(heat=draw.normal(0, 5, 40_000), level=pl.col("ts") % 977)
-    lake = _lake(tmp_path, rows.with_columns(heat=pl.col("heat") + 0.1), key)
+    rows = car_rows(cars=1).with_columns(heat=draw.normal(0, 5, 40_000), level=pl.col("ts") % 977)
+    lake = lake_of(tmp_path, rows.with_columns(heat=pl.col("heat") + 0.1), key)
     rows = rows.with_columns(heat=pl.col("heat") + 0.1)
     query = ps.query(
         "FROM s PARTITION BY car ORDER BY ts DEFINE b AS braking, f AS level >= 0 PATTERN b during f "
         "WITHIN 40000 RETURN MAX(f.heat) AS most, MIN(f.heat) AS least, FIRST(f.level) AS l, "
         "MAX(f.ts) AS last, MIN(b.heat) AS b"
     )
-    _same(query.run(lake), query.run(rows))
+    assert_same(query.run(lake), query.run(rows))
     assert len(query.run(lake)) == 1
-    assert _read(query, lake) < 400
+    assert n_read(query, lake) < 400
     for values in ("SUM(f.heat) AS s", "LAST(f.level) AS l", "COUNT(f) AS n"):
         other = ps.query(str(query).split("RETURN")[0] + "RETURN " + values)
-        _same(other.run(lake), other.run(rows))
+        assert_same(other.run(lake), other.run(rows))
 
 
 @pytest.mark.parametrize("key", ["car", None])
@@ -282,14 +307,14 @@ def test_an_interval_begins_on_its_page_though_another_partition_has_the_row_bef
             "heat": [5.0, 5.0, 5.0, 5.0, 7.0, 9.0, 6.0, 8.0, 1.0, 1.0, 1.0, 1.0],
         }
     )
-    lake = _lake(tmp_path, rows[:4], key, page_rows=4)
+    lake = lake_of(tmp_path, rows[:4], key, page_rows=4)
     lake.append(rows[4:])
     query = ps.query(
         "FROM s PARTITION BY car ORDER BY ts DEFINE f AS fast, a AS NOT fast PATTERN f meets a "
         "WITHIN 20 RETURN FIRST(f.heat) AS l"
     )
     assert len(query.run(rows)) == 1
-    _same(query.run(lake), query.run(rows))
+    assert_same(query.run(lake), query.run(rows))
 
 
 @pytest.mark.parametrize("ties", ["first", "last"])
@@ -307,21 +332,21 @@ def test_rows_that_do_not_count_beside_others_of_their_time_count_on_no_page(
             "heat": [5.0, 5.0, 5.0, 5.0, 7.0, 2.0, 12.0, 8.0, 1.0, 1.0, 1.0, 1.0],
         }
     )
-    lake = _lake(tmp_path, rows, None, page_rows=4)
+    lake = lake_of(tmp_path, rows, None, page_rows=4)
     for values in ("f.ts", "FIRST(f.heat) AS l", "MIN(f.heat) AS l, MAX(f.heat) AS m"):
         query = ps.query(
             "FROM s ORDER BY ts DEFINE f AS fast, a AS NOT fast PATTERN f meets a WITHIN 20 "
             f"RETURN {values}"
         )
         assert len(query.run(rows, ties=ties)) == 1
-        _same(query.run(lake, ties=ties), query.run(rows, ties=ties))
+        assert_same(query.run(lake, ties=ties), query.run(rows, ties=ties))
 
 
 def test_columns_are_decoded_where_something_depends_on_them(tmp_path: Path) -> None:
-    rows = _rows(cars=1).with_columns(heat=pl.lit(1.5))
-    lake = _lake(tmp_path, rows, None, page_rows=10)
-    query = ps.query(_BRAKING + " RETURN AVG(b.heat) AS heat, s.ts")
-    _same(query.run(lake), query.run(rows))
+    rows = car_rows(cars=1).with_columns(heat=pl.lit(1.5))
+    lake = lake_of(tmp_path, rows, None, page_rows=10)
+    query = ps.query(BRAKING + " RETURN AVG(b.heat) AS heat, s.ts")
+    assert_same(query.run(lake), query.run(rows))
     work = ArchiveRun(query, source_of(lake), FileOptions())
     list(work.results())
     decoder = work.plan.decoder
@@ -333,11 +358,11 @@ def test_columns_are_decoded_where_something_depends_on_them(tmp_path: Path) -> 
 def test_a_run_that_began_long_before_the_pages_that_are_read_is_none_of_theirs(
     tmp_path: Path,
 ) -> None:
-    rows = _rows().with_columns(speed=pl.lit(70.0))
-    lake = _lake(tmp_path, rows)
-    query = ps.query(_BRAKING)
+    rows = car_rows().with_columns(speed=pl.lit(70.0))
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(BRAKING)
     assert len(query.run(rows)) == len(query.run(lake)) == 0
-    assert _read(query, lake) < 20_000
+    assert n_read(query, lake) < 20_000
 
 
 def test_a_silence_ends_a_run_though_nothing_follows_where_it_is_read(tmp_path: Path) -> None:
@@ -348,41 +373,41 @@ def test_a_silence_ends_a_run_though_nothing_follows_where_it_is_read(tmp_path: 
     query = ps.query(
         "FROM s PARTITION BY car ORDER BY ts MAX GAP 5 DEFINE a AS x PATTERN a WITHIN 50 EMIT ON COMPLETION"
     )  # fmt: skip
-    lake = _lake(tmp_path, rows)
+    lake = lake_of(tmp_path, rows)
     assert query.run(lake).rows() == query.run(rows).rows() == [(2, 1005, 1000, 1005)]
-    assert _read(query, lake) < 2500
+    assert n_read(query, lake) < 2500
 
 
 def test_a_limit_stops_and_says_so(tmp_path: Path) -> None:
-    lake = _lake(tmp_path, _rows())
+    lake = lake_of(tmp_path, car_rows())
     with pytest.warns(ps.ResultWarning, match="stopped at limit=3"):
-        assert len(ps.query(_BRAKING).run(lake, limit=3)) == 3
+        assert len(ps.query(BRAKING).run(lake, limit=3)) == 3
 
 
 def test_two_rows_of_one_time_are_an_error_as_in_a_frame(tmp_path: Path) -> None:
-    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
     rows = pl.concat([rows, rows.filter(pl.col("ts") == 3010)])
-    lake = _lake(tmp_path, rows)
+    lake = lake_of(tmp_path, rows)
     with pytest.raises(ps.TieError, match=r"the event car = \d, ts = 3010"):
-        ps.query(_BRAKING).run(lake)
+        ps.query(BRAKING).run(lake)
     for ties in ("first", "last"):
-        _same(ps.query(_BRAKING).run(lake, ties=ties), ps.query(_BRAKING).run(rows, ties=ties))
+        assert_same(ps.query(BRAKING).run(lake, ties=ties), ps.query(BRAKING).run(rows, ties=ties))
 
 
 def test_two_rows_of_one_time_in_a_large_archive_are_named_without_reading_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
     rows = pl.concat([rows, rows.filter(pl.col("ts") == 3010)])
-    lake = _lake(tmp_path, rows)
+    lake = lake_of(tmp_path, rows)
     monkeypatch.setattr(run, "_WHOLE_ROWS", 1000)
     monkeypatch.setattr(run, "_scanned", None)
     with pytest.raises(ps.TieError, match=r"same time: the event car = \d, ts = 3010"):
-        ps.query(_BRAKING).run(lake)
+        ps.query(BRAKING).run(lake)
 
 
 def test_a_key_whose_name_is_a_pattern_selects_pages(tmp_path: Path) -> None:
-    rows = _rows(6000).rename({"car": "^b.*$", "ts": "*"})
+    rows = car_rows(6000).rename({"car": "^b.*$", "ts": "*"})
     rows = rows.with_columns(braking=pl.col("speed") > 76)
     lake = ps.archive(tmp_path, time="*", key="^b.*$", page_rows=50, file_rows=2000)
     lake.append(rows)
@@ -394,38 +419,38 @@ def test_a_key_whose_name_is_a_pattern_selects_pages(tmp_path: Path) -> None:
     )
     expected = query.run(rows)
     assert len(expected) > 0
-    _same(query.run(lake), expected)
-    assert _read(query, lake) < 3000
+    assert_same(query.run(lake), expected)
+    assert n_read(query, lake) < 3000
 
 
 def test_files_that_others_replace_meanwhile_are_looked_for_again(tmp_path: Path) -> None:
-    rows = _rows(6000)
-    lake = _lake(tmp_path, rows[:3000])
+    rows = car_rows(6000)
+    lake = lake_of(tmp_path, rows[:3000])
     lake.append(rows[3000:].with_columns(ts=pl.col("ts") - 2000))
     query = ps.query(
         "FROM s PARTITION BY car ORDER BY ts DEFINE s AS speed > 60 PATTERN s WITHIN 9"
     )
     before = query.run(lake, ties="first")
     assert ps.archive(tmp_path).compact() > 0
-    _same(query.run(lake, ties="first"), before)
+    assert_same(query.run(lake, ties="first"), before)
 
 
 def test_a_directory_is_named_by_from_and_on_the_command_line(tmp_path: Path) -> None:
-    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
-    _lake(tmp_path / "lake", rows)
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake_of(tmp_path / "lake", rows)
     (tmp_path / "plain").mkdir()
     rows.write_parquet(tmp_path / "plain" / "rows.parquet", row_group_size=100)
-    expected = ps.query(_BRAKING).run(rows)
+    expected = ps.query(BRAKING).run(rows)
     assert len(expected)
     for name in ("lake", "plain"):
         path = tmp_path / name
-        _same(ps.query(_BRAKING.replace("FROM cars", f"FROM '{path}'")).run(), expected)
+        assert_same(ps.query(BRAKING.replace("FROM cars", f"FROM '{path}'")).run(), expected)
         target = tmp_path / "found.parquet"
         command = [
-            sys.executable, "-m", "piestream", "run", "-q", _BRAKING, str(path), "-o", str(target),
+            sys.executable, "-m", "piestream", "run", "-q", BRAKING, str(path), "-o", str(target),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        _same(pl.read_parquet(target), expected)
+        assert_same(pl.read_parquet(target), expected)
         assert f"6,000 events, {len(expected)} matches" in done.stderr
 
 
@@ -434,147 +459,20 @@ def test_the_command_line_selects_too_where_that_is_worth_it(
 ) -> None:
     from piestream.cli.app import app
 
-    rows = _rows()
-    _lake(tmp_path / "lake", rows, None)
+    rows = car_rows()
+    lake_of(tmp_path / "lake", rows, None)
     with pytest.raises(SystemExit):
-        app(["run", "-q", _BRAKING, str(tmp_path / "lake"), "--all"])
+        app(["run", "-q", BRAKING, str(tmp_path / "lake"), "--all"])
     events = re.search(r"([\d,]+) events, (\d+) matches", capsys.readouterr().err)
     assert events is not None
     assert 0 < int(events[1].replace(",", "")) < 2000
-    assert int(events[2]) == len(ps.query(_BRAKING).run(rows))
+    assert int(events[2]) == len(ps.query(BRAKING).run(rows))
 
 
 def test_few_rows_are_all_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    lake = _lake(tmp_path, _rows())
-    assert _read(ps.query(_BRAKING), lake) == 40_000
-
-
-_SEVERAL = """
-    FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
-    DEFINE a AS one.braking, b AS two.speed < 55 PATTERN a overlaps; before b WITHIN 200
-"""
-
-
-def test_of_several_archives_only_what_lies_around_the_rarest_symbol_is_read(
-    tmp_path: Path,
-) -> None:
-    rows = _rows()
-    lake, other = _lake(tmp_path / "one", rows), _lake(tmp_path / "two", rows, None)
-    query = ps.query(_SEVERAL)
-    expected = query.run({"one": rows, "two": rows})
-    assert len(expected) > 0
-    for given in ({"one": lake, "two": other}, {"one": lake, "two": rows.to_pandas()}):
-        _same(query.run(given), expected)
-        chosen = rows_of_inputs(query, given, FileOptions())
-        assert len(chosen["one"]) < 1000
-    assert len(rows_of_inputs(query, {"one": lake, "two": other}, FileOptions())["two"]) < 1000
-
-
-@pytest.mark.parametrize("key", ["car", None])
-def test_of_several_archives_only_the_keys_of_the_rarest_symbol_are_read(
-    tmp_path: Path, key: str | None
-) -> None:
-    rows = _rows(cars=20).with_columns(braking=pl.col("braking") & (pl.col("car") == 7))
-    given = {name: _lake(tmp_path / name, rows, key, page_rows=20) for name in ("one", "two")}
-    query = ps.query(_SEVERAL)
-    expected = query.run({"one": rows, "two": rows})
-    assert len(expected) > 0
-    _same(query.run(given), expected)
-    for chosen in rows_of_inputs(query, given, FileOptions()).values():
-        assert chosen["car"].unique().to_list() == [7]
-        assert len(chosen) < 40
-
-
-@pytest.mark.parametrize("key", ["car", None])
-def test_of_several_archives_nothing_is_read_where_the_rarest_symbol_is_on_no_row(
-    tmp_path: Path, key: str | None
-) -> None:
-    rows = _rows().with_columns(level=pl.when(pl.col("braking")).then(pl.lit(0)).otherwise(5))
-    given = {name: _lake(tmp_path / name, rows, key) for name in ("one", "two")}
-    query = ps.query(_SEVERAL.replace("braking", "level = 3"))
-    assert len(query.run(given)) == 0
-    assert all(not len(one) for one in rows_of_inputs(query, given, FileOptions()).values())
-
-
-def test_of_several_archives_runs_are_bridged_to_those_before_what_is_read(tmp_path: Path) -> None:
-    ts = pl.int_range(60, eager=True).alias("ts")
-    frames = {
-        "one": pl.DataFrame([ts, (ts.is_between(0, 10) | ts.is_between(14, 17)).alias("x")]),
-        "two": pl.DataFrame([ts, ts.is_in([15, 16, 30]).alias("y")]),
-    }
-    given = {name: _lake(tmp_path / name, rows, None, page_rows=1) for name, rows in frames.items()}
-    for bridge, count in ((3, 0), (2, 1)):
-        query = ps.query(
-            f"FROM one ORDER BY ts WITH two ORDER BY ts DEFINE a AS one.x BRIDGING {bridge}, "
-            "b AS two.y PATTERN a contains b WITHIN 3"
-        )
-        assert len(rows_of_inputs(query, given, FileOptions())["one"]) < 60
-        assert len(query.run(frames)) == count
-        _same(query.run(given), query.run(frames))
-
-
-def test_intervals_of_an_archive_are_read_where_they_start_or_end_beside_a_match(
-    tmp_path: Path,
-) -> None:
-    rows = _rows()
-    draw = np.random.default_rng(3)
-    began = np.arange(0, 40_000, 10)
-    intervals = pl.DataFrame(
-        {"a": began, "b": began + draw.integers(1, 90, 4000), "car": draw.integers(0, 4, 4000)}
-    ).with_columns(kind=pl.col("a") % 3)
-    lake = _lake(tmp_path / "one", rows)
-    other = ps.archive(tmp_path / "two", time="a", page_rows=50, file_rows=1000)
-    other.append(intervals)
-    query = ps.query(
-        """
-        FROM one ORDER BY ts WITH two FROM a TO b PARTITION BY car
-        DEFINE x AS one.braking, y AS two.kind = 1 PATTERN x overlaps; before; contains y WITHIN 200
-        """
-    )
-    expected = query.run({"one": rows, "two": intervals})
-    assert len(expected) > 0
-    given = {"one": lake, "two": other}
-    _same(query.run(given), expected)
-    chosen = rows_of_inputs(query, given, FileOptions())
-    assert len(chosen["one"]) < 1000
-    assert len(chosen["two"]) < 400
-
-
-def test_files_of_several_archives_that_others_replace_are_looked_for_again(
-    tmp_path: Path,
-) -> None:
-    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
-    pieces = rows[::2], rows[1::2]
-    lake = _lake(tmp_path / "one", pieces[0])
-    lake.append(pieces[1])
-    query = ps.query(_SEVERAL)
-    expected = query.run({"one": rows, "two": rows})
-    assert len(expected) > 0
-    assert ps.archive(lake.path).compact() > 0
-    _same(query.run({"one": lake, "two": rows}), expected)
-    stale = ps.archive(lake.path)
-    stale.files[0].unlink()
-    with pytest.raises(ps.ArchiveError, match=r"one is missing: .*its verify\(\) tells"):
-        query.run({"one": stale, "two": rows})
-
-
-@pytest.mark.parametrize("text", ["UNTIL two.speed > 60", "EMIT ON BOTH", "WITH three"])
-def test_archives_are_read_whole_where_it_matters(tmp_path: Path, text: str) -> None:
-    rows = _rows(2000)
-    lake = _lake(tmp_path, rows)
-    changed = {
-        "UNTIL two.speed > 60": _SEVERAL.replace("< 55", "< 55 " + text),
-        "EMIT ON BOTH": _SEVERAL + text,
-        "WITH three": _SEVERAL.replace(
-            "PARTITION BY", "WITH (FROM two ORDER BY ts DEFINE c AS speed > 60 PATTERN c WITHIN 9"
-            " RETURN c.ts) AS three PARTITION BY"
-        ).replace("AS two.speed < 55", "AS three"),
-    }  # fmt: skip
-    query = ps.query(changed[text])
-    given = {"one": rows, "two": lake}
-    assert len(rows_of_inputs(query, given, FileOptions())["two"]) == 2000
-    _same(query.run(given), query.run({"one": rows, "two": rows}))
+    lake = lake_of(tmp_path, car_rows())
+    assert n_read(ps.query(BRAKING), lake) == 40_000
 
 
 _FALL = """
@@ -590,13 +488,13 @@ _FALL = """
 def test_row_patterns_read_what_lies_around_a_variable_they_cannot_do_without(
     tmp_path: Path,
 ) -> None:
-    rows = _rows().with_columns(braking=pl.col("ts") % 9000 < 40)
-    lake = _lake(tmp_path, rows)
+    rows = car_rows().with_columns(braking=pl.col("ts") % 9000 < 40)
+    lake = lake_of(tmp_path, rows)
     query = ps.query(_FALL)
     expected = query.run(rows)
     assert expected["n"].max() > 2  # type: ignore[operator]
-    _same(query.run(lake), expected)
-    assert _read(query, lake) < 20_000
+    assert_same(query.run(lake), expected)
+    assert n_read(query, lake) < 20_000
 
 
 @pytest.mark.parametrize(
@@ -611,8 +509,8 @@ def test_row_patterns_read_what_lies_around_a_variable_they_cannot_do_without(
 def test_row_patterns_whose_matches_depend_on_rows_far_away_read_all(
     tmp_path: Path, old: str, new: str
 ) -> None:
-    rows = _rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
-    lake = _lake(tmp_path, rows)
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    lake = lake_of(tmp_path, rows)
     query = ps.query(_FALL.replace(old, new))
-    _same(query.run(lake), query.run(rows))
-    assert _read(query, lake) == len(rows)
+    assert_same(query.run(lake), query.run(rows))
+    assert n_read(query, lake) == len(rows)

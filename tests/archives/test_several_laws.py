@@ -16,7 +16,13 @@ from piestream.archives import costs, several
 from piestream.archives.closer import Rows, rows_of_rarest
 from piestream.archives.several import rows_of_inputs
 from piestream.language.options import FileOptions
-from tests.stream_scenario import CombinedScenario, StreamSpec, combined_scenario
+from tests.stream_scenario import (
+    CombinedScenario,
+    StreamSpec,
+    absent_scenario,
+    combined_scenario,
+    silence_scenario,
+)
 
 _SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "40")))
 _KINDS = ("events", "events", "events", "rows", "rows", "identified", "known", "query")
@@ -64,7 +70,7 @@ def _shifted(
 
 
 def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    less = of_intervals = 0
+    less = of_intervals = inside = silent = absent = of_the_past = 0
     looked: list[Rows | None] = []
 
     def looking(*given: Any) -> Rows | None:
@@ -74,7 +80,8 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(several, "rows_of_rarest", looking)
     for seed in _SEEDS:
         rng = Random(f"archives {seed}")
-        drawn = combined_scenario(seed, _KINDS)
+        draw = (combined_scenario, combined_scenario, silence_scenario, absent_scenario)[seed % 4]
+        drawn = draw(seed, _KINDS)
         frames = _tiled(drawn, rng)
         query, options = drawn.query, FileOptions(ties=drawn.ties)
         try:
@@ -93,7 +100,16 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
                     lake.append(frames[name])
                     given[name] = lake
             chosen = rows_of_inputs(query, given, options)
-            less += any(len(chosen[name]) < len(frames[name]) for name in frames)
+            fewer = [name for name in frames if len(chosen[name]) < len(frames[name])]
+            less += bool(fewer)
+            silent += bool(fewer) and query.has_silences
+            absent += bool(fewer) and bool(query.absences)
+            outside = {stream.name for stream in drawn.streams}
+            inside += any(name not in outside for name in fewer)
+            of_the_past += any(
+                symbol.predicate.reads_the_past and query.stream_of(symbol.name).name in fewer
+                for symbol in query.symbols
+            )
             of_intervals += any(
                 stream.kind != "events" and len(chosen[name]) < len(frames[name])
                 for name, stream in drawn.inputs.items()
@@ -103,4 +119,8 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
         assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), f"{drawn}"
     assert less > len(_SEEDS) // 8
     assert of_intervals > 0
+    assert inside > 0
+    assert silent > 0
+    assert absent > 0
+    assert of_the_past > 0
     assert any(rows is not None and rows.keys is not None for rows in looked)

@@ -1,0 +1,258 @@
+"""Queries over several streams, some of them archives: what is read of these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import piestream as ps
+from piestream.archives import costs
+from piestream.archives.several import rows_of_inputs
+from piestream.language.options import FileOptions
+from tests.archives.cars import assert_same, car_rows, lake_of
+
+
+@pytest.fixture(autouse=True)
+def _select(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives as small as these would be read as a whole."""
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(costs, "_READ", 0)
+    monkeypatch.setattr(costs, "_PAGE", 0)
+
+
+_SEVERAL = """
+    FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
+    DEFINE a AS one.braking, b AS two.speed < 55 PATTERN a overlaps; before b WITHIN 200
+"""
+
+
+def test_of_several_archives_only_what_lies_around_the_rarest_symbol_is_read(
+    tmp_path: Path,
+) -> None:
+    rows = car_rows()
+    lake, other = lake_of(tmp_path / "one", rows), lake_of(tmp_path / "two", rows, None)
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    for given in ({"one": lake, "two": other}, {"one": lake, "two": rows.to_pandas()}):
+        assert_same(query.run(given), expected)
+        chosen = rows_of_inputs(query, given, FileOptions())
+        assert len(chosen["one"]) < 1000
+    assert len(rows_of_inputs(query, {"one": lake, "two": other}, FileOptions())["two"]) < 1000
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_of_several_archives_only_the_keys_of_the_rarest_symbol_are_read(
+    tmp_path: Path, key: str | None
+) -> None:
+    rows = car_rows(cars=20).with_columns(braking=pl.col("braking") & (pl.col("car") == 7))
+    given = {name: lake_of(tmp_path / name, rows, key, page_rows=20) for name in ("one", "two")}
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    assert_same(query.run(given), expected)
+    for chosen in rows_of_inputs(query, given, FileOptions()).values():
+        assert chosen["car"].unique().to_list() == [7]
+        assert len(chosen) < 40
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_of_several_archives_nothing_is_read_where_the_rarest_symbol_is_on_no_row(
+    tmp_path: Path, key: str | None
+) -> None:
+    rows = car_rows().with_columns(level=pl.when(pl.col("braking")).then(pl.lit(0)).otherwise(5))
+    given = {name: lake_of(tmp_path / name, rows, key) for name in ("one", "two")}
+    query = ps.query(_SEVERAL.replace("braking", "level = 3"))
+    assert len(query.run(given)) == 0
+    assert all(not len(one) for one in rows_of_inputs(query, given, FileOptions()).values())
+
+
+def test_of_several_archives_runs_are_bridged_to_those_before_what_is_read(tmp_path: Path) -> None:
+    ts = pl.int_range(60, eager=True).alias("ts")
+    frames = {
+        "one": pl.DataFrame([ts, (ts.is_between(0, 10) | ts.is_between(14, 17)).alias("x")]),
+        "two": pl.DataFrame([ts, ts.is_in([15, 16, 30]).alias("y")]),
+    }
+    given = {
+        name: lake_of(tmp_path / name, rows, None, page_rows=1) for name, rows in frames.items()
+    }
+    for bridge, count in ((3, 0), (2, 1)):
+        query = ps.query(
+            f"FROM one ORDER BY ts WITH two ORDER BY ts DEFINE a AS one.x BRIDGING {bridge}, "
+            "b AS two.y PATTERN a contains b WITHIN 3"
+        )
+        assert len(rows_of_inputs(query, given, FileOptions())["one"]) < 60
+        assert len(query.run(frames)) == count
+        assert_same(query.run(given), query.run(frames))
+
+
+def test_intervals_of_an_archive_are_read_where_they_start_or_end_beside_a_match(
+    tmp_path: Path,
+) -> None:
+    rows = car_rows()
+    draw = np.random.default_rng(3)
+    began = np.arange(0, 40_000, 10)
+    intervals = pl.DataFrame(
+        {"a": began, "b": began + draw.integers(1, 90, 4000), "car": draw.integers(0, 4, 4000)}
+    ).with_columns(kind=pl.col("a") % 3)
+    lake = lake_of(tmp_path / "one", rows)
+    other = ps.archive(tmp_path / "two", time="a", page_rows=50, file_rows=1000)
+    other.append(intervals)
+    query = ps.query(
+        """
+        FROM one ORDER BY ts WITH two FROM a TO b PARTITION BY car
+        DEFINE x AS one.braking, y AS two.kind = 1 PATTERN x overlaps; before; contains y WITHIN 200
+        """
+    )
+    expected = query.run({"one": rows, "two": intervals})
+    assert len(expected) > 0
+    given = {"one": lake, "two": other}
+    assert_same(query.run(given), expected)
+    chosen = rows_of_inputs(query, given, FileOptions())
+    assert len(chosen["one"]) < 1000
+    assert len(chosen["two"]) < 400
+
+
+def test_files_of_several_archives_that_others_replace_are_looked_for_again(
+    tmp_path: Path,
+) -> None:
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    pieces = rows[::2], rows[1::2]
+    lake = lake_of(tmp_path / "one", pieces[0])
+    lake.append(pieces[1])
+    query = ps.query(_SEVERAL)
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    assert ps.archive(lake.path).compact() > 0
+    assert_same(query.run({"one": lake, "two": rows}), expected)
+    stale = ps.archive(lake.path)
+    stale.files[0].unlink()
+    with pytest.raises(ps.ArchiveError, match=r"one is missing: .*its verify\(\) tells"):
+        query.run({"one": stale, "two": rows})
+
+
+@pytest.mark.parametrize("text", ["UNTIL two.speed > 60", "EMIT ON BOTH", "WITH three"])
+def test_archives_are_read_whole_where_it_matters(tmp_path: Path, text: str) -> None:
+    rows = car_rows(2000)
+    lake = lake_of(tmp_path, rows)
+    changed = {
+        "UNTIL two.speed > 60": _SEVERAL.replace("< 55", "< 55 " + text),
+        "EMIT ON BOTH": _SEVERAL + text,
+        "WITH three": _SEVERAL.replace(
+            "PARTITION BY", "WITH (FROM two ORDER BY ts DEFINE c AS speed > 60 PATTERN c WITHIN 9"
+            " RETURN c.ts) AS three PARTITION BY"
+        ).replace("AS two.speed < 55", "AS three"),
+    }  # fmt: skip
+    query = ps.query(changed[text])
+    given = {"one": rows, "two": lake}
+    assert len(rows_of_inputs(query, given, FileOptions())["two"]) == 2000
+    assert_same(query.run(given), query.run({"one": rows, "two": rows}))
+
+
+def _silent(cars: int = 4) -> pl.DataFrame:
+    """Rows of cars of which one says nothing for a while after it has braked, and now and then."""
+    rows = car_rows(cars=cars)
+    ts, is_one = pl.col("ts"), pl.col("car") == 2
+    quiet = ts.is_between(20_050, 20_100) | (ts % 5000).is_between(1000, 1080)
+    return rows.filter(~(quiet & is_one))
+
+
+@pytest.mark.parametrize("emit", ["", " EMIT ON COMPLETION", " NO OVERLAP"])
+def test_silences_are_looked_for_around_the_rarest_symbol_only(tmp_path: Path, emit: str) -> None:
+    rows = _silent()
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts DEFINE b AS braking, q AS SILENCE LONGER THAN 30 "
+        "PATTERN b before; overlaps; meets q WITHIN 300" + emit
+    )
+    expected = query.run(rows)
+    assert len(expected) == 1
+    assert_same(query.run(lake), expected)
+    assert len(rows_of_inputs(query, lake, FileOptions())["cars"]) < 2000
+
+
+def test_a_silence_at_the_end_of_an_archive_is_known_as_time_has_passed(tmp_path: Path) -> None:
+    rows = car_rows().filter((pl.col("ts") < 20_100) | (pl.col("car") == 0))
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts DEFINE b AS braking, q AS SILENCE LONGER THAN 200 "
+        "PATTERN b before; overlaps; meets q WITHIN 400"
+    )
+    expected = query.run(rows)
+    assert len(expected) == 3
+    assert_same(query.run(lake_of(tmp_path, rows)), expected)
+
+
+def test_a_query_with_nothing_but_silences_reads_all(tmp_path: Path) -> None:
+    rows = _silent()
+    query = ps.query(
+        "FROM cars PARTITION BY car ORDER BY ts DEFINE q AS SILENCE LONGER THAN 30 "
+        "PATTERN q WITHIN 300"
+    )
+    lake = lake_of(tmp_path, rows)
+    assert_same(query.run(lake), query.run(rows))
+    assert len(rows_of_inputs(query, lake, FileOptions())["cars"]) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "DEFINE b AS braking, s AS speed > 60 PATTERN b overlaps; during; before s WITHIN 90",
+        "DEFINE b AS braking, s AS speed > PREV(speed) PATTERN b overlaps; contains s WITHIN 90",
+    ],
+)
+def test_an_archive_in_brackets_is_read_around_the_matches_of_the_whole(
+    tmp_path: Path, inside: str
+) -> None:
+    rows = car_rows()
+    query = ps.query(
+        f"FROM (FROM cars PARTITION BY car ORDER BY ts {inside}) AS fall "
+        "WITH other ORDER BY ts PARTITION BY car "
+        "DEFINE f AS fall, slow AS other.speed < 50 PATTERN f intersects; before slow WITHIN 200"
+    )
+    expected = query.run({"cars": rows, "other": rows})
+    assert len(expected) > 0
+    given = {"cars": lake_of(tmp_path / "cars", rows), "other": lake_of(tmp_path / "other", rows)}
+    assert_same(query.run(given), expected)
+    for chosen in rows_of_inputs(query, given, FileOptions()).values():
+        assert 0 < len(chosen) < 4000
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "DEFINE b AS braking PATTERN b WITHIN 90 LIMIT 1",
+        "DEFINE b AS braking PATTERN b WITHIN 90 NO OVERLAP",
+        "MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES COUNT(*) AS n PATTERN (B+) WITHIN 90 DEFINE B AS braking)",
+    ],
+)
+def test_what_is_found_in_brackets_by_what_was_found_before_is_looked_for_in_all_rows(
+    tmp_path: Path, inside: str
+) -> None:
+    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    order = "" if "MATCH_RECOGNIZE" in inside else "PARTITION BY car ORDER BY ts"
+    query = ps.query(
+        f"FROM (FROM cars {order} {inside}) AS fall WITH other ORDER BY ts PARTITION BY car "
+        "DEFINE f AS fall, slow AS other.speed < 50 PATTERN f intersects; before slow WITHIN 200"
+    )
+    lake = lake_of(tmp_path, rows)
+    given = {"cars": lake, "other": rows}
+    assert_same(query.run(given), query.run({"cars": rows, "other": rows}))
+    assert len(rows_of_inputs(query, given, FileOptions())["cars"]) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "predicate", ["two.speed < PREV(two.speed, 2)", "AVG(two.speed) OVER 30 < 59"]
+)
+def test_of_several_archives_what_predicates_read_of_earlier_rows_is_read_too(
+    tmp_path: Path, predicate: str
+) -> None:
+    rows = car_rows()
+    given = {name: lake_of(tmp_path / name, rows, page_rows=10) for name in ("one", "two")}
+    query = ps.query(_SEVERAL.replace("two.speed < 55", predicate))
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected) > 0
+    assert_same(query.run(given), expected)
+    assert len(rows_of_inputs(query, given, FileOptions())["two"]) < 1500
